@@ -1,0 +1,36 @@
+"""The harness: compare schedulers with certified bounds, and report what was found.
+
+>>> import harness
+>>> comparison = harness.compare("paper/oef-eq1", methods=["oef.*"])  # doctest: +SKIP
+>>> comparison.table[["method", "objective", "gap"]]  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.comparing import compare
+    from harness.comparison import Comparison
+    from harness.store import read_run
+    from harness.tasks import Limits
+
+__all__ = ["Comparison", "Limits", "compare", "read_run"]
+
+_HOME = {
+    "compare": "harness.comparing",
+    "Comparison": "harness.comparison",
+    "Limits": "harness.tasks",
+    "read_run": "harness.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Importing solvers and pandas takes a second; `harness --help` and `import harness` should not.
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,103 @@
+"""From rows to certificates: the tightest bound of each problem, gaps, ratios, and what contradicts a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from harness.rows import Row
+from harness.verify import TOLERANCE
+from instances.registry import PAPERS
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A certified bound on a problem's optimum and the method it comes from."""
+
+    value: float
+    method: str
+
+
+def certify(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with best bound, gap and ratio filled in; input order is kept.
+
+    Bounds apply within one instance, to the bound's own problem and to the problems that restrict it. A verified
+    objective beyond a certified bound contradicts it: the row is marked as not verified.
+    """
+    rows = list(rows)
+    by_instance: dict[str, list[Row]] = {}
+    for row in rows:
+        by_instance.setdefault(row.fingerprint, []).append(row)
+    return [_certified(row, by_instance[row.fingerprint]) for row in rows]
+
+
+def _certified(row: Row, peers: list[Row]) -> Row:
+    bound = tightest(row, peers)
+    if bound is None:
+        return row
+    row = row.replace(best_bound=bound.value, bound_from=bound.method)
+    if row.objective is None or row.verified is False:
+        return row
+    beyond = _beyond(row.sense, row.objective, bound.value)
+    if beyond > TOLERANCE * max(1.0, abs(bound.value)):
+        line = f"objective {row.objective:.9g} is better than the bound {bound.value:.9g} of {bound.method}"
+        return row.replace(verified=False, violations=(*row.violations, line))
+    proved = any(_attains(peer, row.problem, bound.value) for peer in peers)
+    return row.replace(
+        gap=gap(row.objective, bound.value),
+        ratio=ratio(row.sense, row.objective, bound.value),
+        ratio_is_upper=not proved,
+    )
+
+
+def tightest(row: Row, peers: Iterable[Row]) -> Bound | None:
+    """Return the tightest bound that `peers` certify for the row's problem, or ``None``."""
+    problems = set(_and_wider(row))
+    bounds = [
+        Bound(peer.own_bound, peer.method)
+        for peer in peers
+        if peer.own_bound is not None and peer.problem in problems and peer.verified is not False
+    ]
+    pick = min if row.sense == "max" else max
+    return pick(bounds, key=lambda b: b.value, default=None)
+
+
+def _and_wider(row: Row) -> Iterator[str]:
+    """Yield the row's problem and all problems it restricts."""
+    paper = PAPERS.get(row.paper)
+    name: str | None = row.problem
+    while name is not None:
+        yield name
+        name = paper.problem(name).restricts
+
+
+def _attains(row: Row, problem: str, bound: float) -> bool:
+    """Whether a verified decision of this very problem reaches the bound, so that the optimum is proved."""
+    if row.problem != problem or row.objective is None or not row.verified:
+        return False
+    return abs(row.objective - bound) <= TOLERANCE * max(1.0, abs(bound))
+
+
+def _beyond(sense: str, objective: float, bound: float) -> float:
+    return objective - bound if sense == "max" else bound - objective
+
+
+def gap(objective: float, bound: float) -> float:
+    """Return ``|bound − objective| / |bound|`` (0 where both are 0, infinite where only the bound is)."""
+    difference = abs(bound - objective)
+    if difference == 0:
+        return 0.0
+    return difference / abs(bound) if bound != 0 else float("inf")
+
+
+def ratio(sense: str, objective: float, bound: float) -> float | None:
+    """Return how many times better the bound is, at least 1, or ``None`` where a ratio makes no sense.
+
+    ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive (or both 0: ratio 1).
+    """
+    if objective == bound:
+        return 1.0
+    better, worse = (bound, objective) if sense == "max" else (objective, bound)
+    if worse <= 0 or better <= 0:
+        return None
+    return max(1.0, better / worse)

@@ -1,0 +1,268 @@
+"""The ``harness`` command. Every heavy import happens inside the command that needs it, so that help is instant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from instances.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from harness.comparison import Comparison
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="How far from optimal are deep-learning cluster schedulers? Certified gaps for published schedulers.",
+)
+
+
+class Format(StrEnum):
+    """How rows are printed to standard output."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    JSON = "json"
+
+
+class Kind(StrEnum):
+    """What ``harness list`` lists."""
+
+    INSTANCES = "instances"
+    MODELS = "models"
+    HEURISTICS = "heuristics"
+    PAPERS = "papers"
+    FORMATS = "formats"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
+
+
+@app.command()
+def compare(
+    instance: Annotated[
+        list[str],
+        typer.Option(help="gen/…, paper/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+    ],
+    paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
+    method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
+    seed: Annotated[list[int], typer.Option(help="Seed of heuristics and solver. Repeatable.")] = [0],  # noqa: B006
+    time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = 60.0,
+    rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of one solve.")] = 1,
+    memory_mb: Annotated[int, typer.Option(min=256, help="Memory cap of one worker process.")] = 4096,
+    jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
+    all_sizes: Annotated[bool, typer.Option("--all", help="Run monolithic models above their stated size, too.")] = False,
+    cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
+    output: FormatOption = Format.TABLE,
+    results: Annotated[Path, typer.Option(help="Folder in which the results folder is made.")] = Path("results"),
+    resume: Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")] = None,
+    report: Annotated[bool, typer.Option(help="Write report.html and figures, too.")] = True,
+) -> None:
+    """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
+    from harness.comparing import compare as run_compare
+    from harness.tasks import Limits
+
+    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
+    with progress() as (start, advance):
+        comparison = run_compare(
+            instance,
+            method,
+            paper,
+            seeds=seed,
+            limits=limits,
+            jobs=jobs,
+            results=results,
+            resume=resume,
+            on_start=start,
+            on_result=advance,
+        )
+    emit(comparison, output)
+    if report and comparison.rows:
+        save_report(comparison)
+    stderr().print(f"results: {comparison.folder}", markup=False, highlight=False, soft_wrap=True)
+    if comparison.interrupted:
+        stderr().print(f"interrupted; go on with: --resume {comparison.folder}", markup=False, soft_wrap=True)
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(OK if comparison.ok else FAILED)
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """List what there is, one line each, with source."""
+    from harness.listing import listing
+
+    columns, lines = listing(kind.value)
+    emit_lines(kind.value, columns, lines, output)
+
+
+@app.command()
+def show(
+    instance: Annotated[str, typer.Argument(help="gen/…, paper/…, or a path.")],
+    picture: Annotated[Path | None, typer.Option(help="Also draw the instance to this .png or .svg file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
+) -> None:
+    """Show an instance in words and a picture."""
+    from harness.showing import draw_instance, words
+    from instances import load
+    from instances.canonical import to_json
+
+    loaded = load(instance)
+    if picture:
+        draw_instance(loaded, picture)
+    if json:
+        sys.stdout.write(to_json(loaded))
+    else:
+        stdout().print(words(loaded))
+
+
+@app.command("import")
+def import_(
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Instance file to write (.json).")],
+    throughputs: Annotated[Path | None, typer.Option(help="Gavel's throughput JSON.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
+    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
+    gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
+    gpus_per_server: Annotated[int, typer.Option(min=1, help="GPUs of one server.")] = 4,
+    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+) -> None:
+    """Import a real trace as an instance."""
+    from harness.listing import gpu_counts
+    from instances.canonical import write
+    from instances.importers import Options, import_trace
+
+    if output.suffix != ".json":
+        raise UsageError(f"{output}: an instance is written as .json")
+    options = Options(
+        max_jobs=max_jobs,
+        gpus=gpu_counts(gpus) if gpus else None,
+        gpus_per_server=gpus_per_server,
+        throughputs=throughputs,
+        nodes=nodes,
+        name=name,
+    )
+    instance = import_trace(format_, file, options)
+    write(instance, output)
+    for line in instance.derived:
+        stderr().print(f"derived: {line}", markup=False, highlight=False, soft_wrap=True)
+    counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
+    typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Results folder.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")] = None,
+) -> None:
+    """Write the self-contained HTML page of a results folder."""
+    from harness.comparison import Comparison
+    from harness.store import read_run
+
+    save_report(Comparison(read_run(folder), folder), output)
+
+
+def save_report(comparison: Comparison, output: Path | None = None) -> None:
+    """Write the page (and, into a results folder, the figures as files) and say where it is."""
+    from harness.report import save
+
+    if comparison.folder is None:
+        return
+    path = output or comparison.folder / "report.html"
+    try:
+        save(comparison.run, path, figures=comparison.folder if output is None else None)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    stderr().print(f"report: {path}", markup=False, highlight=False, soft_wrap=True)
+
+
+def emit(comparison: Comparison, output: Format) -> None:
+    """Print a comparison to standard output."""
+    from harness import render
+
+    if output is Format.TABLE:
+        stdout().print(render.to_rich(comparison.run))
+    else:
+        formats = {Format.MARKDOWN: render.to_markdown, Format.CSV: render.to_csv, Format.JSON: render.to_json}
+        sys.stdout.write(formats[output](comparison.run).rstrip("\n") + "\n")
+
+
+def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
+    """Print a listing to standard output."""
+    from harness import listing
+
+    if output is Format.TABLE:
+        stdout().print(listing.to_rich(title, columns, lines))
+    else:
+        sys.stdout.write(listing.to_text(columns, lines, output.value))
+
+
+def stdout() -> Console:
+    """Return a console on standard output; a pipe gets the full width instead of a cut table."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
+
+
+def stderr() -> Console:
+    """Return a console on standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+class progress:  # noqa: N801 - used as a verb: `with progress() as …`
+    """Show finished rows on standard error while a run goes on."""
+
+    def __enter__(self) -> tuple[Any, Any]:
+        """Return the callbacks for the number of tasks and for each finished row."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        self._progress = Progress(*columns, console=stderr(), transient=True)
+        self._progress.start()
+        return self._start, self._advance
+
+    def __exit__(self, *_: object) -> None:
+        """Take the bar away."""
+        self._progress.stop()
+
+    def _start(self, count: int) -> None:
+        self._task = self._progress.add_task("running", total=count)
+
+    def _advance(self, row: Any) -> None:
+        self._progress.update(self._task, advance=1, description=f"{row.method}: {row.status}")
+
+
+def main() -> None:
+    """Run the command; a mistake of the user is one line on standard error and exit code 2."""
+    try:
+        app(standalone_mode=True)
+    except UsageError as error:
+        sys.stderr.write(f"harness: {' '.join(str(error).split())}\n")
+        sys.exit(USAGE)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; Python would complain once more while shutting down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(OK)
+
+
+if __name__ == "__main__":
+    main()

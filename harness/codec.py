@@ -1,0 +1,52 @@
+"""Decisions as JSON: any dataclass whose fields are arrays, numbers, texts, ``None``, or tuples and mappings of these."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+def encode(decision: Any) -> dict[str, Any]:
+    """Return a decision's fields as plain data; arrays keep their type and shape."""
+    return {f.name: _plain(getattr(decision, f.name)) for f in dataclasses.fields(decision)}
+
+
+def decode(kind: type[T], fields: Mapping[str, Any]) -> T:
+    """Return the decision of type `kind` with these fields.
+
+    Raises
+    ------
+    ValueError
+        If the fields are not those of `kind`.
+    """
+    try:
+        return kind(**{name: _rich(value) for name, value in fields.items()})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"not a {kind.__name__}: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return {"dtype": str(value.dtype), "shape": list(value.shape), "data": value.ravel().tolist()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {"mapping": {str(key): _plain(item) for key, item in value.items()}}
+    return value
+
+
+def _rich(value: Any) -> Any:
+    if isinstance(value, dict) and "dtype" in value:
+        return np.array(value["data"], dtype=np.dtype(value["dtype"])).reshape(value["shape"])
+    if isinstance(value, dict):
+        return {key: _rich(item) for key, item in value["mapping"].items()}
+    if isinstance(value, list):
+        return tuple(_rich(item) for item in value)
+    return value

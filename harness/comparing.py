@@ -1,0 +1,241 @@
+"""Run methods on instances and certify what they reach."""
+
+from __future__ import annotations
+
+import fnmatch
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness import environment
+from harness.certify import certify
+from harness.comparison import Comparison
+from harness.pool import run_all
+from harness.rows import Row
+from harness.run import Run
+from harness.store import SCHEMA_VERSION, Store, new_folder, read_run
+from harness.tasks import Limits, Spec, Task, TaskResult, specs
+from instances import load
+from instances.canonical import to_json
+from instances.errors import UnknownNameError, UsageError
+from instances.registry import PAPERS, unknown
+from instances.schema import Instance
+
+Reference = str | Path | Instance
+FINISHED = {"optimal", "feasible", "time limit with incumbent", "skipped"}
+"""Statuses of rows that a resumed run keeps; failures are tried again."""
+
+
+def compare(
+    instance: Reference | Sequence[Reference],
+    methods: Sequence[str] = ("*",),
+    papers: Sequence[str] = (),
+    *,
+    seeds: Sequence[int] = (0,),
+    limits: Limits | None = None,
+    jobs: int = 0,
+    results: Path | None = None,
+    resume: Path | None = None,
+    command: str | None = None,
+    on_start: Callable[[int], None] = lambda count: None,
+    on_result: Callable[[Row], None] = lambda row: None,
+) -> Comparison:
+    """Run methods on one or more instances and return certified rows.
+
+    Parameters
+    ----------
+    instance
+        References (``gen/200jobs``, ``paper/oef-eq1``, a path), or loaded instances.
+    methods
+        Ids or shell patterns (``oef.*``).
+    papers
+        Restrict the methods to these papers.
+    seeds
+        Seeds of the heuristics and of the solver; every method runs once per seed.
+    limits
+        Time, gap, threads and memory of one method.
+    jobs
+        Worker processes; 0 for as many as there are cores.
+    results
+        Folder in which a new results folder is made; nothing is written where absent.
+    resume
+        An earlier results folder to complete: its finished rows of the same content, method, seed, limits and code
+        are kept.
+    command
+        How to reproduce the run, for the report; composed from the arguments where absent.
+    on_start, on_result
+        Called with the number of tasks to run, and with each row as it finishes.
+
+    Raises
+    ------
+    UsageError
+        If a reference or method is unknown, an instance is invalid, or results cannot be written; nothing has run then.
+
+    Notes
+    -----
+    Ctrl-C ends the run early: the rows that finished are returned and saved, ``comparison.interrupted`` is true.
+    """
+    limits = limits or Limits()
+    limits.options(0)
+    references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
+    chosen = select(methods, papers)
+    loaded = [load(ref) for ref in references]
+    tasks = plan(loaded, chosen, seeds, limits)
+    command = command or reproduction(references, methods, papers, seeds, limits)
+    kept = _kept(resume, tasks) if resume else []
+    folder = resume or (new_folder(results, command, [i.fingerprint for i in loaded]) if results else None)
+    store = Store(folder) if folder else None
+    meta = _meta(command, loaded, seeds, limits) | {"plan": [task.key for task in tasks]}
+    if store:
+        store.add_instances(loaded)
+        store.write_run(meta)
+    began = time.perf_counter()
+    left = [task for task in tasks if task.key not in {r.row.key for r in kept}]
+    on_start(len(left))
+    done, interrupted = _run(left, jobs, store, on_result)
+    meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
+    run = assemble(meta, loaded, tasks, [*kept, *done])
+    if store:
+        store.write_run(meta)
+        store.finish(run)
+    return Comparison(run, folder)
+
+
+def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
+    """Return the registered methods that match a pattern and belong to one of the papers (any, where none is named).
+
+    Raises
+    ------
+    UnknownNameError
+        If a pattern or paper matches nothing.
+    """
+    wanted = {PAPERS.get(paper).id for paper in papers}
+    everything = specs()
+    among = [spec for spec in everything if not wanted or spec.paper in wanted]
+    chosen: dict[str, Spec] = {}
+    for pattern in methods:
+        found = [spec for spec in among if fnmatch.fnmatchcase(spec.id, pattern)]
+        if not found:
+            raise UnknownNameError(unknown("method", pattern, [spec.id for spec in among]))
+        chosen |= {spec.id: spec for spec in found}
+    return [spec for spec in everything if spec.id in chosen]
+
+
+def plan(instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], limits: Limits) -> list[Task]:
+    """Return one task per instance, method and seed, in the order of the table."""
+    if len({i.fingerprint for i in instances}) < len(instances):
+        raise UsageError("two of the instances have the same content; name each once")
+    return [
+        Task(text, instance.name, instance.fingerprint, spec.id, seed, limits)
+        for instance in instances
+        for text in [to_json(instance)]
+        for spec in chosen
+        for seed in seeds
+    ]
+
+
+def _run(
+    tasks: list[Task], jobs: int, store: Store | None, on_result: Callable[[Row], None]
+) -> tuple[list[TaskResult], bool]:
+    """Run the tasks; return what finished, and whether Ctrl-C ended it early."""
+    done: list[TaskResult] = []
+    try:
+        for result in run_all(tasks, jobs):
+            done.append(result)
+            if store:
+                store.add(result)
+            on_result(result.row)
+    except KeyboardInterrupt:
+        return done, True
+    return done, False
+
+
+def assemble(meta: dict[str, Any], instances: Sequence[Instance], tasks: Sequence[Task], done: Iterable[TaskResult]) -> Run:
+    """Put finished tasks into a run: in the order of the plan, with bounds, gaps and ratios certified."""
+    by_key = {result.row.key: result for result in done}
+    ordered = [by_key[task.key] for task in tasks if task.key in by_key]
+    rows = certify(result.row for result in ordered)
+    return Run(
+        meta=meta,
+        rows=rows,
+        instances={instance.fingerprint: instance for instance in instances},
+        decisions={
+            (r.row.fingerprint, r.row.method, r.row.seed): r.decision for r in ordered if r.decision is not None
+        },
+        traces=[_point(r.row, *point) for r in ordered for point in r.trace],
+    )
+
+
+def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None) -> dict[str, Any]:
+    key = {"instance": row.instance, "fingerprint": row.fingerprint, "method": row.method, "seed": row.seed}
+    return {**key, "time_s": time_s, "incumbent": incumbent, "bound": bound}
+
+
+def _kept(folder: Path, tasks: Sequence[Task]) -> list[TaskResult]:
+    """Return the finished results of an earlier run that these tasks would repeat."""
+    run = read_run(folder)
+    wanted = {task.key for task in tasks}
+    return [
+        TaskResult(row, run.decisions.get((row.fingerprint, row.method, row.seed)), _trace(run, row))
+        for row in run.rows
+        if row.key in wanted and row.status in FINISHED and row.verified is not False
+    ]
+
+
+def _trace(run: Run, row: Row) -> tuple[tuple[float, float | None, float | None], ...]:
+    mine = (row.fingerprint, row.method, row.seed)
+    points = [t for t in run.traces if (t["fingerprint"], t["method"], t["seed"]) == mine]
+    return tuple((t["time_s"], t["incumbent"], t["bound"]) for t in points)
+
+
+def _meta(command: str, instances: Sequence[Instance], seeds: Sequence[int], limits: Limits) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": command,
+        "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "instances": {i.fingerprint: i.name for i in instances},
+        "seeds": list(seeds),
+        "limits": asdict(limits),
+        "versions": environment.versions(),
+        "machine": environment.machine(),
+        "git_commit": environment.git_commit(),
+        "code": environment.code_digest(),
+        "interrupted": True,
+    }
+
+
+def reproduction(
+    references: Sequence[Reference],
+    methods: Sequence[str],
+    papers: Sequence[str],
+    seeds: Sequence[int],
+    limits: Limits,
+) -> str:
+    """Return the command line that runs the same comparison."""
+    words = ["harness", "compare"]
+    for ref in references:
+        words += ["--instance", ref.name if isinstance(ref, Instance) else str(ref)]
+    for option, values in (("--paper", papers), ("--method", methods)):
+        words += [word for value in values if value != "*" for word in (option, value)]
+    words += [word for seed in seeds if tuple(seeds) != (0,) for word in ("--seed", str(seed))]
+    return shlex.join([*words, *_limit_words(limits)])
+
+
+def _limit_words(limits: Limits) -> list[str]:
+    usual, words = asdict(Limits()), []
+    options = {
+        "time_limit_s": "--time-limit",
+        "rel_gap": "--rel-gap",
+        "threads": "--threads",
+        "memory_mb": "--memory-mb",
+        "all_sizes": "--all",
+        "cross_check": "--cross-check",
+    }
+    for name, value in asdict(limits).items():
+        if value != usual[name]:
+            words += [options[name]] if value is True else [options[name], f"{value:g}"]
+    return words

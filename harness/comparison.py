@@ -1,0 +1,96 @@
+"""What :func:`harness.compare` returns: the rows as a table, figures and a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.rows import Row
+from harness.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class Comparison:
+    """Certified results of a run.
+
+    Parameters
+    ----------
+    run
+        Rows, instances, decisions and traces.
+    folder
+        Results folder, where the run was saved.
+    """
+
+    def __init__(self, run: Run, folder: Path | None = None) -> None:
+        self.run = run
+        self.folder = folder
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows, in the order of the table."""
+        return self.run.rows
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the run before all methods had finished."""
+        return bool(self.run.meta.get("interrupted"))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every method that ran ended in order and every certificate held."""
+        good = {"optimal", "feasible", "time limit with incumbent", "skipped"}
+        return all(row.status in good and row.verified is not False for row in self.rows)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One line per row of the comparison, columns as in :class:`harness.rows.Row`."""
+        import pandas as pd
+
+        return pd.DataFrame([row.as_dict() for row in self.rows])
+
+    @property
+    def plot(self) -> Plots:
+        """The figures, as methods: ``comparison.plot.gap()``."""
+        return Plots(self.run)
+
+    def decision(self, method: str, seed: int = 0) -> Any:
+        """Return the decision of a method on the (first) instance that it decided."""
+        return next(d for (_, name, s), d in self.run.decisions.items() if (name, s) == (method, seed))
+
+    def to_html(self) -> str:
+        """Return the self-contained report page."""
+        from harness.report import to_html
+
+        return to_html(self.run)
+
+    def _repr_html_(self) -> str:
+        from harness.report import to_fragment
+
+        return to_fragment(self.run)
+
+
+class Plots:
+    """The registered figures of a run by id; dashes of an id become underscores."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __getattr__(self, name: str) -> Any:
+        from harness.plots import FIGURES
+
+        if name.startswith("_") or name.replace("_", "-") not in FIGURES:
+            raise AttributeError(f"no figure {name!r}; there are: {', '.join(dir(self))}")
+        return lambda: self._draw(name.replace("_", "-"))
+
+    def __dir__(self) -> list[str]:
+        from harness.plots import FIGURES
+
+        return [name.replace("-", "_") for name in FIGURES.ids()]
+
+    def _draw(self, figure: str) -> list[Figure]:
+        from harness.plots import FIGURES, draw
+
+        return [drawn.figure for drawn in draw(self._run, FIGURES.get(figure))]

@@ -1,0 +1,76 @@
+"""Where a run was measured: versions, machine, commit, and a digest of the code."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("instances", "models", "heuristics", "harness")
+MEASURED = ("schedgap", "pyomo", "highspy", "numpy", "scipy", "pandas", "networkx", "pulp", "pydantic")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that results depend on."""
+    found = {"python": platform.python_version()}
+    for name in MEASURED:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def machine() -> dict[str, str]:
+    """Return processor, cores, memory and operating system (no host name)."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "processor": _processor(),
+        "cores": str(cores()),
+        "memory": f"{memory:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+def cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def git_commit() -> str | None:
+    """Return the commit of the checkout this code runs from (``+changes`` if it was edited), or ``None``."""
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return commit + ("+changes" if _git("status", "--porcelain", "--", *PACKAGES) else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(*args: str) -> str:
+    command = ["git", "-C", str(ROOT), *args]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+
+@functools.cache
+def code_digest() -> str:
+    """Return a digest of all source and data files of the four packages: results of other code are not resumed."""
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*")):
+            if path.suffix in {".py", ".toml"}:
+                digest.update(path.relative_to(ROOT).as_posix().encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,117 @@
+"""What ``harness list`` prints: instances, models, heuristics, papers and trace formats, one line each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from instances.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Lines = list[tuple[str, ...]]
+
+
+def listing(kind: str) -> tuple[tuple[str, ...], Lines]:
+    """Return column names and lines of ``instances``, ``models``, ``heuristics``, ``papers`` or ``formats``."""
+    return LISTINGS[kind]()
+
+
+def _instances() -> tuple[tuple[str, ...], Lines]:
+    from instances.catalogue import known
+
+    return ("instance", "kind", "what it is"), [(entry.ref, entry.kind, entry.title) for entry in known()]
+
+
+def _models() -> tuple[tuple[str, ...], Lines]:
+    from models import MODELS
+
+    columns = ("model", "kind", "problem", "claims", "source")
+    return columns, [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+
+
+def _heuristics() -> tuple[tuple[str, ...], Lines]:
+    from heuristics import HEURISTICS
+
+    columns = ("heuristic", "kind", "problem", "claims", "source")
+    return columns, [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+
+
+def _papers() -> tuple[tuple[str, ...], Lines]:
+    import instances.views
+    from heuristics import HEURISTICS
+    from instances.registry import PAPERS
+    from models import MODELS
+
+    del instances
+    return ("paper", "models", "heuristics", "title"), [
+        (
+            paper.id,
+            str(sum(m.paper == paper.id for m in MODELS)),
+            str(sum(h.paper == paper.id for h in HEURISTICS)),
+            paper.title,
+        )
+        for paper in PAPERS
+    ]
+
+
+def _formats() -> tuple[tuple[str, ...], Lines]:
+    from instances.importers import IMPORTERS
+
+    return ("format", "what it is", "source"), [(i.id, i.title, i.source) for i in IMPORTERS]
+
+
+LISTINGS: dict[str, Callable[[], tuple[tuple[str, ...], Lines]]] = {
+    "instances": _instances,
+    "models": _models,
+    "heuristics": _heuristics,
+    "papers": _papers,
+    "formats": _formats,
+}
+
+
+def to_rich(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> Table:
+    """Return a table for the terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for i, column in enumerate(columns):
+        table.add_column(column, no_wrap=i == 0, overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line))
+    return table
+
+
+def to_text(columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: str) -> str:
+    """Return a listing as ``markdown``, ``csv`` or ``json`` text."""
+    if output == "json":
+        return json.dumps([dict(zip(columns, line, strict=True)) for line in lines], indent=2, ensure_ascii=False) + "\n"
+    if output == "csv":
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows([columns, *lines])
+        return buffer.getvalue()
+    rows = [columns, tuple("---" for _ in columns), *lines]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
+
+
+def gpu_counts(text: str) -> dict[str, int]:
+    """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``.
+
+    Raises
+    ------
+    UsageError
+        If the text is not of that form.
+    """
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        if not name.strip() or not number.strip().isdigit() or int(number) < 1:
+            raise UsageError(f"--gpus {text}: a cluster is written as V100=36,P100=36 with at least one GPU of a type")
+        counts[name.strip()] = int(number)
+    return counts

@@ -1,0 +1,338 @@
+"""Figures that every paper has: gap, ratio against guarantee, bound over time, solve time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from harness.plots.figures import FIGURES, FigureInput, FigureSpec
+from harness.plots.style import (
+    FAINT,
+    INK,
+    KIND_COLOURS,
+    MUTED,
+    PALETTE,
+    jitter,
+    label,
+    legend_below,
+    log_axis,
+    one_axes,
+    panels,
+)
+from harness.render.columns import failed, measured, wrong
+from harness.render.text import number, percent, ratio, seconds
+from harness.rows import Row
+
+BOX_FROM = 4
+"""A box says something from so many points on."""
+
+SHORTEST_S = 1e-4
+"""Times below are drawn here: a logarithmic axis has no zero, and clocks and schedulers blur what is shorter."""
+
+MAX_TRACES = 6
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How the rows of a figure become points.
+
+    Parameters
+    ----------
+    value
+        Place on the x axis.
+    hollow
+        Whether the point is no exact value but an estimate or a limit.
+    hollow_marker
+        Its marker: an arrow to the side where the truth may lie.
+    solid_name, hollow_name
+        Their names in the legend.
+    text
+        What stands beside a method's only point.
+    """
+
+    value: Callable[[Row], float]
+    hollow: Callable[[Row], bool]
+    hollow_marker: str
+    solid_name: str
+    hollow_name: str
+    text: Callable[[Row], str]
+
+
+def by_method(rows: Sequence[Row], marks: Marks, xlabel: str) -> tuple[Figure, Axes]:
+    """Draw one line per method with its points, a box behind them where there are many."""
+    methods = list(dict.fromkeys(row.method for row in rows))
+    figure, ax = one_axes(1.35 + 0.3 * len(methods))
+    groups = [[row for row in rows if row.method == method] for method in methods]
+    _boxes(ax, methods, groups, marks)
+    for y, group in enumerate(groups):
+        _points(ax, y, group, marks)
+    ax.set_yticks(range(len(methods)), [label(method, 34) for method in methods])
+    ax.set_ylim(len(methods) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x")
+    ax.set(xlabel=xlabel, ylabel="")
+    legend_below(figure, _legend(rows, marks), columns=5)
+    return figure, ax
+
+
+def _boxes(ax: Axes, methods: list[str], groups: Sequence[Sequence[Row]], marks: Marks) -> None:
+    many = [row for group in groups if len(group) >= BOX_FROM for row in group]
+    if many:
+        sns.boxplot(
+            x=[marks.value(row) for row in many],
+            y=[row.method for row in many],
+            order=methods,
+            color="#eef1f4",
+            linecolor=MUTED,
+            linewidth=0.8,
+            width=0.66,
+            showfliers=False,
+            ax=ax,
+        )
+
+
+def _points(ax: Axes, y: int, group: Sequence[Row], marks: Marks) -> None:
+    for row, offset in zip(group, jitter(len(group), 0.42), strict=True):
+        colour, hollow = KIND_COLOURS.get(row.kind, MUTED), marks.hollow(row)
+        ax.plot(
+            marks.value(row),
+            y + offset,
+            marker=marks.hollow_marker if hollow else "o",
+            markersize=6.5 if len(group) == 1 else 4.5,
+            markerfacecolor="white" if hollow else colour,
+            markeredgecolor=colour,
+            markeredgewidth=1.2,
+            clip_on=False,
+            zorder=3,
+        )
+    if len(group) == 1:
+        place = (marks.value(group[0]), y)
+        ax.annotate(
+            marks.text(group[0]),
+            place,
+            (7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=MUTED,
+        )
+
+
+def _legend(rows: Sequence[Row], marks: Marks) -> list[Line2D]:
+    """Return handles for the kinds of methods and for the two markers, as far as they occur."""
+    kinds = [kind for kind in KIND_COLOURS if any(row.kind == kind for row in rows)]
+    handles = [Line2D([], [], ls="", marker="s", color=KIND_COLOURS[kind], label=kind) for kind in kinds]
+    hollow = {marks.hollow(row) for row in rows}
+    if False in hollow:
+        handles.append(Line2D([], [], ls="", marker="o", color=INK, label=marks.solid_name))
+    if True in hollow:
+        shape = marks.hollow_marker
+        handles.append(Line2D([], [], ls="", marker=shape, color=INK, mfc="white", label=marks.hollow_name))
+    return handles
+
+
+def _estimate(row: Row) -> bool:
+    return row.ratio_is_upper is not False
+
+
+# ---------------------------------------------------------------- gap
+
+GAP = Marks(
+    value=lambda row: 100.0 * (row.gap or 0.0),
+    hollow=_estimate,
+    hollow_marker="<",
+    solid_name="optimum proved",
+    hollow_name="upper estimate",
+    text=lambda row: percent(row.gap, up=_estimate(row)),
+)
+
+
+def _gap_rows(data: FigureInput) -> list[Row]:
+    return [row for row in data.rows if measured(row)]
+
+
+def draw_gap(data: FigureInput) -> Figure | None:
+    """Draw the gap of every verified result."""
+    rows = _gap_rows(data)
+    if not rows:
+        return None
+    figure, ax = by_method(rows, GAP, "gap to the best certified bound [%]")
+    largest = max(GAP.value(row) for row in rows)
+    if largest > 200.0:
+        ax.set_xscale("symlog", linthresh=10.0)
+        ax.xaxis.set_major_formatter(lambda value, _: number(value))
+    ax.set_xlim(0.0, 1.1 * largest if largest > 0 else 1.0)
+    return figure
+
+
+def _caption_gap(data: FigureInput) -> str:
+    return (
+        "Gap |bound − objective| / |bound| in per cent, by method. Discs: the optimum is proved. Triangles: the bound may "
+        f"lie beyond the optimum, so the true gap is at most this. {data.sample(_gap_rows(data))}"
+    )
+
+
+# ---------------------------------------------------------------- ratio against guarantee
+
+RATIO = Marks(
+    value=lambda row: row.ratio or 1.0,
+    hollow=_estimate,
+    hollow_marker="<",
+    solid_name="measured ratio, optimum proved",
+    hollow_name="upper estimate of the ratio",
+    text=lambda row: ratio(row.ratio, row.ratio_is_upper),
+)
+
+
+def _ratio_rows(data: FigureInput) -> list[Row]:
+    return [
+        row
+        for row in data.rows
+        if measured(row) and row.ratio is not None and row.guarantee_factor is not None
+    ]
+
+
+def draw_ratio(data: FigureInput) -> Figure | None:
+    """Draw measured ratios beside the ratio that the paper guarantees on the same instance."""
+    rows = _ratio_rows(data)
+    if not rows:
+        return None
+    figure, ax = by_method(rows, RATIO, "ratio to the optimum [1 = optimal]")
+    methods = list(dict.fromkeys(row.method for row in rows))
+    limits = [row.guarantee_factor or 1.0 for row in rows]
+    for row, limit in zip(rows, limits, strict=True):
+        y = methods.index(row.method)
+        ax.barh(y, limit - 1.0, left=1.0, height=0.5, color=FAINT, alpha=0.35, zorder=0)
+        ax.plot([limit, limit], [y - 0.3, y + 0.3], color=INK, lw=1.8, solid_capstyle="butt")
+    largest = max(limits + [RATIO.value(row) for row in rows])
+    if largest > 8.0:
+        log_axis(ax, "x", number)
+    ax.set_xlim(1.0 if largest > 8.0 else 1.0 - 0.01 * (largest - 1.0), largest * 1.05)
+    handles = [*figure.legends[0].legend_handles, Line2D([], [], color=INK, lw=1.8, label="guarantee")]
+    figure.legends[0].remove()
+    legend_below(figure, handles, columns=3)
+    return figure
+
+
+def _caption_ratio(data: FigureInput) -> str:
+    return (
+        "Ratio to the optimum (1 is optimal), by method, beside the paper's worst-case guarantee on the same instance "
+        f"(upright bars). {data.sample(_ratio_rows(data))}"
+    )
+
+
+# ---------------------------------------------------------------- solve time
+
+TIME = Marks(
+    value=lambda row: max(row.solve_s or 0.0, SHORTEST_S),
+    hollow=lambda row: row.status.startswith("time limit"),
+    hollow_marker=">",
+    solid_name="finished",
+    hollow_name="stopped by the time limit",
+    text=lambda row: seconds(row.solve_s),
+)
+
+
+def _time_rows(data: FigureInput) -> list[Row]:
+    rows = (row for row in data.rows if row.solve_s is not None and row.status != "skipped")
+    return [row for row in rows if not wrong(row) and not failed(row)]
+
+
+def draw_time(data: FigureInput) -> Figure | None:
+    """Draw the solve time of every result."""
+    rows = _time_rows(data)
+    if not rows:
+        return None
+    figure, ax = by_method(rows, TIME, "solve time [s]")
+    log_axis(ax, "x", lambda value: f"{value:g}")
+    values = [TIME.value(row) for row in rows]
+    ax.set_xlim(10 ** np.floor(np.log10(min(values))), 10 ** np.ceil(np.log10(max(values) * 1.6)))
+    return figure
+
+
+def _caption_time(data: FigureInput) -> str:
+    drawn = _time_rows(data)
+    return (
+        f"Time in the solver or heuristic in seconds, by method, on a logarithmic axis. {data.sample(drawn)}"
+    )
+
+
+# ---------------------------------------------------------------- bound over time
+
+
+def _traces(data: FigureInput) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the traces by method that have at least two points, those that took longest first."""
+    known = {row.method: row for row in data.rows if not wrong(row)}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for point in data.run.traces:
+        row = known.get(point["method"])
+        if row and point["fingerprint"] == row.fingerprint and point["seed"] == row.seed:
+            found.setdefault(row.method, []).append(point)
+    kept = {m: sorted(points, key=lambda p: p["time_s"]) for m, points in found.items() if len(points) > 1}
+    return dict(sorted(kept.items(), key=lambda item: -item[1][-1]["time_s"]))
+
+
+def draw_traces(data: FigureInput) -> Figure | None:
+    """Draw incumbent and bound over time; the area between them is the gap."""
+    traces = _traces(data)
+    if not traces:
+        return None
+    shown = list(traces.items())[:MAX_TRACES]
+    figure, axes = panels(len(shown), 1.9, columns=2 if len(shown) in (2, 4) else 3)
+    for ax, (method, points) in zip(axes, shown, strict=True):
+        _trace(ax, method, points)
+    axes[0].set_ylabel("objective")
+    figure.supxlabel("time [s]", fontsize=9)
+    legend_below(
+        figure,
+        [
+            Line2D([], [], color=PALETTE[0], label="incumbent"),
+            Line2D([], [], color=PALETTE[3], ls=(0, (4, 1.5)), label="bound"),
+            Line2D([], [], color=FAINT, lw=7, label="gap"),
+        ],
+    )
+    return figure
+
+
+def _trace(ax: Axes, method: str, points: Sequence[Mapping[str, Any]]) -> None:
+    time, incumbent, bound = (_column(points, name) for name in ("time_s", "incumbent", "bound"))
+    ax.fill_between(time, incumbent, bound, step="post", color=FAINT, alpha=0.8, lw=0)
+    ax.step(time, incumbent, where="post", color=PALETTE[0])
+    ax.step(time, bound, where="post", color=PALETTE[3], ls=(0, (4, 1.5)))
+    last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
+    end = (
+        f"{percent(float(last), up=True)} after {seconds(float(time[-1]))}"
+        if np.isfinite(last)
+        else "gap unknown"
+    )
+    ax.set_title(f"{label(method, 30)}\n{end}", fontsize=8.5)
+    ax.margins(x=0)
+    ax.grid(axis="y")
+
+
+def _column(points: Sequence[Mapping[str, Any]], name: str) -> Any:
+    return np.array([np.nan if point.get(name) is None else point[name] for point in points], float)
+
+
+def _caption_traces(data: FigureInput) -> str:
+    count = len(_traces(data))
+    chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"
+    return (
+        "Best objective found (incumbent) and certified bound over time in seconds; objective in the unit of the problem. "
+        f"{chosen} solve{'s' * (count != 1)} on {data.where}."
+    )
+
+
+FIGURES.register(FigureSpec("gap", None, "Gap by method", _caption_gap, draw_gap))
+FIGURES.register(FigureSpec("ratio", None, "Ratio against guarantee", _caption_ratio, draw_ratio))
+FIGURES.register(FigureSpec("time", None, "Solve time by method", _caption_time, draw_time))
+FIGURES.register(
+    FigureSpec("traces", None, "Bound over time", _caption_traces, draw_traces, per_instance=True)
+)

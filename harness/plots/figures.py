@@ -1,0 +1,191 @@
+"""The registry of figures, and how a run becomes drawn figures and files."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from harness.plots.style import styled
+from harness.render.columns import failed, wrong
+from harness.render.text import clean
+from harness.rows import Row
+from harness.run import Run
+from instances.canonical import write_atomically
+from instances.registry import PAPERS, Registry
+
+MAX_INSTANCES = 4
+"""Figures about one instance are drawn for so many instances of a run."""
+
+PNG_DPI = 200
+
+
+@dataclass(frozen=True)
+class FigureInput:
+    """What a figure is drawn from.
+
+    Parameters
+    ----------
+    run
+        The whole run.
+    paper
+        Id of the paper the figure is about.
+    rows
+        Its rows (of one instance, where the figure is about one).
+    """
+
+    run: Run
+    paper: str
+    rows: Sequence[Row]
+
+    @cached_property
+    def view(self) -> Any:
+        """The paper's view of the (first) instance of the rows."""
+        return PAPERS.get(self.paper).view(self.run.instances[self.rows[0].fingerprint])
+
+    @cached_property
+    def decisions(self) -> dict[str, Any]:
+        """Verified decisions by method, in the order of the rows; of several seeds the first."""
+        found: dict[str, Any] = {}
+        for row in self.rows:
+            decision = self.run.decisions.get((row.fingerprint, row.method, row.seed))
+            if row.verified and decision is not None:
+                found.setdefault(row.method, decision)
+        return found
+
+    @property
+    def where(self) -> str:
+        """The instance, or how many there are."""
+        names = dict.fromkeys(row.instance for row in self.rows)
+        return clean(next(iter(names)), 50) if len(names) == 1 else f"{len(names)} instances"
+
+    def sample(self, drawn: Sequence[Row]) -> str:
+        """Return ``n = 7 verified results of 5 methods on paper/oef-eq1``, and what is not drawn, as a caption's end."""
+        methods = len({row.method for row in drawn})
+        text = f"n = {len(drawn)} verified result{'s' * (len(drawn) != 1)} of {methods} method{'s' * (methods != 1)} on {self.where}."
+        counts = {
+            "WRONG": sum(map(wrong, self.rows)),
+            "failed": sum(failed(row) and not wrong(row) for row in self.rows),
+            "skipped": sum(row.status == "skipped" for row in self.rows),
+        }
+        left_out = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        return f"{text} Not drawn: {left_out}." if left_out else text
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A kind of figure.
+
+    Parameters
+    ----------
+    id
+        Name of the file, after the paper's.
+    paper
+        The paper it belongs to; ``None``: drawn for every paper.
+    title
+        Stands in the figure.
+    caption
+        ``caption(input)`` returns what is shown, its unit and n: the caption and alternative text.
+    draw
+        ``draw(input)`` returns the figure, or ``None`` where there is nothing to draw.
+    per_instance
+        Whether it shows one instance.
+    """
+
+    id: str
+    paper: str | None
+    title: str
+    caption: Callable[[FigureInput], str]
+    draw: Callable[[FigureInput], Figure | None]
+    per_instance: bool = False
+
+
+FIGURES: Registry[FigureSpec] = Registry("figure")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that has been drawn: file name without ending, title, caption and the figure itself."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+    def svg(self) -> str:
+        """Return the figure as SVG text, the same for the same run."""
+        return self._saved("svg", metadata={"Date": None, "Creator": None}).decode()
+
+    def png(self) -> bytes:
+        """Return the figure as PNG bytes."""
+        return self._saved("png", dpi=PNG_DPI)
+
+    def _saved(self, ending: str, **options: Any) -> bytes:
+        buffer = io.BytesIO()
+        with styled():
+            self.figure.savefig(buffer, format=ending, **options)
+        return buffer.getvalue()
+
+
+def draw_all(run: Run) -> list[Drawn]:
+    """Draw every registered figure that `run` has something to show in."""
+    return [
+        drawn
+        for spec in FIGURES
+        for data, suffix in _inputs(run, spec)
+        if (drawn := _drawn(spec, data, suffix))
+    ]
+
+
+def _inputs(run: Run, spec: FigureSpec) -> Iterator[tuple[FigureInput, str]]:
+    """Yield the data of each figure of a kind, and the end of its name."""
+    for paper in dict.fromkeys(row.paper for row in run.rows):
+        if spec.paper not in (None, paper):
+            continue
+        rows = [row for row in run.rows if row.paper == paper]
+        if not spec.per_instance:
+            yield FigureInput(run, paper, rows), ""
+            continue
+        prints = list(dict.fromkeys(row.fingerprint for row in rows))
+        for fingerprint in prints[:MAX_INSTANCES]:
+            suffix = f"-{fingerprint[:8]}" if len(prints) > 1 else ""
+            yield FigureInput(run, paper, [row for row in rows if row.fingerprint == fingerprint]), suffix
+
+
+def _drawn(spec: FigureSpec, data: FigureInput, suffix: str) -> Drawn | None:
+    with styled():
+        figure = spec.draw(data)
+        if figure is None:
+            return None
+        title = f"{spec.title}: {clean(data.paper, 20)} on {data.where}"
+        figure.suptitle(title, x=0.01, ha="left")
+    name = re.sub(r"[^a-z0-9_-]+", "-", f"{data.paper}-{spec.id}{suffix}".lower())
+    return Drawn(name, title, spec.caption(data), figure)
+
+
+def save_all(run: Run, folder: Path, drawn: Sequence[Drawn] | None = None) -> list[Path]:
+    """Write ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths.
+
+    Parameters
+    ----------
+    run
+        The run.
+    folder
+        The run's folder; ``figures`` is made in it.
+    drawn
+        The figures, where :func:`draw_all` has drawn them already.
+    """
+    target = folder / "figures"
+    target.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for item in draw_all(run) if drawn is None else drawn:
+        for ending, content in ((".svg", item.svg().encode()), (".png", item.png())):
+            paths.append(target / f"{item.name}{ending}")
+            write_atomically(paths[-1], content)
+    return paths

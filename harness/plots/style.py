@@ -1,0 +1,147 @@
+"""One look for all figures: colours, fonts, sizes, and the small parts that several figures share."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import NDArray
+
+from harness.render.text import clean
+
+INK, MUTED, FAINT = "#1b1f24", "#57606a", "#d8dee4"
+PALETTE: tuple[str, ...] = tuple(sns.color_palette("colorblind").as_hex())
+"""Ten colours that people with any common colour blindness tell apart (seaborn's ``colorblind``)."""
+
+KIND_COLOURS = {
+    "online": PALETTE[0],
+    "baseline": PALETTE[1],
+    "exact": PALETTE[2],
+    "relaxation": PALETTE[4],
+    "bound": PALETTE[7],
+}
+WIDTH_IN = 6.8
+"""Width of every figure in inches: two text columns of a paper, 650 px on a screen."""
+
+STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.formatter.use_mathtext": False,
+    "axes.grid": False,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9,
+    "figure.facecolor": "white",
+    "figure.titlesize": 10,
+    "figure.titleweight": "bold",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "patch.linewidth": 0.5,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",  # the same letters and line breaks wherever the file is opened
+    "svg.hashsalt": "schedgap",  # ids that do not change from run to run
+    "text.color": INK,
+    "text.parse_math": False,  # a name with two dollar signs is no formula
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 8.5,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw and save inside this: the style, and no complaint about letters that the font lacks."""
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        yield
+
+
+def new_figure(height_in: float) -> Figure:
+    """Return an empty figure of the common width, independent of pyplot."""
+    return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+
+
+def one_axes(height_in: float) -> tuple[Figure, Axes]:
+    """Return a figure with one set of axes."""
+    figure = new_figure(height_in)
+    return figure, figure.add_subplot()
+
+
+def panels(count: int, height_in: float, columns: int = 3, **kwargs: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure with `count` small axes in rows of `columns`, each row `height_in` high."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure = new_figure(0.9 + rows * height_in)
+    axes = figure.subplots(rows, columns, squeeze=False, **kwargs).ravel().tolist()
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def label(text: str, limit: int = 16) -> str:
+    """Return a stranger's text as a label: one line, short, and never hidden by a leading underscore."""
+    shown = clean(text, limit)
+    return f"\u200a{shown}" if shown.startswith("_") else shown
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 4) -> None:
+    """Put a legend below all axes."""
+    if handles:
+        figure.legend(handles=handles, loc="outside lower left", ncols=min(columns, len(handles)))
+
+
+def text_colour(background: Any) -> str:
+    """Return dark or white ink, whichever contrasts more with `background` (WCAG relative luminance)."""
+    channels = np.asarray(mpl.colors.to_rgb(background))
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return "white" if float(linear @ [0.2126, 0.7152, 0.0722]) < 0.18 else INK
+
+
+def sparse_ticks(ax: Axes, axis: str, labels: Sequence[str], at_most: int) -> None:
+    """Label cells 0, 1, … of a heat map, every so many that no more than `at_most` labels stand there."""
+    step = math.ceil(len(labels) / at_most)
+    places = np.arange(0, len(labels), step)
+    set_ticks = ax.set_xticks if axis == "x" else ax.set_yticks
+    set_ticks(places + 0.5, [labels[i] for i in places])
+    ax.tick_params(axis="x" if axis == "x" else "y", length=2, rotation=0)
+
+
+def bins(count: int, at_most: int) -> list[NDArray[np.int64]]:
+    """Return 0 … count − 1 in order, in at most that many groups of (nearly) equal size."""
+    return np.array_split(np.arange(count), min(count, at_most))
+
+
+def jitter(count: int, width: float) -> NDArray[np.float64]:
+    """Return `count` offsets within ± `width`/2 that spread evenly (golden section), the same every time."""
+    return width * ((0.5 + np.arange(count) * 0.6180339887498949) % 1.0 - 0.5)
+
+
+def log_axis(ax: Axes, axis: str, formatter: Any) -> None:
+    """Make an axis logarithmic, with plain numbers at its decades."""
+    (ax.set_xscale if axis == "x" else ax.set_yscale)("log")
+    side = ax.xaxis if axis == "x" else ax.yaxis
+    side.set_major_locator(LogLocator(numticks=9))
+    side.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
+    side.set_minor_formatter(NullFormatter())

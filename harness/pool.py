@@ -1,0 +1,90 @@
+"""A process pool in which every task can be killed: a wall-clock limit, a memory cap, a dead worker is one failed row."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import signal
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
+
+from pebble import ProcessExpired, ProcessPool
+
+from harness.environment import cores
+from harness.tasks import Task, TaskResult, run_task
+
+
+def workers_for(jobs: int, threads: int) -> int:
+    """Return how many workers to start: `jobs`, or as many as fit where 0; never more workers × threads than cores."""
+    fitting = max(1, cores() // threads)
+    return fitting if jobs == 0 else min(jobs, fitting)
+
+
+def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
+    """Run tasks in worker processes and yield each result as it finishes.
+
+    Parameters
+    ----------
+    tasks
+        Tasks of one run; the first one's limits size the pool.
+    jobs
+        Worker processes; 0 for as many as there are cores.
+
+    Notes
+    -----
+    Workers are forked from a clean server process (``forkserver``), because forking a process with running threads
+    can deadlock. Closing the generator, as Ctrl-C does, stops all workers.
+    """
+    tasks = list(tasks)
+    if not tasks:
+        return
+    limits = tasks[0].limits
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["harness.tasks"])
+    pool = ProcessPool(
+        max_workers=min(workers_for(jobs, limits.threads), len(tasks)),
+        initializer=_prepare_worker,
+        initargs=(limits.memory_mb,),
+        context=context,
+    )
+    finished = False
+    try:
+        futures = {pool.schedule(run_task, args=[t], timeout=t.limits.hard_limit_s): t for t in tasks}
+        while futures:
+            for future in wait(futures, return_when=FIRST_COMPLETED).done:
+                yield _result(future, futures.pop(future))
+        finished = True
+    finally:
+        pool.close() if finished else pool.stop()
+        pool.join()
+
+
+def _prepare_worker(memory_mb: int) -> None:
+    """Leave Ctrl-C to the main process, and refuse memory beyond the cap (an allocation fails, the row says so)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    cap = memory_mb * 2**20
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard == resource.RLIM_INFINITY or cap < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (cap, hard))
+
+
+def _result(future: Any, task: Task) -> TaskResult:
+    """Return the task's result, or the row of a task whose worker was killed or died."""
+    try:
+        result: TaskResult = future.result()
+    except FutureTimeout:
+        reason = f"killed after {task.limits.hard_limit_s:g} s of wall-clock time"
+        return TaskResult(task.blank_row(status="time limit without incumbent", reason=reason))
+    except ProcessExpired as death:
+        return TaskResult(task.blank_row(status="error", reason=f"the worker died ({_cause(death.exitcode)})"))
+    except (CancelledError, MemoryError) as error:
+        return TaskResult(task.blank_row(status="error", reason=f"the worker failed: {type(error).__name__}"))
+    return result
+
+
+def _cause(exitcode: int | None) -> str:
+    if exitcode is not None and exitcode < 0:
+        return f"{signal.Signals(-exitcode).name}: out of memory, or killed from outside"
+    return f"exit code {exitcode}"

@@ -1,0 +1,144 @@
+"""A run as Markdown, CSV, JSON and, through rich, on a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from harness.render.columns import failed, visible, wrong
+from harness.render.headline import headline
+from harness.render.text import clean, plain, published_cells
+from harness.rows import FIELDS, Row
+from harness.run import Run
+from instances.errors import UsageError
+from instances.registry import PAPERS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that make a spreadsheet take text for a formula."""
+
+
+def parts(run: Run) -> list[tuple[str, list[Row]]]:
+    """Return the rows that share a table, with its caption: one paper's methods."""
+    ordered = sorted(
+        run.rows, key=lambda row: list(dict.fromkeys(r.paper for r in run.rows)).index(row.paper)
+    )
+    return [
+        (caption(run, rows), rows)
+        for _, group in groupby(ordered, key=lambda row: row.paper)
+        if (rows := list(group))
+    ]
+
+
+def caption(run: Run, rows: Sequence[Row]) -> str:
+    """Return the caption of a paper's table: instance, its view of it, and what all rows share."""
+    names = list(dict.fromkeys(row.instance for row in rows))
+    shared = [clean(names[0], 80) if len(names) == 1 else f"{len(names)} instances"]
+    instance = run.instances.get(rows[0].fingerprint)
+    if len(names) == 1 and instance is not None and rows[0].paper in PAPERS:
+        paper = PAPERS.get(rows[0].paper)
+        try:
+            shared.append(clean(paper.describe(paper.view(instance)), 300))
+        except UsageError as error:
+            shared.append(clean(error, 300))
+    problems = {(row.problem, row.sense) for row in rows}
+    if len(problems) == 1:
+        shared.append("; ".join(f"problem {clean(p, 60)} ({sense})" for p, sense in problems))
+    return " · ".join(shared)
+
+
+def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Return violations, failures and reasons for skipping in words: (method, what happened)."""
+    several = len({row.fingerprint for row in rows}) > 1
+    found = []
+    for row in rows:
+        name = clean(row.method, 60) + (f" on {clean(row.instance, 60)}" if several else "")
+        if wrong(row):
+            found += [
+                (name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)
+            ]
+        elif failed(row) or row.status == "skipped":
+            reason = f": {clean(row.reason, 400)}" if row.reason else ""
+            found.append((name, f"{row.status}{reason}"))
+    return found
+
+
+PUBLISHED_COLUMNS = ("method", "quantity", "published", "measured", "exact", "where")
+
+
+def published_lines(rows: Sequence[Row]) -> Iterator[tuple[Row, Mapping[str, Any], tuple[str, ...]]]:
+    """Yield row, entry and cells (see `PUBLISHED_COLUMNS`) of every published number."""
+    for row in rows:
+        for entry in row.published:
+            head, tail = clean(entry.get("quantity", ""), 40), clean(entry.get("where", ""), 80)
+            yield row, entry, (clean(row.method, 60), head, *published_cells(entry), tail)
+
+
+def to_markdown(run: Run) -> str:
+    """Return headline, one table per paper and the notes as GitHub-flavoured Markdown."""
+    blocks = [markdown_text(headline(run))]
+    for text, rows in parts(run):
+        columns = visible(rows)
+        lines = [
+            [column.header for column in columns],
+            ["---:" if column.align == "right" else "---" for column in columns],
+            *([markdown_text(column.text(row)) for column in columns] for row in rows),
+        ]
+        blocks += [markdown_text(text), "\n".join(f"| {' | '.join(line)} |" for line in lines)]
+    listed = "\n".join(
+        f"- {markdown_text(method)}: {markdown_text(note)}" for method, note in notes(run.rows)
+    )
+    return "\n\n".join([*blocks, listed] if listed else blocks) + "\n"
+
+
+def markdown_text(text: str) -> str:
+    """Return `text` such that Markdown shows it as it is, in a table too."""
+    entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*|\[\]~$])", r"\\\1", entities)
+
+
+def to_csv(run: Run) -> str:
+    """Return all fields of all rows as CSV; lists and metrics are JSON, and no cell starts a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(FIELDS)
+    writer.writerows([csv_cell(value) for value in row.as_dict().values()] for row in run.rows)
+    return out.getvalue()
+
+
+def csv_cell(value: Any) -> str | int | float | bool | None:
+    """Return a cell: numbers as they are, text harmless to a spreadsheet, the rest as JSON."""
+    value = plain(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = clean(value) if isinstance(value, str) else _json(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def to_json(run: Run) -> str:
+    """Return a JSON list with an object of all fields per row; what is not finite is ``null``."""
+    return "[" + ",\n ".join(_json(plain(row.as_dict())) for row in run.rows) + "]\n"
+
+
+def _json(value: Any) -> str:
+    """Return JSON in which control and direction characters beyond ASCII are escaped, for terminals."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return re.sub(
+        "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]",
+        lambda m: f"\\u{ord(m[0]):04x}",
+        text,
+    )
+
+
+def to_rich(run: Run) -> RenderableType:
+    """Return what the terminal shows: headline, a table per paper, published numbers, notes."""
+    from harness.render.terminal import terminal  # noqa: PLC0415 -- the plain formats do not pay for rich
+
+    return terminal(run)

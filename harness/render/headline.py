@@ -1,0 +1,199 @@
+"""The sentence that answers the question first: how far from optimal, how sure, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from statistics import median
+
+from harness.render.columns import failed, measured, wrong
+from harness.render.text import clean, number, percent, seconds
+from harness.rows import Row
+from harness.run import Run
+
+HEURISTIC_KINDS = ("online", "baseline")
+NAMED = 3
+"""So many methods are named one by one; of more, the best and the worst."""
+
+
+def headline(run: Run) -> str:
+    """Return what `run` found: trouble first, then the gaps paper by paper, then what was skipped."""
+    if not run.rows:
+        return "No method was run."
+    sentences = [
+        _trouble(run.rows, wrong, "WRONG", _violation),
+        _trouble(run.rows, failed, "failed", _failure),
+    ]
+    answers = [answer for paper in _papers(run.rows) if (answer := _answer(paper, run.rows))]
+    sentences += (
+        [_where(run.rows) + answers[0], *answers[1:]]
+        if answers
+        else [_where(run.rows) + "no method has a certified gap."]
+    )
+    sentences.append(_skipped(run.rows))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _papers(rows: Sequence[Row]) -> list[list[Row]]:
+    names = dict.fromkeys(row.paper for row in rows)
+    return [[row for row in rows if row.paper == name] for name in names]
+
+
+def _where(rows: Sequence[Row]) -> str:
+    names = dict.fromkeys(row.instance for row in rows)
+    return f"On {clean(next(iter(names)), 60)}, " if len(names) == 1 else f"Over {len(names)} instances, "
+
+
+def _trouble(
+    rows: Sequence[Row], concerned: Callable[[Row], bool], word: str, why: Callable[[Row], str]
+) -> str:
+    """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing where all is well."""
+    bad = [row for row in rows if concerned(row)]
+    if not bad:
+        return ""
+    by_method = {row.method: row for row in reversed(bad)}
+    named = ", ".join(
+        f"{clean(name, 60)} ({why(by_method[name])})" for name in list(reversed(by_method))[:NAMED]
+    )
+    more = f" and {len(by_method) - NAMED} more methods" if len(by_method) > NAMED else ""
+    verb = word if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
+    return f"{len(bad)} of {len(rows)} results {verb}: {named}{more}."
+
+
+def _violation(row: Row) -> str:
+    first = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
+    return first + (f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else "")
+
+
+def _only_failed(row: Row) -> bool:
+    return failed(row) and not wrong(row)
+
+
+def _failure(row: Row) -> str:
+    reason = clean(row.reason, 100) if row.reason else ""
+    return f"{row.status}: {reason}" if reason else row.status
+
+
+def _skipped(rows: Sequence[Row]) -> str:
+    count = sum(row.status == "skipped" for row in rows)
+    if not count:
+        return ""
+    return f"{count} {'result was' if count == 1 else 'results were'} skipped, for reasons given below."
+
+
+def _answer(rows: Sequence[Row], everything: Sequence[Row]) -> str:
+    """Return the sentence about one paper's methods, without its beginning (``On …,``)."""
+    known = [row for row in rows if measured(row)]
+    heuristics = [row for row in known if row.kind in HEURISTIC_KINDS]
+    if heuristics:
+        return _heuristics(heuristics, everything)
+    return _models(known) if known else ""
+
+
+def _heuristics(rows: Sequence[Row], everything: Sequence[Row]) -> str:
+    online = [row for row in rows if row.kind == "online"]
+    sentence = _list(_by_method(online or rows), "heuristics")
+    baselines = _by_method([row for row in rows if row.kind == "baseline"])
+    if online and baselines:
+        which = "the baseline" if len(baselines) == 1 else f"the best of {len(baselines)} baselines"
+        sentence += f"; {which}, {_apposition(baselines[0])}"
+    return f"{sentence}; {_bound_time(rows, everything)}."
+
+
+def _by_method(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each method, worst first, the method with the smallest worst gap first."""
+    ordered = sorted(rows, key=lambda row: row.method)
+    groups = [
+        sorted(group, key=_gap, reverse=True) for _, group in groupby(ordered, key=lambda row: row.method)
+    ]
+    return sorted(groups, key=lambda group: _gap(group[0]))
+
+
+def _gap(row: Row) -> float:
+    return row.gap if row.gap is not None else 0.0
+
+
+def _list(groups: Sequence[list[Row]], noun: str) -> str:
+    """Return the methods' gaps, one by one or from the best to the worst."""
+    if len(groups) > NAMED:
+        best, worst = _apposition(groups[0]), _apposition(groups[-1])
+        return f"the best of {len(groups)} {noun}, {best}, the worst, {worst}"
+    optimal = [group for group in groups if _optimal(group)]
+    others = [group for group in groups if not _optimal(group)]
+    names = _and([clean(group[0].method, 60) for group in optimal])
+    sentences = (
+        [f"{names} {'is' if len(optimal) == 1 else 'are'} optimal{_every_time(optimal[0])}"]
+        if optimal
+        else []
+    )
+    for side in ("below", "above"):
+        here = [f"{clean(g[0].method, 60)} is {_amount(g)}" for g in others if _side(g) == side]
+        if here:
+            sentences.append(
+                _and([here[0], *(text.replace(" is ", " ", 1) for text in here[1:])]) + f" {side} the optimum"
+            )
+    return "; ".join(sentences)
+
+
+def _and(texts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+
+
+def _apposition(group: Sequence[Row]) -> str:
+    return f"{clean(group[0].method, 60)}, {_predicate(group)}"
+
+
+def _predicate(group: Sequence[Row]) -> str:
+    if _optimal(group):
+        return f"is optimal{_every_time(group)}"
+    return f"is {_amount(group)} {_side(group)} the optimum"
+
+
+def _optimal(group: Sequence[Row]) -> bool:
+    return all(row.ratio_is_upper is False for row in group) and percent(_gap(group[0])) == "0 %"
+
+
+def _every_time(group: Sequence[Row]) -> str:
+    return " every time" if len(group) > 1 else ""
+
+
+def _side(group: Sequence[Row]) -> str:
+    return "below" if group[0].sense == "max" else "above"
+
+
+def _amount(group: Sequence[Row]) -> str:
+    """Return ``12.9 %`` where it is exact, ``at most 12.9 % (median 4.1 %)`` where it is a bound."""
+    row = group[0]
+    proved = row.ratio_is_upper is False
+    at_most = "" if proved and len(group) == 1 else "at most "
+    middle = f" (median {percent(median(_gap(r) for r in group))})" if len(group) > 2 else ""
+    return f"{at_most}{percent(_gap(row), up=not proved)}{middle}"
+
+
+def _bound_time(rows: Sequence[Row], everything: Sequence[Row]) -> str:
+    """Return how long the bounds took that the gaps rest on."""
+    wanted = {(row.fingerprint, row.bound_from) for row in rows}
+    times = [
+        (row.build_s or 0.0) + row.solve_s
+        for row in everything
+        if (row.fingerprint, row.method) in wanted and row.solve_s is not None
+    ]
+    if not times:
+        return "the bound's time is not recorded"
+    return (
+        f"the bound took {seconds(times[0])}"
+        if len(times) == 1
+        else f"each bound took at most {seconds(max(times))}"
+    )
+
+
+def _models(rows: Sequence[Row]) -> str:
+    """Return the sentence about a paper of which only models ran."""
+    groups = _by_method(rows)
+    if len(rows) == 1 and (row := rows[0]).ratio_is_upper is False and percent(_gap(row)) == "0 %":
+        return (
+            f"{clean(row.method, 60)} proves the optimum, {number(row.objective)}, in {seconds(row.solve_s)}."
+        )
+    return (
+        f"{_list(groups, 'models')}; solving took at most {seconds(max(row.solve_s or 0.0 for row in rows))}."
+    )

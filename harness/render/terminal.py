@@ -1,0 +1,90 @@
+"""A run on a terminal. All text goes in as :class:`rich.text.Text`, so that none of it is read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from harness.render.columns import Column, failed, visible, wrong
+from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines
+from harness.render.headline import headline
+from harness.render.text import ABSENT
+from harness.rows import Row
+from harness.run import Run
+
+SEPARATOR = 3
+"""Terminal columns that a table column takes beside its content."""
+
+
+def terminal(run: Run) -> RenderableType:
+    """Return headline, a table per paper, published numbers and notes."""
+    blocks: list[RenderableType] = [
+        Text(headline(run), style="bold red" if any(map(wrong, run.rows)) else "bold")
+    ]
+    for text, rows in parts(run):
+        blocks += [Text(), TerminalTable(text, rows)]
+    if any(row.published for row in run.rows):
+        blocks += [Text("published beside measured", style="bold"), _published_table(run.rows)]
+    for method, note in notes(run.rows):
+        blocks.append(Text(f"{method}: {note}", style="red" if note.startswith("WRONG") else ""))
+    return Group(*blocks)
+
+
+class TerminalTable:
+    """A paper's table that leaves out its least important columns where the terminal is too narrow."""
+
+    def __init__(self, text: str, rows: Sequence[Row]) -> None:
+        self.caption = text
+        self.rows = rows
+        self.columns = visible(rows, leave_out=("published",))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the table at the width at hand."""
+        widths = {column.key: self._width(column) for column in self.columns}
+        columns = list(self.columns)
+        while sum(widths[column.key] + SEPARATOR for column in columns) > options.max_width:
+            last = max(columns, key=lambda column: column.priority)
+            if last.priority == 0:
+                break
+            columns.remove(last)
+        yield Text(self.caption, style="bold")
+        yield self._table(columns, widths)
+        dropped = [column.header for column in self.columns if column not in columns]
+        if dropped:
+            yield Text(f"left out for lack of width: {', '.join(dropped)}\n", style="dim")
+
+    def _width(self, column: Column) -> int:
+        """Return the width at which every cell stands on one line; a status may wrap between its words."""
+        texts = [column.header, *(column.text(row) for row in self.rows)]
+        if column.key == "status":
+            texts = [word for text in texts for word in text.split()]
+        return max(map(cell_len, texts))
+
+    def _table(self, columns: Sequence[Column], widths: Mapping[str, int]) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column.header, justify=column.align, min_width=widths[column.key])
+        for row in self.rows:
+            cells = (_cell(column, row) for column in columns)
+            table.add_row(*cells, style="dim" if row.status == "skipped" else "")
+        return table
+
+
+def _cell(column: Column, row: Row) -> Text:
+    text = column.text(row)
+    bad = (column.key == "verified" and wrong(row)) or (column.key == "status" and failed(row))
+    return Text(text, style="bold red" if bad else "dim" if text == ABSENT else "")
+
+
+def _published_table(rows: Sequence[Row]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for header in PUBLISHED_COLUMNS:
+        table.add_column(header)
+    for _, entry, cells in published_lines(rows):
+        table.add_row(*(Text(cell, style="bold" if entry.get("agrees") is False else "") for cell in cells))
+    return table

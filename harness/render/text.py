@@ -1,0 +1,155 @@
+"""Numbers and strangers' text as they are printed, in the terminal and in the report alike."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+ABSENT = "–"
+NOISE = 1e-9
+"""Relative size of floating-point noise: what is taken off before a number is rounded up."""
+
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def clean(text: object, limit: int | None = None) -> str:
+    """Return `text` on one line without control and direction characters, cut to `limit` characters."""
+    spaced = re.sub(r"\s+", " ", _DIRECTION.sub("", str(text)))
+    safe = "".join(c for c in spaced if unicodedata.category(c) not in {"Cc", "Cs"}).strip()
+    return shorten(safe, limit) if limit else safe
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return `text` in at most `limit` characters, with … where the middle was cut."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return `value` with that many significant digits: ``4.154``, ``12,346``, ``1e-05``; ``–`` if absent."""
+    if value is None or math.isnan(value):
+        return ABSENT
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size >= 10**digits - 0.5 and size < 1e12:
+        return f"{value:,.0f}"
+    text = f"{value + 0.0:.{digits}g}"
+    return "0" if text == "-0" else text
+
+
+def rounded(value: float, decimals: int, up: bool) -> Decimal:
+    """Return `value` with that many decimals; `up` never returns less than `value` (but for noise)."""
+    step = Decimal(1).scaleb(-decimals)
+    exact = Decimal(value - abs(value) * NOISE if up else value)
+    return exact.quantize(step, ROUND_CEILING if up else ROUND_HALF_EVEN)
+
+
+def percent(fraction: float | None, up: bool = False) -> str:
+    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``.
+
+    Parameters
+    ----------
+    fraction
+        0.129 for 12.9 %.
+    up
+        Round upwards, for numbers that are upper estimates.
+    """
+    if fraction is None or not math.isfinite(fraction):
+        return number(fraction)
+    value = 100.0 * fraction
+    size = abs(value)
+    if size <= 100 * NOISE:
+        return "0 %"
+    if size < 0.005:
+        return "< 0.01 %" if value > 0 else "> −0.01 %"
+    return f"{rounded(value, 0 if size >= 1000 else 1 if size >= 1 else 2, up):,} %"
+
+
+def ratio(value: float | None, is_upper: bool | None) -> str:
+    """Return a performance ratio: ``1.07`` where the optimum is proved, ``≤ 1.07`` (rounded up) elsewhere."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    upper = is_upper is not False
+    shown = rounded(value, 3 if value < 10 else 1, upper)
+    text = f"{shown:,}"
+    if value < 10 and text.endswith("0"):
+        text = text[:-1]
+    return f"≤ {text}" if upper else text
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration: ``< 0.001 s``, ``0.012 s``, ``45.3 s``, ``5 min 12 s``, ``3 h 05 min``."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    if value < 0.0005:
+        return "< 0.001 s"
+    if value < 119.95:
+        return f"{value:.{3 if value >= 1 else 2}g} s"
+    if value < 7199.5:
+        return f"{round(value) // 60} min {round(value) % 60:02d} s"
+    return f"{round(value / 60) // 60} h {round(value / 60) % 60:02d} min"
+
+
+def plain(value: Any) -> Any:
+    """Return `value` with numpy scalars and arrays, tuples and mappings as plain Python, and without NaN."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value
+
+
+def numbers(value: Any, digits: int = 6) -> str:
+    """Return a number, a vector (``1, 1.5, 2``), a matrix (``1, 0; 0, 0.5``) or a truth value as text."""
+    value = plain(value)
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool):
+        return "✓" if value else "✗"
+    if isinstance(value, int | float):
+        return number(value, digits)
+    if isinstance(value, list):
+        separator = "; " if any(isinstance(item, list) for item in value) else ", "
+        return shorten(separator.join(numbers(item, digits) for item in value), 160)
+    return clean(value, 60)
+
+
+def verdict(verified: bool | None) -> str:
+    """Return ``✓``, ``WRONG`` or ``–`` (there was nothing to check)."""
+    return {True: "✓", False: "WRONG", None: ABSENT}[verified]
+
+
+def properties(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the metrics of a decision as (name, text): ``("envy free", "✓")``, ``("support size", "4")``."""
+    return [(clean(name, 40).replace("_", " "), numbers(value, 4)) for name, value in metrics.items()]
+
+
+MARKS = {True: "✓", False: "≠", None: ""}
+
+
+def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what the paper printed (✓ or ≠), what is measured, and the exact value (✓ or ≠), as text."""
+    agrees, exact_agrees = MARKS[entry.get("agrees")], MARKS[entry.get("exact_agrees")]
+    return (
+        f"{numbers(entry.get('value'))} {agrees}".strip(),
+        numbers(entry.get("measured")),
+        f"{numbers(entry.get('exact'))} {exact_agrees}".strip(),
+    )
+
+
+def published(entry: Mapping[str, Any]) -> str:
+    """Return a published number beside ours: ``objective 4.36 ≠ measured 4.34849 (exact 4.34849 ✓)``."""
+    printed, measured, exact = published_cells(entry)
+    end = f" (exact {exact})" if entry.get("exact") is not None else ""
+    return f"{clean(entry.get('quantity', ''), 40)} {printed} measured {measured}{end}"

@@ -1,0 +1,107 @@
+"""One row of a comparison: what a method reached on an instance, and what is certified about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal[
+    "optimal",
+    "feasible",
+    "time limit with incumbent",
+    "time limit without incumbent",
+    "infeasible",
+    "unbounded",
+    "interrupted",
+    "out of memory",
+    "error",
+    "skipped",
+]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one instance with one seed. Times in seconds; absent numbers are ``None``.
+
+    Attributes
+    ----------
+    kind
+        ``exact``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
+    problem, sense
+        What the objective means, and whether larger (``max``) or smaller (``min``) is better.
+    objective
+        Recomputed by the independent checker from the decision; absent where there is no verified decision.
+    own_bound
+        Bound that this method itself certified on its problem's optimum.
+    best_bound, bound_from
+        Tightest certified bound of the row's problem on this instance, and the method it comes from.
+    gap
+        ``|best_bound − objective| / |best_bound|``.
+    ratio, ratio_is_upper
+        ``best_bound/objective`` (max) or ``objective/best_bound`` (min), at least 1; `ratio_is_upper` says that the
+        optimum is not proved, so that the ratio is only an upper estimate (printed with ``≤``).
+    guarantee, guarantee_factor
+        The paper's worst-case ratio on this instance, as text and as a number where it is one.
+    published
+        Numbers the paper printed: list of ``{quantity, value, exact, measured, agrees, where, note, unit}``.
+    verified
+        True: every constraint and claim re-checked and the objective recomputed. False: shown as WRONG.
+        ``None``: there was nothing to check.
+    violations
+        What the checker found, one line each.
+    metrics
+        Other numbers of the decision (``envy_free``, ``support_size``, …).
+    reason
+        Why the method was skipped or failed.
+    """
+
+    instance: str
+    fingerprint: str
+    paper: str
+    method: str
+    problem: str
+    kind: str
+    sense: str
+    seed: int = 0
+    objective: float | None = None
+    own_bound: float | None = None
+    best_bound: float | None = None
+    bound_from: str | None = None
+    gap: float | None = None
+    ratio: float | None = None
+    ratio_is_upper: bool | None = None
+    guarantee: str | None = None
+    guarantee_factor: float | None = None
+    published: tuple[Mapping[str, Any], ...] = ()
+    status: Status = "error"
+    termination: str | None = None
+    verified: bool | None = None
+    violations: tuple[str, ...] = ()
+    metrics: Mapping[str, float | int | bool | None] = field(default_factory=dict)
+    solve_s: float | None = None
+    build_s: float | None = None
+    transfer_s: float | None = None
+    check_s: float | None = None
+    total_s: float | None = None
+    nodes: int | None = None
+    iterations: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    nonzeros: int | None = None
+    peak_mb: float | None = None
+    cross_check: float | None = None
+    reason: str | None = None
+    key: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, in order."""
+        return dataclasses.asdict(self)
+
+    def replace(self, **changes: Any) -> Row:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+FIELDS = tuple(f.name for f in dataclasses.fields(Row))

@@ -1,0 +1,36 @@
+"""A finished or running comparison in memory: what tables, figures and the report are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.rows import Row
+from instances.schema import Instance
+
+
+@dataclass
+class Run:
+    """Rows of one comparison with all that is needed to draw and reproduce them.
+
+    Attributes
+    ----------
+    meta
+        Content of ``run.json``: ``schema_version, command, started_utc, duration_s, versions`` (name → version),
+        ``machine`` (name → text), ``limits`` (name → value), ``git_commit``.
+    rows
+        Sorted by instance, paper and order of registration.
+    instances
+        Instances by fingerprint.
+    decisions
+        Decisions by ``(fingerprint, method, seed)``; methods without a verified decision are absent.
+    traces
+        Bound and incumbent over time: ``{instance, fingerprint, method, seed, time_s, incumbent, bound}``.
+    """
+
+    meta: dict[str, Any]
+    rows: list[Row]
+    instances: dict[str, Instance]
+    decisions: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    traces: list[Mapping[str, Any]] = field(default_factory=list)

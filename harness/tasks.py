@@ -1,0 +1,291 @@
+"""One method on one instance: what a worker process does, from view to verified row."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from harness.environment import code_digest
+from harness.rows import Row
+from harness.verify import TOLERANCE, VERIFIERS, Verdict
+from heuristics import HEURISTICS, Context, HeuristicSpec
+from instances.canonical import validate
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS, PaperSpec
+from instances.schema import Instance, Published
+from models import MODELS, ModelSpec, oracle
+from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
+
+Spec = ModelSpec | HeuristicSpec
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one method may take.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds for the solver; the worker is killed some time after it (:attr:`hard_limit_s`).
+    rel_gap, threads
+        Passed to the solver.
+    memory_mb
+        Memory cap of a worker process.
+    all_sizes
+        Run monolithic models above their stated size, too.
+    cross_check
+        Ask PuLP/CBC for a second opinion on every model.
+    """
+
+    time_limit_s: float = 60.0
+    rel_gap: float = 1e-6
+    threads: int = 1
+    memory_mb: int = 4096
+    all_sizes: bool = False
+    cross_check: bool = False
+
+    @property
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which a worker is killed: twice the solver's limit and time to build and check."""
+        return (2 + 2 * self.cross_check) * self.time_limit_s + 30.0
+
+    def options(self, seed: int) -> SolveOptions:
+        """Return the solver's options."""
+        return SolveOptions(
+            time_limit_s=self.time_limit_s,
+            rel_gap=self.rel_gap,
+            threads=self.threads,
+            seed=seed,
+            cross_check=self.cross_check,
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A method to run on an instance. The instance travels as JSON text; each worker parses it once."""
+
+    instance_json: str
+    instance_name: str
+    fingerprint: str
+    method: str
+    seed: int
+    limits: Limits
+
+    @property
+    def key(self) -> str:
+        """Name of the result: the same for the same content, method, seed, limits and code, in any order."""
+        parts = {
+            "fingerprint": self.fingerprint,
+            "method": self.method,
+            "seed": self.seed,
+            "limits": asdict(self.limits),
+            "code": code_digest(),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+
+    def blank_row(self, **known: Any) -> Row:
+        """Return the row of this task before anything is known about its result."""
+        spec = find_spec(self.method)
+        problem = PAPERS.get(spec.paper).problem(spec.problem)
+        return Row(
+            instance=self.instance_name,
+            fingerprint=self.fingerprint,
+            paper=spec.paper,
+            method=spec.id,
+            problem=problem.id,
+            kind=spec.kind,
+            sense=problem.sense,
+            seed=self.seed,
+            key=self.key,
+            **known,
+        )
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """A finished task: its row, the decision if there is one, and the trace of bound and incumbent."""
+
+    row: Row
+    decision: Any = None
+    trace: tuple[tuple[float, float | None, float | None], ...] = ()
+
+
+@dataclass
+class _Raw:
+    """What a method produced, before it is verified."""
+
+    decision: Any
+    status: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    claimed: float | None = None
+    trace: tuple[tuple[float, float | None, float | None], ...] = ()
+    complaint: str | None = None
+
+
+def find_spec(method: str) -> Spec:
+    """Return the model or heuristic of that id."""
+    return MODELS.get(method) if method in MODELS else HEURISTICS.get(method)
+
+
+def specs() -> list[Spec]:
+    """Return all registered methods, models first, papers in alphabetical order."""
+    everything: list[Spec] = [*MODELS, *HEURISTICS]
+    return sorted(everything, key=lambda spec: spec.paper)
+
+
+def run_task(task: Task) -> TaskResult:
+    """Run a task in this process; whatever the method does becomes a row.
+
+    A method that cannot run on the instance is ``skipped`` with its reason, one that raises is an ``error``.
+    """
+    began = time.perf_counter()
+    try:
+        result = _run(task, find_spec(task.method))
+    except NotApplicableError as reason:
+        result = TaskResult(task.blank_row(status="skipped", reason=str(reason)))
+    except MemoryError:
+        result = TaskResult(task.blank_row(status="out of memory", reason=f"more than {task.limits.memory_mb} MB"))
+    except Exception as error:  # any failure of a method is a row, so that one method cannot end a run
+        result = TaskResult(task.blank_row(status="error", reason=_one_line(error)))
+    row = result.row.replace(total_s=time.perf_counter() - began)
+    return TaskResult(row, result.decision, result.trace)
+
+
+def _run(task: Task, spec: Spec) -> TaskResult:
+    instance = _instance(task.fingerprint, task.instance_json)
+    paper = PAPERS.get(spec.paper)
+    view = _view(task.fingerprint, task.instance_json, spec.paper)
+    reason = spec.skip(view)
+    if reason is None and isinstance(spec, ModelSpec) and not task.limits.all_sizes:
+        reason = spec.too_large(view)
+    if reason:
+        return TaskResult(task.blank_row(status="skipped", reason=reason))
+    raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
+    row = task.blank_row(status=raw.status, **raw.fields)
+    if raw.decision is None:
+        return TaskResult(row, None, raw.trace)
+    began = time.perf_counter()
+    verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
+    violations = (*verdict.violations, *_disagreements(raw, verdict))
+    row = row.replace(
+        objective=verdict.objective,
+        verified=not violations,
+        violations=violations,
+        metrics=dict(verdict.metrics),
+        published=published(instance, spec.id, verdict),
+        check_s=time.perf_counter() - began,
+    )
+    return TaskResult(row, _checked_decision(raw.decision, paper), raw.trace)
+
+
+def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
+    if not isinstance(decision, paper.decision):
+        raise TypeError(f"a method of {paper.id} returns {paper.decision.__name__}, not {type(decision).__name__}")
+    return decision
+
+
+def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
+    outcome = spec.run(view, task.limits.options(task.seed))
+    solution = outcome.solution
+    bounds = spec.kind != "baseline"
+    fields: dict[str, Any] = {
+        "own_bound": solution.bound if bounds else None,
+        "termination": f"{solution.termination}; {solution.solution_status}",
+        "solve_s": solution.times.solve_s,
+        "build_s": solution.times.build_s,
+        "transfer_s": solution.times.transfer_s,
+        "nodes": solution.nodes,
+        "iterations": solution.iterations,
+        "rows": solution.size.rows,
+        "columns": solution.size.columns,
+        "nonzeros": solution.size.nonzeros,
+        "peak_mb": solution.peak_mb,
+        "cross_check": solution.cross_check,
+    }
+    claimed = solution.objective if bounds else None
+    return _Raw(outcome.decision, solution.status, fields, claimed, tuple(solution.trace), _second_opinion(solution))
+
+
+def _second_opinion(solution: Solution) -> str | None:
+    if solution.cross_check is None or solution.cross_check <= CROSS_CHECK_TOLERANCE:
+        return None
+    return f"CBC finds another optimum: relative difference {solution.cross_check:.2g}"
+
+
+def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
+    context = Context(np.random.default_rng(task.seed), oracle)
+    began = time.perf_counter()
+    decision = spec.run(view, context)
+    guarantee = spec.guarantee(view)
+    fields = {
+        "solve_s": time.perf_counter() - began,
+        "guarantee": guarantee.text if guarantee else None,
+        "guarantee_factor": guarantee.factor if guarantee else None,
+    }
+    return _Raw(decision, "feasible", fields)
+
+
+def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
+    """Lines for a solver whose objective is not the checker's, or whom the second solver contradicts."""
+    lines = [raw.complaint] if raw.complaint else []
+    if raw.claimed is not None and verdict.objective is not None:
+        difference = abs(raw.claimed - verdict.objective)
+        if difference > TOLERANCE * max(1.0, abs(verdict.objective)):
+            lines.append(f"the solver reports {raw.claimed:.9g}, the checker finds {verdict.objective:.9g}")
+    return lines
+
+
+def published(instance: Instance, method: str, verdict: Verdict) -> tuple[dict[str, Any], ...]:
+    """Return what was published about this method on this instance, beside what was measured."""
+    known = {**verdict.quantities, "objective": verdict.objective}
+    return tuple(
+        _beside(entry, known[entry.quantity])
+        for entry in instance.published
+        if entry.method == method and entry.quantity in known
+    )
+
+
+def _beside(entry: Published, measured: Any) -> dict[str, Any]:
+    found = np.asarray(measured, float)
+    return {
+        "quantity": entry.quantity,
+        "value": entry.value,
+        "exact": entry.exact,
+        "measured": found.tolist(),
+        "agrees": _near(found, entry.value, entry.tolerance),
+        "exact_agrees": _near(found, entry.exact, TOLERANCE),
+        "unit": entry.unit,
+        "where": entry.where,
+        "note": entry.note,
+    }
+
+
+def _near(found: Any, wanted: Any, tolerance: float) -> bool | None:
+    if wanted is None:
+        return None
+    wanted = np.asarray(wanted, float)
+    return wanted.shape == found.shape and bool(np.all(np.abs(wanted - found) <= tolerance * (1 + 1e-9)))
+
+
+def _one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+@functools.lru_cache(maxsize=8)
+def _instance(fingerprint: str, text: str) -> Instance:
+    return validate(json.loads(text), where=fingerprint[:12])
+
+
+@functools.lru_cache(maxsize=16)
+def _view(fingerprint: str, text: str, paper: str) -> Any:
+    view: Callable[[Instance], Any] = PAPERS.get(paper).view
+    return view(_instance(fingerprint, text))
+
+

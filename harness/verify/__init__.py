@@ -1,0 +1,52 @@
+"""Independent checkers: they read a view and a decision, re-check every constraint and claim, and recompute the objective.
+
+They use numpy only, never Pyomo or a solver, and share nothing with the models. One file per paper registers its
+checker in :data:`VERIFIERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from instances.discovery import import_submodules
+from instances.registry import Registry
+
+TOLERANCE = 1e-6
+"""Relative tolerance of all re-checks."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a checker found.
+
+    Attributes
+    ----------
+    objective
+        Recomputed from the decision; ``None`` where the decision is malformed.
+    violations
+        One line per broken constraint or claim; empty means verified.
+    metrics
+        Scalars for the table (``envy_free``, ``support_size``).
+    quantities
+        Scalars and arrays that published numbers may refer to (``efficiency``, ``devices``).
+    """
+
+    objective: float | None
+    violations: tuple[str, ...] = ()
+    metrics: Mapping[str, float | int | bool] = field(default_factory=dict)
+    quantities: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VerifierSpec:
+    """The checker of a paper: ``check(view, decision, problem, claims)`` returns a :class:`Verdict`."""
+
+    id: str
+    check: Callable[[Any, Any, str, tuple[str, ...]], Verdict]
+
+
+VERIFIERS: Registry[VerifierSpec] = Registry("verifier")
+
+import_submodules(__name__)

@@ -1,0 +1,52 @@
+"""A deterministic, round-based cluster simulation: one engine for every paper's policies.
+
+At the start of each round a *policy* sees a :class:`State` and returns an :class:`Assignment` of whole GPUs
+to jobs. The engine checks it, advances the work and records what happened::
+
+    trace = simulate(workload(instance), servers(instance), policy, round_s=300.0)
+    trace.jct_s.mean(), trace.utilisation
+
+Rules
+-----
+- A job that arrives within a round waits for the next one. It is removed when its work is done, within the
+  round to the second, or when its tenant leaves.
+- A gang runs with all its GPUs or not at all. All its GPUs run at the rate of the slowest type among them, so
+  its rate is ``gpus · min rate``; :attr:`Assignment.speed` changes it further (fewer CPUs, contention).
+- A gang that spans servers runs at `spread_factor` of its rate.
+- A job that has run before and holds other GPUs than in the previous round loses `restart_s` seconds of the
+  round (checkpoint and restore). A first start costs nothing.
+
+To add a policy, write a function (or an object with ``__call__`` where it remembers things) from
+:class:`State` to :class:`Assignment` and register a :class:`PolicySpec`. Jobs are named by their index in the
+workload everywhere, so that what a policy remembers stays valid. The arrays a policy sees are not to be
+written to.
+"""
+
+from heuristics.simulator.engine import simulate
+from heuristics.simulator.state import (
+    NOTHING,
+    POLICIES,
+    Assignment,
+    InvalidAssignmentError,
+    Policy,
+    PolicySpec,
+    State,
+)
+from heuristics.simulator.trace import Trace
+from heuristics.simulator.work import Servers, Workload, servers, workload
+
+__all__ = [
+    "NOTHING",
+    "POLICIES",
+    "Assignment",
+    "InvalidAssignmentError",
+    "Policy",
+    "PolicySpec",
+    "Servers",
+    "State",
+    "Trace",
+    "Workload",
+    "servers",
+    "simulate",
+    "workload",
+]

@@ -1,0 +1,180 @@
+"""Reading and writing instances: JSON and TOML in, canonical JSON out, one fingerprint, errors in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from instances.errors import InstanceError, UsageError
+from instances.schema import Instance
+
+MAX_FILE_MB = 256
+"""Larger instance files are refused before they are read (raise it in Python: ``instances.canonical.MAX_FILE_MB``)."""
+
+PRESENTATION = {"name", "title", "source", "licence", "derived", "published"}
+"""Fields that describe an instance without changing what is solved; they are not part of its fingerprint."""
+
+
+def to_json(instance: Instance) -> str:
+    """Return the instance as JSON text: defaults left out, keys sorted, shortest round-trip floats."""
+    return _dumps(instance.model_dump(mode="json", exclude_defaults=True)) + "\n"
+
+
+def fingerprint(instance: Instance) -> str:
+    """Return the SHA-256 of the content in hexadecimal.
+
+    Names, titles, sources and published values do not count, nor do fields at their defaults, so that a field added
+    to the schema later leaves the fingerprints of today's instances as they are.
+    """
+    content = instance.model_dump(mode="json", exclude_defaults=True, exclude=PRESENTATION)
+    return hashlib.sha256(_dumps(content).encode()).hexdigest()
+
+
+def _dumps(content: object) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def write(instance: Instance, path: Path) -> None:
+    """Write the instance to `path` as canonical JSON; the file appears whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        If the folder does not exist or cannot be written.
+    """
+    try:
+        write_atomically(path, to_json(instance).encode())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by a file with `content`, synced to disk before it appears."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path) -> Instance:
+    """Read an instance from a ``.json`` or ``.toml`` file.
+
+    Raises
+    ------
+    InstanceError
+        If the file is missing, too large, not JSON or TOML, or not a valid instance. The message names the file,
+        the field, the value and what would be right.
+    """
+    return validate(read_mapping(path), where=str(path))
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Read a JSON object or TOML document without validating it (errors as in :func:`read`)."""
+    suffix = path.suffix.lower()
+    if suffix not in {".json", ".toml"}:
+        raise InstanceError(f"{path}: an instance file ends in .json or .toml; import traces with: harness import")
+    content = read_bytes(path)
+    try:
+        data = json.loads(content) if suffix == ".json" else tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    except (ValueError, RecursionError) as error:
+        raise InstanceError(f"{path}: not valid {suffix[1:].upper()}: {_one_line(error)}") from error
+    if not isinstance(data, dict):
+        raise InstanceError(f"{path}: an instance is an object with fields, not a {type(data).__name__}")
+    return data
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a user's file, with a clear error where that cannot be."""
+    try:
+        if path.is_dir():
+            raise InstanceError(f"{path}: a folder, not a file")
+        size = path.stat().st_size
+        if size > MAX_FILE_MB * 1_000_000:
+            limit = f"{MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
+            raise InstanceError(f"{path}: {size / 1e6:.0f} MB is more than the limit of {limit}")
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InstanceError(f"{path}: no such file") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, InstanceError):
+            raise
+        raise InstanceError(f"{path}: cannot be read: {_one_line(error)}") from error
+
+
+def validate(data: Mapping[str, Any], where: str) -> Instance:
+    """Validate plain data (as read from JSON or TOML) into an instance; `where` begins the error message."""
+    try:
+        return Instance.model_validate_json(json.dumps(data, allow_nan=True))
+    except ValidationError as error:
+        raise InstanceError(f"{where}: {describe(error)}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InstanceError(f"{where}: {_one_line(error)}") from error
+
+
+def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
+    """Return a pydantic error as one line: field, value, what would be right, and how many more there are."""
+    details = error.errors(include_url=False)
+    first = details[0]
+    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    if first["type"] == "consistency":
+        return first["msg"] + more
+    path, wanted = _locate(model, first["loc"])
+    if first["type"] == "missing":
+        return f"{path}: missing{': ' + wanted if wanted else ''}{more}"
+    if first["type"] == "extra_forbidden":
+        return f"{path}: unknown field{more}"
+    if first["type"] == "json_invalid":
+        return first["msg"] + more
+    return f"{path} = {_shown(first['input'])}: {wanted or first['msg'].lower()}{more}"
+
+
+def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str]:
+    """Return ``jobs[17].gpus`` and the rule written beside that field."""
+    path, wanted = "", ""
+    current: type[BaseModel] | None = model
+    for part in loc:
+        if isinstance(part, int):
+            path += f"[{part}]"
+            continue
+        field = current.model_fields.get(part) if current else None
+        if field is None and current is None and not path:
+            continue
+        path += f".{part}" if path else part
+        if field is not None:
+            extra = field.json_schema_extra
+            wanted = str(extra.get("rule", "")) if isinstance(extra, dict) else ""
+            current = _record_in(field.annotation)
+    return path, wanted
+
+
+def _record_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _record_in(arg))), None)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str) if not isinstance(value, float) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _one_line(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:200]

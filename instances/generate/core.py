@@ -1,0 +1,160 @@
+"""What all families share: the spec file, the registry, streams of random numbers, and validation in one line."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from instances.canonical import describe
+from instances.errors import InstanceError, UnknownNameError
+from instances.registry import Registry, unknown
+from instances.schema import Instance, Name, Record, Text, rule
+
+Array = NDArray[np.float64]
+Scalar = bool | int | float | str
+
+
+class GeneratorSpec(Record):
+    """Parameters that every family has; a family's own spec class adds its own."""
+
+    family: Name
+    seed: int = rule("a seed is a whole number, 0 or more", ge=0, default=1)
+
+
+class SpecFile(Record):
+    """A TOML (or JSON) document with a ``generator`` table."""
+
+    name: Name | None = None
+    title: Text = ""
+    source: Text = ""
+    licence: Text = ""
+    generator: Mapping[str, Any] = rule("a table of parameters, with the family of the generator")
+
+
+class Streams:
+    """One stream of uniform random numbers per quantity, all from one master seed.
+
+    A quantity's numbers depend only on the seed and its name. Families draw by inverse distribution functions, one
+    number per item, so that the first n items are the same however many follow.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def uniform(self, quantity: str, n: int) -> Array:
+        """Return the first `n` numbers, in [0, 1), of a quantity's stream."""
+        key = [self.seed, zlib.crc32(quantity.encode())]
+        return np.random.Generator(np.random.PCG64(key)).random(n)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A generator: the class of its specs, and the function that draws the parts of an instance.
+
+    Parameters
+    ----------
+    id
+        Value of ``family`` in a spec.
+    spec
+        Validated parameters.
+    build
+        ``build(spec, streams)`` returns fields of :class:`~instances.schema.Instance` by name.
+    """
+
+    id: str
+    spec: type[GeneratorSpec]
+    build: Callable[[Any, Streams], Mapping[str, Any]]
+
+
+FAMILIES: Registry[Family] = Registry("generator family")
+
+
+def generate(document: Mapping[str, Any], overrides: Mapping[str, Scalar], name: str) -> Instance:
+    """Draw the instance of a spec.
+
+    Parameters
+    ----------
+    document
+        The spec file: title, source, and a table ``generator``.
+    overrides
+        Parameters that replace those of the table (numbers, or text as in ``?load=1.2``).
+    name
+        Name of the instance; begins every error message.
+
+    Raises
+    ------
+    InstanceError
+        If a parameter is missing, of the wrong type or out of range, or if the instance would be too large.
+    UnknownNameError
+        If the family or a parameter is not known; the message names the nearest known ones.
+    """
+    file = parse(SpecFile, document, name)
+    family = _family(file.generator, name)
+    check_overrides(family.spec, overrides, name)
+    spec = parse(family.spec, {**file.generator, **{k: _number(v) for k, v in overrides.items()}}, name)
+    parts = family.build(spec, Streams(spec.seed))
+    try:
+        return Instance(name=name, title=file.title, source=file.source, licence=file.licence, **parts)
+    except ValidationError as error:
+        raise InstanceError(f"{name}: {describe(error)}") from None
+
+
+def _family(table: Mapping[str, Any], name: str) -> Family:
+    wanted = table.get("family")
+    if wanted not in FAMILIES:
+        raise UnknownNameError(f"{name}: {unknown(FAMILIES.kind, str(wanted), FAMILIES.ids())}")
+    return FAMILIES.get(str(wanted))
+
+
+def parameters(spec: type[GeneratorSpec]) -> list[str]:
+    """Return the names of the parameters that a reference may override: those that are a single number or word."""
+    single = (int, float, bool, str)
+    return [
+        name
+        for name, field in spec.model_fields.items()
+        if name != "family" and (field.annotation in single or _is_literal(field.annotation))
+    ]
+
+
+def _is_literal(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) is not None and str(annotation).startswith("typing.Literal")
+
+
+def check_overrides(spec: type[GeneratorSpec], overrides: Mapping[str, Scalar], name: str) -> None:
+    """Raise on the first override that is no parameter of the family."""
+    allowed = parameters(spec)
+    for key in overrides:
+        if key not in allowed:
+            raise UnknownNameError(f"{name}: {unknown('parameter', key, allowed)}")
+
+
+def _number(value: Scalar) -> Scalar:
+    """Read a number from the text of a reference; other text stays as it is, for validation to refuse."""
+    if not isinstance(value, str):
+        return value
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value
+
+
+R = TypeVar("R", bound=Record)
+
+
+def parse(model: type[R], data: Mapping[str, Any], where: str) -> R:
+    """Validate plain data into a record, or raise one line that begins with `where`."""
+    try:
+        return model.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        raise InstanceError(f"{where}: {describe(error, model)}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InstanceError(f"{where}: {error}") from None

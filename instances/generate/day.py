@@ -1,0 +1,166 @@
+"""The family of ``gen/200jobs``: one day of jobs that the methods of all papers can run.
+
+Every job has rates per GPU type (Hadar, OEF), a sensitivity matrix (Synergy), a profile for parameter servers and
+ring-all-reduce (Zhou), a weight and a deadline (admission). Models come from the catalogue, one or two per tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from instances.generate import draws, workload
+from instances.generate.core import FAMILIES, Family, Streams
+from instances.generate.workload import Range, WholeRange, WorkloadSpec
+from instances.model_catalogue import CatalogueModel, significant
+from instances.schema import DistributedProfile, Horizon, Job, JobType, PSType, Tenant, WorkerType, rule
+
+MIN_BATCHES = 10
+"""Mini-batches per chunk below which a job gets fewer chunks, so that rounding changes its work by 5 % at most."""
+
+
+class DaySpec(WorkloadSpec):
+    """A day of jobs for all papers. Ranges that Zhou's paper gives (§7) are the defaults."""
+
+    double_weight_share: float = rule("a share between 0 and 1 of tenants with weight 2", ge=0, le=1, default=0.2)
+    chunks: WholeRange = rule("two whole numbers, the smaller first", default=(5, 50))
+    weights: WholeRange = rule("two whole numbers, the smaller first", default=(200, 5000))
+    deadline_factor: Range = rule("multiples of the job's shortest duration, the smaller first", default=(2.0, 6.0))
+    deadline_slack_s: float = rule("seconds added to every deadline, 0 or more", ge=0, default=1800.0)
+    gradient_mb: Range = rule("megabytes, the smaller first", default=(30.0, 575.0))
+    update_ms: Range = rule("milliseconds, the smaller first", default=(10.0, 100.0))
+    worker_types: tuple[WorkerType, ...] = ()
+    ps_types: tuple[PSType, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A tenant with its models."""
+
+    tenant: Tenant
+    models: tuple[CatalogueModel, ...]
+
+
+def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
+    """Draw the parts of an instance."""
+    groups = _groups(spec, streams)
+    return {
+        "cluster": workload.cluster(spec),
+        "tenants": tuple(group.tenant for group in groups),
+        "jobs": tuple(_jobs(spec, streams, groups)),
+        "worker_types": spec.worker_types,
+        "ps_types": spec.ps_types,
+        "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
+        "derived": tuple(_derived(spec)),
+    }
+
+
+def _derived(spec: DaySpec) -> list[str]:
+    low, high = spec.gradient_mb
+    return [
+        *workload.derivations(spec),
+        f"gradient sizes kept within {low:g} to {high:g} MB (the range of Zhou et al., section 7)",
+        "mini-batch times of worker types = 1 / (GPUs of the worker x rate of the model on that GPU type)",
+    ]
+
+
+def _groups(spec: DaySpec, streams: Streams) -> list[_Group]:
+    """Draw the tenants. First models go round the pool in random order, so that every model has a tenant early."""
+    pool = workload.catalogue_models(spec)
+    order = np.argsort(streams.uniform("tenant models: order", len(pool)), kind="stable")
+    doubled = streams.uniform("tenant weights", spec.tenants) < spec.double_weight_share
+    second = streams.uniform("tenant models: second", spec.tenants)
+    groups = []
+    for i in range(spec.tenants):
+        models = [pool[order[i % len(pool)]]]
+        if len(pool) > 1 and second[i] < 0.5:
+            models.append(pool[order[(i + 1 + int(2 * second[i] * (len(pool) - 1))) % len(pool)]])
+        kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m)) for m in models)
+        tenant = Tenant(id=f"tenant-{i + 1:02d}", weight=2.0 if doubled[i] else 1.0, job_types=kinds)
+        groups.append(_Group(tenant, tuple(models)))
+    return groups
+
+
+def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[_Group]) -> list[Job]:
+    """Draw the jobs; each uniform stream gives one number per job."""
+    n = spec.jobs
+    submit, gangs, durations = (f(spec, streams) for f in (workload.arrivals, workload.gang_sizes, workload.durations))
+    owner = (streams.uniform("job tenants", n) * len(groups)).astype(int)
+    u = {name: streams.uniform(name, n) for name in ("job models", "epochs", "chunks", "weights", "deadlines", "updates")}
+    profiles: dict[str, _ModelProfile] = {}
+    jobs = []
+    for i in range(n):
+        group = groups[owner[i]]
+        model = group.models[int(u["job models"][i] * len(group.models))]
+        profile = profiles.setdefault(model.name, _ModelProfile.of(spec, model))
+        work = durations[i] * gangs[i] * profile.mean_rate
+        epochs, chunks, batches = split(work, spec, u["epochs"][i], u["chunks"][i])
+        shortest = epochs * chunks * batches / (gangs[i] * max(profile.rates.values()))
+        slack = draws.between(u["deadlines"][i], *spec.deadline_factor) * shortest + spec.deadline_slack_s
+        jobs.append(
+            Job(
+                id=f"job-{i + 1:04d}",
+                tenant=group.tenant.id,
+                model=model.name,
+                submit_s=submit[i],
+                gpus=gangs[i],
+                epochs=epochs,
+                chunks=chunks,
+                minibatches_per_chunk=batches,
+                weight=float(draws.whole(u["weights"][i], *spec.weights)),
+                deadline_s=significant(submit[i] + slack),
+                rates=profile.rates,
+                sensitivity=model.sensitivity,
+                distributed=profile.distributed(spec, u["updates"][i]),
+            )
+        )
+    return jobs
+
+
+@dataclass(frozen=True)
+class _ModelProfile:
+    """What all jobs of a model have in common."""
+
+    rates: dict[str, float]
+    mean_rate: float
+    gradient_mb: float
+    minibatch_ms: dict[str, float]
+
+    @classmethod
+    def of(cls, spec: DaySpec, model: CatalogueModel) -> _ModelProfile:
+        rates = workload.model_rates(spec, model)
+        low, high = spec.gradient_mb
+        times = {
+            w.name: significant(1000 / (w.gpus * rates[w.gpu_type]))
+            for w in spec.worker_types
+            if w.gpu_type in rates and w.gpus > 0
+        }
+        return cls(rates, workload.mean_rate(rates), min(max(model.gradient_mb, low), high), times)
+
+    def distributed(self, spec: DaySpec, u: float) -> DistributedProfile:
+        """Return the job's profile; a PS type with more CPUs updates faster, within the spec's range."""
+        low, high = spec.update_ms
+        smallest = min((p.cpus for p in spec.ps_types), default=1.0)
+        drawn = draws.between(u, low, high)
+        updates = {
+            p.name: significant(low + (drawn - low) * ((smallest or 1.0) / (p.cpus or 1.0)) ** 0.5) for p in spec.ps_types
+        }
+        return DistributedProfile(gradient_mb=self.gradient_mb, minibatch_ms=self.minibatch_ms, update_ms=updates)
+
+
+def split(work: float, spec: DaySpec, u_epochs: float, u_chunks: float) -> tuple[int, int, int]:
+    """Split work into epochs, chunks and mini-batches per chunk, the first two within the spec's ranges.
+
+    A job too small for the ranges gets fewer chunks, then fewer epochs, so that rounding hardly changes its work.
+    """
+    least = spec.chunks[0]
+    epochs = max(1, min(draws.whole(u_epochs, *spec.epochs), int(work / least)))
+    most = max(least, min(spec.chunks[1], int(work / (epochs * MIN_BATCHES))))
+    chunks = draws.whole(u_chunks, least, most)
+    return epochs, chunks, max(1, round(work / (epochs * chunks)))
+
+
+FAMILIES.register(Family("day", DaySpec, build))

@@ -1,0 +1,154 @@
+"""OEF's set-ups: tenants with one job type each on a cluster of three GPU generations, and a large one for scaling.
+
+Source: Mo, Xu, Lau (Middleware 2024), §6.1 and §6.3: 24 GPUs (8 each of RTX 3070, 3080 and 3090, four per host), 20
+tenants, or 50 tenants with 20 jobs each on average over three days; §6.4: ten GPU types.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from instances.generate import draws, workload
+from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from instances.generate.workload import WorkloadSpec
+from instances.model_catalogue import CatalogueModel, significant
+from instances.schema import (
+    Cluster,
+    GpuType,
+    Horizon,
+    Job,
+    JobType,
+    ServerGroup,
+    Tenant,
+    check_size,
+    rule,
+)
+
+LEAST_STEP = 1.01
+"""A faster GPU type stays at least 1 % faster, whatever the hyper-parameters."""
+
+
+class TenantsSpec(WorkloadSpec):
+    """Tenants with one job type each. `variation` bounds how far hyper-parameters move each speedup (0.1 = ±10 %)."""
+
+    arrivals: Literal["poisson", "start"] = "poisson"
+    variation: float = rule("a variation is 0 or more and below 1", ge=0, lt=1)
+
+
+def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
+    """Draw the parts of an instance."""
+    kinds = _job_types(spec, streams)
+    submit = workload.arrivals(spec, streams) if spec.arrivals == "poisson" else [0.0] * spec.jobs
+    owner = (streams.uniform("job tenants", spec.jobs) * spec.tenants).astype(int)
+    owner[: spec.tenants] = np.arange(min(spec.tenants, spec.jobs))
+    tenants = tuple(
+        Tenant(id=_tenant(i), job_types=(kind,), arrive_s=submit[i] if i < spec.jobs else 0.0)
+        for i, (_, kind) in enumerate(kinds)
+    )
+    return {
+        "cluster": workload.cluster(spec),
+        "tenants": tenants,
+        "jobs": tuple(_jobs(spec, streams, kinds, submit, owner)),
+        "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
+        "derived": (*workload.derivations(spec), _variation_note(spec)),
+    }
+
+
+def _tenant(i: int) -> str:
+    return f"tenant-{i + 1:02d}"
+
+
+def _variation_note(spec: TenantsSpec) -> str:
+    return (
+        f"per tenant: speedup from each GPU type to the next within {spec.variation:.0%} of the model's (and at least "
+        f"{LEAST_STEP}), all rates between half and twice the model's: hyper-parameters"
+    )
+
+
+def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel, JobType]]:
+    """Draw each tenant's model, in turn from the pool, and its rates with its own hyper-parameters."""
+    pool = workload.catalogue_models(spec)
+    types = len(spec.gpu_types)
+    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
+    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
+    kinds = []
+    for i, factors in enumerate(steps.reshape(spec.tenants, types)):
+        model = pool[i % len(pool)]
+        rates = vary(workload.model_rates(spec, model), scale[i], factors)
+        kinds.append((model, JobType(name=model.name, rates=rates)))
+    return kinds
+
+
+def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:
+    """Return `rates` (slowest type first) scaled, with each step to the next type times a factor, still increasing."""
+    names, values = list(rates), list(rates.values())
+    steps = [max(LEAST_STEP, b / a * f) for a, b, f in zip(values[:-1], values[1:], factors[1:], strict=True)]
+    varied = itertools.accumulate([values[0] * scale, *steps], lambda a, b: a * b)
+    return {name: significant(value) for name, value in zip(names, varied, strict=True)}
+
+
+def _jobs(
+    spec: TenantsSpec,
+    streams: Streams,
+    kinds: list[tuple[CatalogueModel, JobType]],
+    submit: list[float],
+    owner: np.ndarray[Any, Any],
+) -> list[Job]:
+    gangs, durations = workload.gang_sizes(spec, streams), workload.durations(spec, streams)
+    u = streams.uniform("epochs", spec.jobs)
+    jobs = []
+    for i in range(spec.jobs):
+        model, kind = kinds[owner[i]]
+        rates = dict(kind.rates)
+        work = durations[i] * gangs[i] * workload.mean_rate(rates)
+        epochs = max(1, min(draws.whole(u[i], *spec.epochs), int(work)))
+        jobs.append(
+            Job(
+                id=f"job-{i + 1:04d}",
+                tenant=_tenant(owner[i]),
+                model=model.name,
+                submit_s=submit[i],
+                gpus=gangs[i],
+                epochs=epochs,
+                minibatches_per_chunk=max(1, round(work / epochs)),
+                rates=rates,
+                sensitivity=model.sensitivity,
+            )
+        )
+    return jobs
+
+
+class ScaleSpec(GeneratorSpec):
+    """Tenants with increasing random speedups and no jobs, for timing the fairness models (§6.4)."""
+
+    tenants: int = rule("at least one tenant", ge=1)
+    types: int = rule("1 to 1000 GPU types", ge=1, le=1000)
+    devices: int = rule("at least one device of each type", ge=1, le=10_000)
+    step: float = rule("each type is at most this share faster than the one before, positive", gt=0, le=100)
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        check_size("tenants · types", self.tenants * self.types)
+        return self
+
+
+def build_scale(spec: ScaleSpec, streams: Streams) -> dict[str, Any]:
+    """Draw tenants; speedups grow from type to type by a random share up to `step`."""
+    names = [f"GPU{j + 1}" for j in range(spec.types)]
+    growth = 1 + spec.step * streams.uniform("speedups", spec.tenants * spec.types).reshape(-1, spec.types)
+    growth[:, 0] = 1.0
+    speedups = np.cumprod(growth, axis=1)
+    tenants = tuple(
+        Tenant(id=f"u{i + 1}", job_types=(JobType(name="job", rates=dict(zip(names, draws.rounded(row), strict=True))),))
+        for i, row in enumerate(speedups)
+    )
+    servers = tuple(ServerGroup(name=f"{n} servers", count=1, gpu_type=n, gpus=spec.devices) for n in names)
+    return {"cluster": Cluster(gpu_types=tuple(GpuType(name=n) for n in names), servers=servers), "tenants": tenants}
+
+
+FAMILIES.register(Family("tenants", TenantsSpec, build))
+FAMILIES.register(Family("speedups", ScaleSpec, build_scale))

@@ -1,0 +1,161 @@
+"""What families of jobs share: a cluster of equal servers of several GPU types, Poisson arrivals, sizes at a load.
+
+**Load** is fluid: the work of the jobs that arrive in a day, in GPU-seconds of the average GPU (rates averaged over
+the cluster's GPUs), divided by the GPU-seconds of a day. Sizes are scaled by the analytic mean of their distribution,
+so that the load holds on average for any number of jobs and a longer instance keeps the jobs of a shorter one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, Field, model_validator
+
+from instances.generate import draws
+from instances.generate.core import GeneratorSpec, Streams
+from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from instances.registry import unknown
+from instances.schema import Cluster, Name, Record, ServerGroup, check_size, rule, violation
+
+Array = NDArray[np.float64]
+DAY_S = 86_400.0
+
+
+def _ascending(value: tuple[Any, Any]) -> tuple[Any, Any]:
+    if value[0] > value[1]:
+        raise ValueError("smallest first")
+    return value
+
+
+WholeRange = Annotated[tuple[int, int], AfterValidator(_ascending)]
+Range = Annotated[tuple[float, float], AfterValidator(_ascending)]
+
+
+class ServerSpec(Record):
+    """One server; CPUs and memory are in proportion to its GPUs, as cloud machines come."""
+
+    gpus: int = rule("a server has at least one GPU", ge=1, le=10_000)
+    cpus_per_gpu: float = rule("CPUs per GPU are 0 or more", ge=0, default=0.0)
+    memory_gb_per_gpu: float = rule("memory per GPU is 0 or more", ge=0, default=0.0)
+    bandwidth_gbps: float = rule("bandwidth is 0 or more", ge=0, default=0.0)
+    ps_slots: int = rule("parameter-server slots are a whole number, 0 or more", ge=0, default=0)
+
+
+class WorkloadSpec(GeneratorSpec):
+    """Jobs on a cluster; see the module for what the load means."""
+
+    jobs: int = rule("a workload has at least one job", ge=1)
+    jobs_per_day: float = rule("jobs per day are positive", gt=0)
+    load: float = rule("a load is positive (0.9 fills 90 % of the cluster)", gt=0, le=1000)
+    size_spread: float = rule("the largest job is more than 1 and at most 1e6 times the smallest", gt=1, le=1e6)
+    tail_h: float = rule("hours after the last day of arrivals, 0 or more", ge=0, le=1e6)
+    slot_s: float = rule("a slot has a positive length in seconds", gt=0)
+    tenants: int = rule("a workload has at least one tenant", ge=1)
+    models: tuple[Name, ...] = rule("names from the model catalogue", min_length=1, max_length=1000)
+    gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
+    gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule("one probability per gang size, 0 or more")
+    gpu_types: tuple[Name, ...] = rule("at least one GPU type", min_length=1, max_length=1000)
+    servers_per_type: int = rule("at least one server of every GPU type", ge=1)
+    servers_per_rack: int = rule("at least one server per rack", ge=1, default=10)
+    server: ServerSpec
+    epochs: WholeRange = rule("two whole numbers, the smaller first", default=(50, 100))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(self.gang_probabilities) != len(self.gangs) or sum(self.gang_probabilities) <= 0:
+            raise violation("gang_probabilities", self.gang_probabilities, "one probability per gang size")
+        for i, name in enumerate(self.models):
+            if find(name) is None:
+                raise violation(f"models[{i}]", name, unknown("model", name, MODELS))
+        check_size("jobs", self.jobs)
+        check_size("tenants", self.tenants)
+        check_size("servers", len(self.gpu_types) * self.servers_per_type)
+        check_size("horizon.slots", self.slots)
+        return self
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the cluster."""
+        return len(self.gpu_types) * self.servers_per_type * self.server.gpus
+
+    @property
+    def slots(self) -> int:
+        """Slots that cover the arrivals and the tail."""
+        return slots_until(self.jobs / self.jobs_per_day * DAY_S + self.tail_h * 3600, self.slot_s)
+
+    @property
+    def mean_duration_s(self) -> float:
+        """Mean duration of a job on average GPUs that makes the load."""
+        mean_gang = float(np.average(self.gangs, weights=self.gang_probabilities))
+        return self.load * self.gpus * DAY_S / self.jobs_per_day / mean_gang
+
+
+def slots_until(end_s: float, slot_s: float) -> int:
+    """Return the number of slots of length `slot_s` that cover `end_s` seconds, at least one."""
+    return max(1, math.ceil(min(end_s / slot_s, 1e18) - 1e-9))
+
+
+def catalogue_models(spec: WorkloadSpec) -> list[CatalogueModel]:
+    """Return the catalogue's models that the spec names."""
+    return [model for name in spec.models if (model := find(name))]
+
+
+def model_rates(spec: WorkloadSpec, model: CatalogueModel) -> dict[str, float]:
+    """Return the rates of a model on the cluster's GPU types."""
+    return rates_on(model, spec.gpu_types)[0]
+
+
+def mean_rate(rates: dict[str, float]) -> float:
+    """Return the rate of the average GPU (all types have equally many)."""
+    return sum(rates.values()) / len(rates)
+
+
+def derivations(spec: WorkloadSpec) -> list[str]:
+    """Return what the catalogue derived for the models of the spec, one line each."""
+    lines = []
+    for model in catalogue_models(spec):
+        lines += [f"{model.name}: {line}" for line in (*model.derived, *rates_on(model, spec.gpu_types)[1])]
+    return lines
+
+
+def cluster(spec: WorkloadSpec) -> Cluster:
+    """Return the cluster, one server group per rack."""
+    groups = []
+    for name in spec.gpu_types:
+        full, rest = divmod(spec.servers_per_type, spec.servers_per_rack)
+        for rack, count in enumerate([spec.servers_per_rack] * full + [rest] * (rest > 0), start=1):
+            groups.append(_group(spec.server, name, count, f"{name}-rack{rack}"))
+    return Cluster(gpu_types=tuple(gpu_type(name) for name in spec.gpu_types), servers=tuple(groups))
+
+
+def _group(server: ServerSpec, name: str, count: int, rack: str) -> ServerGroup:
+    return ServerGroup(
+        name=rack,
+        rack=rack,
+        count=count,
+        gpu_type=gpu_type(name).name,
+        gpus=server.gpus,
+        cpus=server.cpus_per_gpu * server.gpus,
+        memory_gb=server.memory_gb_per_gpu * server.gpus,
+        bandwidth_gbps=server.bandwidth_gbps,
+        ps_slots=server.ps_slots,
+    )
+
+
+def arrivals(spec: WorkloadSpec, streams: Streams) -> list[float]:
+    """Return the submission times of the jobs, in seconds."""
+    rate = spec.jobs_per_day / DAY_S
+    return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), rate))
+
+
+def gang_sizes(spec: WorkloadSpec, streams: Streams) -> list[int]:
+    """Return the number of GPUs of each job."""
+    return [spec.gangs[i] for i in draws.choice(streams.uniform("gangs", spec.jobs), spec.gang_probabilities)]
+
+
+def durations(spec: WorkloadSpec, streams: Streams) -> list[float]:
+    """Return the duration of each job on average GPUs, in seconds."""
+    return draws.rounded(draws.log_uniform(streams.uniform("sizes", spec.jobs), spec.mean_duration_s, spec.size_spread))

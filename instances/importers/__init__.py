@@ -1,0 +1,12 @@
+"""Importers of real traces: one file per format, each registering an :class:`~instances.importers.registry.ImporterSpec`.
+
+>>> from instances.importers import import_trace
+>>> instance = import_trace("philly", path)  # doctest: +SKIP
+"""
+
+from instances.discovery import import_submodules
+from instances.importers.registry import IMPORTERS, ImporterSpec, Options, import_trace
+
+__all__ = ["IMPORTERS", "ImporterSpec", "Options", "import_trace"]
+
+import_submodules(__name__)

@@ -1,0 +1,48 @@
+"""Shanghai AI Laboratory's Acme traces of 2023 (``trace_seren.csv``, ``trace_kalos.csv``), by their documented header.
+
+Header ``job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time``;
+Kalos has ``mem_per_pod_GB,shared_mem_per_pod,fail_time,stop_time`` as well. One job per line.
+
+- gpu_num: GPUs of the gang; jobs with 0 run on CPUs alone and are left out
+- user: the tenant
+- state: COMPLETED, CANCELLED, FAILED, TIMEOUT or NODE_FAIL
+- submit_time: arrival with its time zone, ``2023-03-01 00:18:22+08:00``
+- duration: seconds; jobs without one are left out
+- the other columns are not read
+
+Both clusters have A100 GPUs with 80 GB, so durations count as recorded on these.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from instances.importers.slurm import COLUMNS as SLURM
+from instances.importers.slurm import read_slurm
+from instances.importers.table import Column, header_of
+from instances.schema import Instance
+
+COLUMNS = (
+    *SLURM,
+    Column("type", "text", "a kind of workload", blank=True),
+    Column("gpu_time", "number", "GPU-seconds, 0 or more", blank=True),
+)
+
+
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of an Acme log (see :func:`instances.importers.import_trace`)."""
+    return read_slurm(path, options, "acme", COLUMNS, tenant="user", tenants="users", reference="A100-80GB")
+
+
+IMPORTERS.register(
+    ImporterSpec(
+        id="acme",
+        title="Acme trace",
+        layout=__doc__,
+        source="Shanghai AI Laboratory, March to August 2023 (Hu et al., NSDI 2024), InternLM/AcmeTrace",
+        licence="academic use (the repository's README); see there",
+        read=read,
+        recognise=header_of(COLUMNS),
+    )
+)

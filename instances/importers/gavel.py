@@ -1,0 +1,159 @@
+"""Gavel's traces (stanford-futuredata/gavel) and its throughput table.
+
+One job per line, tab-separated, no header; seven columns (old) or ten (new). Fields may end in spaces.
+
+- old: job type, command, steps argument, needs data dir, total steps, arrival (s), scale factor
+- new: job type, command, working dir, steps argument, needs data dir, total steps, scale factor, priority weight, SLO,
+  arrival (s)
+
+The scale factor is the number of GPUs; the SLO is a multiple of the job's own duration, negative for none. A job type
+is ``ResNet-50 (batch size 64)``. Commands are never looked at.
+
+The table is JSON: worker type → ``('job type', scale factor)`` → ``"null"`` → iterations/s of the WHOLE job alone on its
+GPUs, all on few servers; the other keys (packed with another job) and the worker types ``*_unconsolidated`` (spread
+over servers) are not used. The rate of one GPU is the whole job's divided by the scale factor.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from instances.canonical import read_bytes
+from instances.errors import InstanceError
+from instances.importers.filling import chip, count, to_instance
+from instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from instances.importers.table import LARGEST, Column, arrival, check_format, first_line, gang, parse_lines, read_text, shown, work
+from instances.importers.trace import NO_GPU, Trace, TraceJob
+from instances.schema import Instance
+
+TYPE = Column("job type", "text", "a job type such as 'ResNet-50 (batch size 64)'")
+STEPS = work("total steps")
+SCALE = gang("scale factor")
+PRIORITY = Column("priority weight", "number", "a weight, 0 or more")
+SLO = Column("SLO", "number", "a multiple of the job's duration, or a negative number for none", low=-LARGEST)
+ARRIVAL = arrival("arrival")
+OLD = {0: TYPE, 4: STEPS, 5: ARRIVAL, 6: SCALE}
+NEW = {0: TYPE, 5: STEPS, 6: SCALE, 7: PRIORITY, 8: SLO, 9: ARRIVAL}
+LAYOUTS = {7: OLD, 10: NEW}
+
+KEY = re.compile(r"\('([^']{1,200})', ([1-9]\d{0,5})\)")
+SPREAD = "_unconsolidated"
+
+Table = Mapping[str, Mapping[tuple[str, int], float]]
+"""GPU type → (job type, scale factor) → iterations/s of the whole job."""
+
+
+def recognise(line: str) -> int:
+    """Return 7 or 10 for a first line of that many tab-separated fields."""
+    fields = line.count("\t") + 1
+    return fields if fields in LAYOUTS else 0
+
+
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a Gavel trace (see :func:`instances.importers.import_trace`)."""
+    text = read_text(path)
+    check_format(path, text, "gavel", "a line has 7 or 10 tab-separated fields")
+    width = recognise(first_line(text))
+    frame = parse_lines(path, text, LAYOUTS[width], width, "\t")
+    table = read_table(options.throughputs) if options.throughputs else {}
+    notes: list[str] = []
+    jobs = [to_job(i, row, table) for i, row in enumerate(frame.to_dict("records"))]
+    kept = [job for job in jobs if job.gpus > 0]
+    if table:
+        notes = told(kept, table, Path(options.throughputs or "").name)
+    left_out = {NO_GPU: len(jobs) - len(kept)}
+    return to_instance(Trace("gavel", path, kept, left_out, tuple(notes), tenants="job types"), options)
+
+
+def to_job(index: int, row: Mapping[Any, Any], table: Table) -> TraceJob:
+    """Return the job of one line; as in Gavel, its id is its place in the file, from 0."""
+    kind, gpus = row["job type"], int(row["scale factor"])
+    slo = row.get("SLO", -1.0)
+    return TraceJob(
+        id=f"job-{index}",
+        submit_s=row["arrival"],
+        gpus=gpus,
+        tenant=kind.split(" (")[0],
+        model=kind,
+        iterations=int(row["total steps"]),
+        rates=rates(kind, gpus, table) if gpus > 0 else {},
+        weight=row.get("priority weight", 1.0),
+        slo=slo if slo > 0 else None,
+    )
+
+
+def rates(kind: str, gpus: int, table: Table) -> dict[str, float]:
+    """Return iterations/s of one GPU of each type; a missing scale factor takes the largest smaller one's."""
+    found = {}
+    for gpu, whole in table.items():
+        scale = max((s for k, s in whole if k == kind and s <= gpus), default=None)
+        if scale is not None:
+            found[gpu] = whole[kind, scale] / scale
+    return found if any(found.values()) else {}
+
+
+def told(jobs: list[TraceJob], table: Table, name: str) -> list[str]:
+    """Say how many jobs have rates from the table, and for how many it lacks the scale factor."""
+    recorded = [job for job in jobs if job.rates]
+    exact = sum(all((job.model, job.gpus) in whole for whole in table.values()) for job in recorded)
+    notes = [f"rates of {count(len(recorded))} from {name}: whole job's / scale factor"]
+    if exact < len(recorded):
+        n = count(len(recorded) - exact)
+        notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
+    return notes
+
+
+def read_table(path: Path) -> Table:
+    """Read Gavel's throughput JSON.
+
+    Raises
+    ------
+    InstanceError
+        If it is not of the form described at the head of this module.
+    """
+    path = Path(path)
+    try:
+        data = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise InstanceError(f"{path}: not valid JSON: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(data, dict) or not data:
+        raise InstanceError(f"{path}: a throughput table is an object: GPU type → job type → rates")
+    table = {chip(gpu): whole_rates(path, gpu, kinds) for gpu, kinds in data.items() if not gpu.endswith(SPREAD)}
+    if not table:
+        raise InstanceError(f"{path}: no GPU type but those spread over servers: give the table with v100, p100, …")
+    return table
+
+
+def whole_rates(path: Path, gpu: str, kinds: object) -> dict[tuple[str, int], float]:
+    """Return the rates of all job types on one GPU type."""
+    if not isinstance(kinds, dict) or not kinds:
+        raise InstanceError(f"{path}: {shown(gpu)}: an object: ('job type', scale factor) → rates")
+    found = {}
+    for key, entry in kinds.items():
+        match = KEY.fullmatch(key)
+        if match is None:
+            raise InstanceError(f"{path}: {shown(gpu)}: {shown(key)}: a key is written ('job type', scale factor)")
+        rate = entry.get("null") if isinstance(entry, dict) else None
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= LARGEST or math.isnan(rate):
+            where = f"{shown(gpu)}: {shown(key)}: null = {shown(rate)}"
+            raise InstanceError(f"{path}: {where}: iterations per second of the whole job, 0 or more")
+        found[match[1], int(match[2])] = float(rate)
+    return found
+
+
+IMPORTERS.register(
+    ImporterSpec(
+        id="gavel",
+        title="Gavel trace",
+        layout=__doc__,
+        source="stanford-futuredata/gavel (Narayanan et al., OSDI 2020), or a trace of that form",
+        licence="MIT; Philly arrivals among them: CC BY 4.0 (msr-fiddle/philly-traces)",
+        read=read,
+        recognise=recognise,
+    )
+)

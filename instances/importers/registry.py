@@ -1,0 +1,136 @@
+"""What an importer is: a spec that its file registers, and the options that all importers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from instances.errors import UsageError
+from instances.registry import Registry
+from instances.schema import Instance
+
+MAX_GPUS = 10_000_000
+"""Largest number of GPUs of one type that options may ask for."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user may say about an import; everything else follows from the trace and the filling rules.
+
+    Parameters
+    ----------
+    max_jobs
+        Only the first so many jobs by arrival; all of them by default.
+    gpus
+        The cluster: number of GPUs of each type (``{"V100": 36, "K80": 36}``).
+    gpus_per_server
+        GPUs of one server; by default what fits the format (4, and 8 for Synergy's traces).
+    throughputs
+        Throughput table of Gavel (JSON), for the rates of Gavel's job types.
+    nodes
+        Node list of Alibaba's openb trace (CSV): the cluster.
+    name
+        Name of the instance; by default the format and the name of the file.
+    """
+
+    max_jobs: int | None = None
+    gpus: Mapping[str, int] | None = None
+    gpus_per_server: int | None = None
+    throughputs: Path | None = None
+    nodes: Path | None = None
+    name: str | None = None
+
+
+DEFAULTS = Options()
+
+
+@dataclass(frozen=True)
+class ImporterSpec:
+    """A trace format.
+
+    Parameters
+    ----------
+    id
+        Name of the format (``"philly"``).
+    title
+        One line for lists.
+    layout
+        The format in words: columns, units, quirks, and how they are read.
+    source
+        Where such traces come from.
+    licence
+        Licence of the published data.
+    read
+        ``read(path, options)`` returns the instance or raises :class:`~instances.errors.InstanceError`.
+    recognise
+        ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0 where
+        it is not of this format.
+    """
+
+    id: str
+    title: str
+    layout: str
+    source: str
+    licence: str
+    read: Callable[[Path, Options], Instance]
+    recognise: Callable[[str], int]
+
+
+IMPORTERS: Registry[ImporterSpec] = Registry("importer")
+
+
+def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instance:
+    """Read a real trace.
+
+    Parameters
+    ----------
+    format
+        Id of a registered importer.
+    path
+        The trace.
+    options
+        See :class:`Options`.
+
+    Returns
+    -------
+    Instance
+        Jobs in the order of arrival, the first at 0 s, without a horizon. Each sentence of its `derived` says what
+        was left out or filled in by rule.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such format; the message names the nearest ones.
+    UsageError
+        If an option makes no sense.
+    InstanceError
+        If the file cannot be read as that format; the message names the file, the line, the field and what would be
+        right.
+    """
+    spec = IMPORTERS.get(format)
+    check_options(options, spec)
+    return spec.read(Path(path), options)
+
+
+def check_options(options: Options, spec: ImporterSpec) -> None:
+    """Raise UsageError on the first option that is out of range or contradicts another."""
+    if options.max_jobs is not None and options.max_jobs < 1:
+        raise UsageError(f"max_jobs = {options.max_jobs}: keep at least one job")
+    if options.gpus_per_server is not None and not 1 <= options.gpus_per_server <= 10_000:
+        raise UsageError(f"gpus_per_server = {options.gpus_per_server}: a server has 1 to 10000 GPUs")
+    if options.gpus is not None and options.nodes is not None:
+        raise UsageError("gpus and nodes both describe the cluster: give one of them")
+    if options.gpus is not None and not options.gpus:
+        raise UsageError("gpus = {}: a cluster has at least one GPU type, e.g. V100=36")
+    for name, count in (options.gpus or {}).items():
+        if not 1 <= count <= MAX_GPUS:
+            raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or leave it out")
+    if options.throughputs is not None and spec.id != "gavel":
+        raise UsageError(f"throughputs: the table is of Gavel's job types, a {spec.id} trace names none of them")
+
+
+def find_formats(first_line: str) -> dict[str, int]:
+    """Return the formats that `first_line` may begin, each with the number of its columns found there."""
+    scores = {spec.id: spec.recognise(first_line) for spec in IMPORTERS}
+    return {name: score for name, score in scores.items() if score > 0}

@@ -1,0 +1,289 @@
+"""What is known about training jobs and GPUs: rates, sensitivity, gradient sizes, each with its source.
+
+The facts stand in ``model_catalogue.toml``; what nobody printed is derived here by a stated rule, and the model
+says so in :attr:`CatalogueModel.derived`. Rates are iterations per second of ONE GPU.
+
+>>> find("ResNet-50 (batch size 64)").rates["V100"]
+4.39477
+>>> find("resnet50", suite="tiresias").name
+'Tiresias ResNet-50'
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from instances.schema import GpuType, MatrixSensitivity
+
+MEASURED = ("V100", "P100", "K80")
+"""GPU types on which most models are measured; a rate missing on one is derived from the first of the others."""
+
+PRINTED_SPEEDUPS = (1.39, 2.15)
+"""OEF, Fig. 1(a): VGG and LSTM on an RTX 3090 relative to an RTX 3070; the other four models lie between."""
+
+
+@dataclass(frozen=True)
+class CatalogueModel:
+    """A training job as measured.
+
+    Attributes
+    ----------
+    name
+        Unique; Gavel's job types carry their batch size (``ResNet-50 (batch size 64)``).
+    family
+        Architecture, shared by entries of several suites.
+    task
+        ``image``, ``language``, ``speech``, ``recommendation``, ``reinforcement`` or ``weather``.
+    rates
+        Iterations per second of one GPU, by GPU type.
+    aliases
+        Other names of it, as traces and papers write them.
+    batch_size
+        Items per iteration, where the source says it.
+    sensitivity
+        Progress by CPUs and memory per GPU.
+    gradient_mb
+        Megabytes of gradients exchanged per iteration.
+    source
+        Where the facts come from, with the licence.
+    derived
+        Which of the numbers are derived, and how; empty where all are facts.
+    suite
+        ``gavel``, ``synergy``, ``tiresias``, ``muri``, ``hadar`` or ``oef``.
+    """
+
+    name: str
+    family: str
+    task: str
+    rates: Mapping[str, float]
+    aliases: tuple[str, ...]
+    batch_size: int | None
+    sensitivity: MatrixSensitivity | None
+    gradient_mb: float
+    source: str
+    derived: tuple[str, ...]
+    suite: str
+
+
+class _Models(Mapping[str, CatalogueModel]):
+    """All models by name, read when first asked for."""
+
+    def __getitem__(self, name: str) -> CatalogueModel:
+        return _load()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_load())
+
+    def __len__(self) -> int:
+        return len(_load())
+
+
+MODELS: Mapping[str, CatalogueModel] = _Models()
+"""The catalogue: every model by its name, in the order of the file (Gavel's measurements first)."""
+
+
+def find(name: str, suite: str | None = None) -> CatalogueModel | None:
+    """Return the model of that name or alias, whatever its case and punctuation, or ``None``.
+
+    Parameters
+    ----------
+    name
+        ``ResNet-50 (batch size 64)``, ``vgg19``, ``res18``, ``shufflenet_v2_x1_0``, …
+    suite
+        Where several suites know the name, prefer this one's entry; otherwise the first of the file wins.
+    """
+    known = _names()
+    key = _key(name)
+    return known.get((suite, key)) or known.get((None, key))
+
+
+def gpu_type(name: str) -> GpuType:
+    """Return a GPU type with its peak TFLOPS and memory; an unknown one has neither, and keeps its name."""
+    return _gpus().get(_key(name)) or GpuType(name=name)
+
+
+def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Return the rates of a model on any GPU types, with a line for every rate that is derived.
+
+    A rate nobody measured is that of the model's first GPU type times the ratio of peak TFLOPS; where these are
+    not known either, it is that rate itself.
+
+    Returns
+    -------
+    rates
+        Iterations per second of one GPU, in the order of `gpu_types`.
+    derived
+        What was derived (``rate of … on T4 = rate on V100 x 0.518 (TFLOPS)``).
+    """
+    base = next(r for r in (*MEASURED, *model.rates) if r in model.rates)
+    rates: dict[str, float] = {}
+    derived = []
+    for name in gpu_types:
+        canonical = gpu_type(name).name
+        if canonical in model.rates:
+            rates[name] = model.rates[canonical]
+            continue
+        ratio = _tflops_ratio(canonical, base)
+        rates[name] = significant(model.rates[base] * (ratio or 1.0))
+        why = f"x {ratio:.3g} (TFLOPS)" if ratio else "(peak TFLOPS unknown)"
+        derived.append(f"rate of {model.name} on {name} = rate on {base} {why}")
+    return rates, tuple(derived)
+
+
+def significant(value: float, digits: int = 6) -> float:
+    """Return `value` rounded to so many significant digits."""
+    return float(f"{value:.{digits}g}")
+
+
+def _tflops_ratio(name: str, base: str) -> float | None:
+    """Peak TFLOPS of a GPU type relative to another, where both are known."""
+    above, below = gpu_type(name).tflops, gpu_type(base).tflops
+    return above / below if above and below else None
+
+
+def _key(name: str) -> str:
+    """Reduce a name to lower-case letters and digits."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return tomllib.loads(resources.files("instances").joinpath("model_catalogue.toml").read_text("utf-8"))
+
+
+@cache
+def _gpus() -> dict[str, GpuType]:
+    """GPU types by the keys of their names and aliases."""
+    known = {}
+    for entry in _document()["gpus"]:
+        record = GpuType(name=entry["name"], tflops=entry["tflops"], memory_gb=entry["memory_gb"])
+        known.update({_key(name): record for name in (record.name, *entry.get("aliases", ()))})
+    return known
+
+
+@cache
+def _names() -> dict[tuple[str | None, str], CatalogueModel]:
+    """Models by (suite, key) and (None, key); the first to claim a name keeps it, exact names before aliases."""
+    models = list(MODELS.values())
+    pairs = [(m.name, m) for m in models] + [(alias, m) for m in models for alias in m.aliases]
+    known: dict[tuple[str | None, str], CatalogueModel] = {}
+    for name, model in pairs:
+        known.setdefault((model.suite, _key(name)), model)
+        known.setdefault((None, _key(name)), model)
+    return known
+
+
+@cache
+def _load() -> dict[str, CatalogueModel]:
+    """Build all models in the order of the file; a derived one refers only to models above it, by `like`."""
+    models: dict[str, CatalogueModel] = {}
+    for entry in _document()["models"]:
+        for variant in _variants(entry):
+            models[variant["name"]] = _model(variant, models)
+    return models
+
+
+def _variants(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Split an entry with a table of batch sizes into one entry for each."""
+    if "batches" not in entry:
+        yield entry
+        return
+    for size, rates in entry["batches"].items():
+        default = int(size) == entry["default_batch"]
+        yield {
+            **entry,
+            "name": f"{entry['name']} (batch size {size})",
+            "batch_size": int(size),
+            "rates": dict(zip(entry["gpus"], rates, strict=True)),
+            "aliases": (entry["name"], *entry.get("aliases", ())) if default else (),
+        }
+
+
+def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> CatalogueModel:
+    """Build one model, deriving what its entry does not give."""
+    like = models.get(entry.get("like", ""))
+    by_speedup = "speedup" in entry or "speedup_rank" in entry
+    rates, rate_notes = _speedup_rates(entry, like) if by_speedup else _rates(entry, like)
+    sensitivity, sensitivity_notes = _sensitivity(entry)
+    gradient = f"gradient_mb = 4 bytes x {entry['parameters_m']:g} M parameters ({entry['parameters_from']})"
+    return CatalogueModel(
+        name=entry["name"],
+        family=entry["family"],
+        task=entry["task"],
+        rates=rates,
+        aliases=tuple(entry.get("aliases", ())),
+        batch_size=entry.get("batch_size"),
+        sensitivity=sensitivity,
+        gradient_mb=significant(4 * entry["parameters_m"]),
+        source=_document()["suites"][entry["suite"]],
+        derived=(*rate_notes, *sensitivity_notes, gradient),
+        suite=entry["suite"],
+    )
+
+
+def _rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str, float], list[str]]:
+    """Complete the rates of an entry on K80, P100 and V100 by the ratios of the model it is like."""
+    rates = dict(entry.get("rates", {}))
+    missing = [r for r in reversed(MEASURED) if r not in rates]
+    if like is None or not missing:
+        return rates, []
+    base = next((r for r in MEASURED if r in rates), None)
+    scale = rates[base] / like.rates[base] if base else 1.0
+    rates.update({r: significant(like.rates[r] * scale) for r in missing})
+    how = f"rate on {base} x ratio of {like.name}" if base else f"rates of {like.name}"
+    return {r: rates[r] for r in reversed(MEASURED)}, [f"rates on {', '.join(missing)} = {how}"]
+
+
+def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str, float], list[str]]:
+    """Rates on RTX 3070, 3080 and 3090 from a printed speedup, or from a rank between the two printed ones."""
+    if like is None:
+        raise ValueError(f"{entry['name']}: a model with a speedup names the model it is like")
+    low, high = PRINTED_SPEEDUPS
+    rank = entry.get("speedup_rank")
+    speedup = entry["speedup"] if rank is None else low * (high / low) ** (rank / 5)
+    slow, middle, fast, v100 = (
+        gpu_type(r).tflops or math.nan for r in ("RTX 3070", "RTX 3080", "RTX 3090", "V100")
+    )
+    exponent = math.log(middle / slow) / math.log(fast / slow)
+    base = like.rates["V100"] * slow / v100
+    speedups = {"RTX 3070": 1.0, "RTX 3080": speedup**exponent, "RTX 3090": speedup}
+    notes = [
+        f"rate on RTX 3070 = rate of {like.name} on V100 x {slow / v100:.3g} (TFLOPS)",
+        f"speedup on RTX 3080 = speedup on RTX 3090 ^ {exponent:.3g} (power law in TFLOPS)",
+    ]
+    if rank is not None:
+        notes.append(
+            f"speedup on RTX 3090 = {low} x ({high}/{low})^({rank}/5), between the printed VGG and LSTM"
+        )
+    return {r: significant(base * s) for r, s in speedups.items()}, notes
+
+
+def _sensitivity(entry: dict[str, Any]) -> tuple[MatrixSensitivity, list[str]]:
+    """Return the matrix of an entry, or that of the model it is taken from."""
+    like = entry.get("sensitivity_like")
+    if like is None:
+        return _matrix(entry.get("matrix", entry["name"])), []
+    return _matrix(_own_matrix(like)), [f"sensitivity = matrix of {like}"]
+
+
+def _own_matrix(name: str) -> str:
+    """Key of the matrix of a model of Synergy's."""
+    entry = next(e for e in _document()["models"] if e["name"] == name)
+    return str(entry.get("matrix", name))
+
+
+@cache
+def _matrix(key: str) -> MatrixSensitivity:
+    table = _document()["sensitivity"]
+    return MatrixSensitivity(
+        cpus_per_gpu=tuple(table["cpus_per_gpu"]),
+        memory_gb_per_gpu=tuple(table["memory_gb_per_gpu"]),
+        progress=tuple(tuple(row) for row in table["matrices"][key]),
+    )

@@ -1,0 +1,152 @@
+"""Registries that the files fill themselves, with nearest-name suggestions for what is not there."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from instances.errors import UnknownNameError
+
+Sense = Literal["max", "min"]
+
+
+class Named(Protocol):
+    """Anything with an id."""
+
+    @property
+    def id(self) -> str:
+        """Name under which it is registered."""
+        ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Registry(Generic[T]):
+    """Specs by id, in the order of registration; a second spec of the same id is an error.
+
+    Parameters
+    ----------
+    kind
+        What the entries are, in the singular, for messages (``"model"``).
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T] = {}
+
+    def register(self, spec: T) -> T:
+        """Add `spec` and return it.
+
+        Raises
+        ------
+        ValueError
+            If the id is taken.
+        """
+        if spec.id in self._entries:
+            raise ValueError(f"{self.kind} {spec.id!r} is registered twice")
+        self._entries[spec.id] = spec
+        return spec
+
+    def get(self, name: str) -> T:
+        """Return the spec of that id.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none; the message names the nearest known ones.
+        """
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise UnknownNameError(unknown(self.kind, name, self._entries)) from None
+
+    def matching(self, patterns: Iterable[str]) -> list[T]:
+        """Return the specs whose id matches any shell pattern (``hadar.*``), in the order of registration."""
+        wanted = list(patterns)
+        return [spec for name, spec in self._entries.items() if any(fnmatch.fnmatchcase(name, p) for p in wanted)]
+
+    def ids(self) -> list[str]:
+        """Return all ids, in the order of registration."""
+        return list(self._entries)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._entries.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def unknown(kind: str, name: str, names: Iterable[str]) -> str:
+    """Return the message for an unknown name, with the nearest known ones."""
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:12]) or 'none'}"
+    return f"unknown {kind} {name!r}; {hint}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An optimization problem of a paper: what its methods' objectives mean, and which bounds apply to them.
+
+    Parameters
+    ----------
+    id
+        ``<paper>.<name>``.
+    title
+        One line for tables and captions.
+    sense
+        Whether a larger (``"max"``) or smaller (``"min"``) objective is better.
+    unit
+        Unit of the objective.
+    restricts
+        Id of a problem with the same objective and a larger feasible set, if any: its bounds hold here too.
+    """
+
+    id: str
+    title: str
+    sense: Sense
+    unit: str
+    restricts: str | None = None
+
+
+@dataclass(frozen=True)
+class PaperSpec:
+    """A paper: its view of an instance and its problems.
+
+    Parameters
+    ----------
+    id
+        Short name, the first part of its methods' ids.
+    title
+        Title, authors and venue.
+    view
+        ``view(instance)`` returns the paper's arrays, or raises
+        :class:`~instances.errors.NotApplicableError` with the reason why it has none.
+    problems
+        The problems of its methods.
+    decision
+        Dataclass of arrays that the paper's models and heuristics return.
+    describe
+        ``describe(view)`` returns the caption of a comparison: sizes, slots, horizon, what was aggregated.
+    """
+
+    id: str
+    title: str
+    view: Callable[[Any], Any]
+    problems: tuple[Problem, ...]
+    decision: type
+    describe: Callable[[Any], str]
+
+    def problem(self, name: str) -> Problem:
+        """Return the problem of that id."""
+        return next(p for p in self.problems if p.id == name)
+
+
+PAPERS: Registry[PaperSpec] = Registry("paper")

@@ -1,0 +1,264 @@
+"""OEF (Mo, Xu, Lau: *Optimal Resource Efficiency with Fairness in Heterogeneous GPU Clusters*, Middleware 2024).
+
+Tenants share devices of several GPU types. Tenant ``l`` runs on a device of type ``j`` at speedup ``w[l, j]``, relative
+to the slowest type; an allocation ``x[l, j]`` counts devices and may be fractional. A tenant with several job types is
+split into virtual tenants that share its weight equally (§4.2.4); rows of all arrays are virtual tenants.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS, PaperSpec, Problem
+from instances.schema import Instance, JobType
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Arrays of the OEF models. ``v`` virtual tenants, ``k`` GPU types from slowest to fastest.
+
+    Attributes
+    ----------
+    tenants
+        Ids of the real tenants.
+    labels
+        Name of each virtual tenant: the tenant's id, with the job type where it has several.
+    gpu_types
+        Names of the ``k`` GPU types, slowest first (by the geometric mean of all true rates).
+    owner
+        ``(v,)`` index into `tenants`.
+    weight
+        ``(v,)`` weight of the tenant divided by the number of its job types.
+    capacity
+        ``(k,)`` devices of each type.
+    speedups
+        ``(v, k)`` reported speedups; column 0 is 1. All methods decide on these.
+    true_speedups
+        ``(v, k)`` speedups that the jobs really reach; they differ where a tenant misreports.
+    min_demand
+        ``(v,)`` GPUs of the smallest job of each virtual tenant.
+    """
+
+    tenants: tuple[str, ...]
+    labels: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+    owner: NDArray[np.int64]
+    weight: Array
+    capacity: Array
+    speedups: Array
+    true_speedups: Array
+    min_demand: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """Number of virtual tenants."""
+        return len(self.labels)
+
+    @cached_property
+    def equal_split(self) -> Array:
+        """``(v, k)`` devices when every type is divided in proportion to the weights."""
+        return np.outer(self.weight / self.weight.sum(), self.capacity)
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Devices for every virtual tenant.
+
+    Attributes
+    ----------
+    devices
+        ``(v, k)`` devices, fractional; the average over rounds where there are rounds.
+    rounds
+        ``(rounds, v, k)`` whole devices of each round, for placers; absent for fractional shares.
+    """
+
+    devices: Array
+    rounds: NDArray[np.int64] | None = None
+
+
+def efficiency(speedups: Array, devices: Array) -> Array:
+    """Return ``E_l = Σ_j w[l, j]·x[l, j]``, shape ``(v,)``."""
+    return np.asarray(np.einsum("lj,lj->l", speedups, devices))
+
+
+def replicated(v: View, largest: int = 10_000) -> tuple[View, NDArray[np.int64]]:
+    """Return the unweighted view of §4.2.3, where each virtual tenant stands as often as its weight says.
+
+    Parameters
+    ----------
+    v
+        View with rational weights.
+    largest
+        Largest number of replicas.
+
+    Returns
+    -------
+    view, original
+        View of replicas with weight 1, and the ``(replicas,)`` row of `v` that each stands for.
+
+    Raises
+    ------
+    NotApplicableError
+        If the weights have no common denominator small enough.
+    """
+    fractions = [Fraction(w).limit_denominator(1000) for w in v.weight.tolist()]
+    scale = math.lcm(*(f.denominator for f in fractions))
+    counts = np.array([int(f * scale) for f in fractions])
+    counts //= math.gcd(*counts.tolist())
+    if counts.sum() > largest:
+        raise NotApplicableError(f"weights need {counts.sum()} replicas, more than {largest}")
+    original = np.repeat(np.arange(v.size), counts)
+    copy = np.concatenate([np.arange(c) for c in counts])
+    view = replace(
+        v,
+        labels=tuple(f"{v.labels[i]}#{c + 1}" for i, c in zip(original, copy, strict=True)),
+        owner=v.owner[original],
+        weight=np.ones(len(original)),
+        speedups=v.speedups[original],
+        true_speedups=v.true_speedups[original],
+        min_demand=v.min_demand[original],
+    )
+    return view, original
+
+
+def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -> View:
+    """Return a view of plain arrays: tenants ``u1 …``, types ``GPU1 …``, for tests and notebooks.
+
+    Parameters
+    ----------
+    speedups
+        ``(n, k)`` speedups, types from slowest to fastest; normalised by the first column.
+    capacity
+        ``(k,)`` devices of each type.
+    weight
+        ``(n,)`` tenant weights; 1 by default.
+    """
+    speedups = np.asarray(speedups, float)
+    n, k = speedups.shape
+    names = tuple(f"u{i + 1}" for i in range(n))
+    normalised = speedups / speedups[:, :1]
+    return View(
+        tenants=names,
+        labels=names,
+        gpu_types=tuple(f"GPU{j + 1}" for j in range(k)),
+        owner=np.arange(n),
+        weight=np.ones(n) if weight is None else np.asarray(weight, float),
+        capacity=np.asarray(capacity, float),
+        speedups=normalised,
+        true_speedups=normalised,
+        min_demand=np.ones(n, np.int64),
+    )
+
+
+@dataclass(frozen=True)
+class _VirtualTenant:
+    tenant: str
+    kind: JobType
+    weight: float
+    min_demand: int
+
+
+def view(instance: Instance) -> View:
+    """Return the OEF view of `instance`.
+
+    Job types come from the tenants where these declare them, otherwise from the tenants' jobs (one job type per
+    model and rates). A job without tenant is a tenant of its own. GPU types that the cluster has none of are left out.
+
+    Raises
+    ------
+    NotApplicableError
+        If nobody has a positive rate on every GPU type of the cluster.
+    """
+    types = [r for r, count in instance.cluster.gpus_by_type.items() if count > 0]
+    rows = _declared(instance) or _from_jobs(instance, types)
+    if not rows:
+        raise NotApplicableError(f"OEF needs tenants with a positive rate on each GPU type ({', '.join(types)})")
+    true = np.array([[row.kind.rates[r] for r in types] for row in rows])
+    order = np.argsort(np.log(true).mean(axis=0), kind="stable")
+    reported = np.array([[(row.kind.reported_rates or row.kind.rates)[r] for r in types] for row in rows])
+    tenants = tuple(dict.fromkeys(row.tenant for row in rows))
+    several = {t for t in tenants if sum(row.tenant == t for row in rows) > 1} if len(tenants) < len(rows) else set()
+    return View(
+        tenants=tenants,
+        labels=tuple(f"{row.tenant}/{row.kind.name}" if row.tenant in several else row.tenant for row in rows),
+        gpu_types=tuple(types[j] for j in order),
+        owner=np.array([tenants.index(row.tenant) for row in rows]),
+        weight=np.array([row.weight for row in rows]),
+        capacity=np.array([instance.cluster.gpus_by_type[types[j]] for j in order], float),
+        speedups=_normalised(reported[:, order]),
+        true_speedups=_normalised(true[:, order]),
+        min_demand=np.array([row.min_demand for row in rows]),
+    )
+
+
+def _normalised(rates: Array) -> Array:
+    return rates / rates[:, :1]
+
+
+def _declared(instance: Instance) -> list[_VirtualTenant]:
+    """Virtual tenants from the job types that tenants declare."""
+    smallest = {t.id: min((j.gpus for j in instance.jobs if j.tenant == t.id), default=1) for t in instance.tenants}
+    return [
+        _VirtualTenant(t.id, kind, t.weight / len(t.job_types), smallest[t.id])
+        for t in instance.tenants
+        for kind in t.job_types
+    ]
+
+
+def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
+    """Virtual tenants from the jobs: one per tenant, model and rates."""
+    weights = {t.id: t.weight for t in instance.tenants}
+    demands: dict[str, dict[tuple[str, tuple[float, ...]], int]] = {t.id: {} for t in instance.tenants}
+    for job in instance.jobs:
+        rates = tuple(job.rates.get(r, 0.0) for r in types)
+        if min(rates) > 0:
+            kinds = demands.setdefault(job.tenant or job.id, {})
+            key = (job.model or "job", rates)
+            kinds[key] = min(kinds.get(key, job.gpus), job.gpus)
+    return [
+        _VirtualTenant(
+            tenant, JobType(name=model, rates=dict(zip(types, rates, strict=True))), weights.get(tenant, 1.0) / len(kinds), gpus
+        )
+        for tenant, kinds in demands.items()
+        for (model, rates), gpus in kinds.items()
+    ]
+
+
+def describe(v: View) -> str:
+    """Return the caption of a comparison: who shares what."""
+    devices = ", ".join(f"{m:g} {name}" for name, m in zip(v.gpu_types, v.capacity, strict=True))
+    virtual = f" ({v.size} virtual tenants by job type)" if v.size > len(v.tenants) else ""
+    return f"{len(v.tenants)} tenants{virtual} share {devices}; objective: total speedup over the slowest type"
+
+
+ALLOCATION = Problem("oef.allocation", "largest total efficiency within capacity", "max", "slowest-GPU equivalents")
+EQUAL = Problem(
+    "oef.equal_efficiency", "the same at equal efficiency for all tenants", "max", "slowest-GPU equivalents", "oef.allocation"
+)
+SHARING = Problem(
+    "oef.sharing_incentive", "the same with at least the equal split for everybody", "max", "slowest-GPU equivalents", "oef.allocation"
+)
+# At the optimum without envy all devices are given out, and summing the envy rows yields sharing incentive (Theorem 5.1).
+ENVY_FREE = Problem(
+    "oef.envy_free", "the same without envy between tenants", "max", "slowest-GPU equivalents", "oef.sharing_incentive"
+)
+
+PAPERS.register(
+    PaperSpec(
+        id="oef",
+        title="Mo, Xu, Lau: Optimal Resource Efficiency with Fairness in Heterogeneous GPU Clusters (Middleware 2024)",
+        view=view,
+        problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE),
+        decision=Allocation,
+        describe=describe,
+    )
+)

@@ -1,0 +1,15 @@
+"""Optimization models of the papers, in Pyomo, solved with HiGHS.
+
+>>> import instances, models
+>>> round(models.get("oef.cooperative").solve(instances.load("paper/oef-eq1")).objective, 6)
+4.5
+"""
+
+from instances.discovery import import_submodules
+from models.registry import MODELS, ModelSpec, Outcome, oracle
+
+import_submodules(__name__)
+
+get = MODELS.get
+
+__all__ = ["MODELS", "ModelSpec", "Outcome", "get", "oracle"]

@@ -1,0 +1,159 @@
+"""What an optimization model is to the harness: a spec that its file registers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS, Problem, Registry
+from instances.schema import Instance
+from models.solve import Solution, SolveOptions, Times, build, solve
+
+Kind = Literal["exact", "relaxation", "bound", "baseline"]
+
+
+def no_reason(view: object) -> str | None:
+    """Say that nothing speaks against running a method."""
+    return None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solved model: the solution, and the paper's decision decoded from its incumbent (if it has one)."""
+
+    solution: Solution
+    decision: Any
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """An optimization model of a paper.
+
+    Parameters
+    ----------
+    id
+        ``<paper>.<name>``.
+    paper
+        Id of the paper whose view it takes and whose decision it returns.
+    problem
+        Id of the problem its decisions belong to.
+    kind
+        ``"exact"``: its optimum is the problem's; ``"relaxation"`` or ``"bound"``: it bounds the problem's optimum;
+        ``"baseline"``: it optimises another objective, so its bound says nothing about the problem.
+    build
+        ``build(view)`` returns a Pyomo model.
+    decode
+        ``decode(view, model, solution)`` returns the paper's decision.
+    source
+        Paper, equations.
+    method
+        LP algorithm it needs (``"simplex"`` where the vertex matters).
+    procedure
+        ``procedure(view, options)`` solves it in another way than ``solve(build(view))`` (lazy rows, column
+        generation) and returns an :class:`Outcome`.
+    claims
+        Properties that its decisions must have; the verifier checks each.
+    skip
+        ``skip(view)`` returns the reason why it cannot run, or ``None``.
+    too_large
+        ``too_large(view)`` returns the size above which it runs only on request (``--all``), or ``None``.
+    """
+
+    id: str
+    paper: str
+    problem: str
+    kind: Kind
+    build: Callable[[Any], Any]
+    decode: Callable[[Any, Any, Solution], Any]
+    source: str
+    method: Literal["choose", "simplex", "ipm"] = "choose"
+    procedure: Callable[[Any, SolveOptions], Outcome] | None = None
+    claims: tuple[str, ...] = ()
+    skip: Callable[[Any], str | None] = no_reason
+    too_large: Callable[[Any], str | None] = no_reason
+
+    @property
+    def sense(self) -> str:
+        """Whether larger (``max``) or smaller (``min``) is better."""
+        return self._problem.sense
+
+    @property
+    def _problem(self) -> Problem:
+        return PAPERS.get(self.paper).problem(self.problem)
+
+    def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
+        """Build, solve and decode on a view.
+
+        Parameters
+        ----------
+        view
+            The paper's view of an instance.
+        options
+            Limits and tolerances; the spec's LP method applies unless they name one.
+        """
+        options = options or SolveOptions()
+        if options.method == "choose":
+            options = replace(options, method=self.method)
+        return self.procedure(view, options) if self.procedure else self.run_monolithic(view, options)
+
+    def run_monolithic(self, view: Any, options: SolveOptions) -> Outcome:
+        """Build the whole model and solve it in one go."""
+        return solve_built(self.build, self.decode, view, options)
+
+    def solve(self, instance: Instance, **options: Any) -> Solution:
+        """Solve on an instance (for notebooks; the harness also verifies the decision).
+
+        Parameters
+        ----------
+        instance
+            Any instance that the paper has a view of.
+        **options
+            Fields of :class:`~models.solve.SolveOptions`.
+
+        Raises
+        ------
+        NotApplicableError
+            If the model cannot run on the instance.
+        """
+        view = PAPERS.get(self.paper).view(instance)
+        if reason := self.skip(view):
+            raise NotApplicableError(f"{self.id} on {instance.name}: {reason}")
+        return self.run(view, SolveOptions(**options)).solution
+
+
+def solve_built(
+    builder: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any], view: Any, options: SolveOptions
+) -> Outcome:
+    """Build a model from `view`, solve it, decode its incumbent, and account for the building time."""
+    began = time.perf_counter()
+    model = build(builder, view)
+    build_s = time.perf_counter() - began
+    solution = solve(model, options)
+    solution = replace(solution, times=replace(solution.times, build_s=build_s))
+    return Outcome(solution, decode(view, model, solution) if solution.has_incumbent else None)
+
+
+def total(*times: Times) -> Times:
+    """Add the times of several solves of one method."""
+    return Times(*(sum(getattr(t, name) for t in times) for name in ("build_s", "transfer_s", "solve_s")))
+
+
+def oracle(model: str, view: Any) -> Any:
+    """Return the optimal decision of a registered model on a view; what heuristics that round optima are given.
+
+    Raises
+    ------
+    NotApplicableError
+        If the model has no optimum on this view.
+    """
+    spec = MODELS.get(model)
+    outcome = spec.run(view)
+    if outcome.solution.status != "optimal":
+        raise NotApplicableError(f"{model} has no optimum to round here: {outcome.solution.status}")
+    return outcome.decision
+
+
+MODELS: Registry[ModelSpec] = Registry("model")

@@ -1,0 +1,111 @@
+"""The one solve path: readable Pyomo in, HiGHS out, everything that can be certified in the answer.
+
+>>> import pyomo.environ as pyo
+>>> from models.solve import build, solve
+>>> def knapsack():
+...     m = pyo.ConcreteModel()
+...     m.x = pyo.Var([1, 2], bounds=(0, 1))
+...     m.room = pyo.Constraint(expr=2 * m.x[1] + 3 * m.x[2] <= 4)
+...     m.gain = pyo.Objective(expr=3 * m.x[1] + 4 * m.x[2], sense=pyo.maximize)
+...     return m
+>>> round(solve(build(knapsack)).objective, 6)
+5.666667
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pyomo.environ as pyo
+from pyomo.common.errors import InfeasibleConstraintException
+
+from models.solve.fallback import solve_through_pyomo
+from models.solve.form import NotLinearError, StandardForm, build, building, compile_model
+from models.solve.session import Session, dual_bound, peak_mb
+from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
+
+__all__ = [
+    "CROSS_CHECK_TOLERANCE",
+    "NotLinearError",
+    "Session",
+    "Size",
+    "Solution",
+    "SolveOptions",
+    "StandardForm",
+    "Status",
+    "Times",
+    "TracePoint",
+    "build",
+    "building",
+    "compile_model",
+    "cross_check",
+    "dual_bound",
+    "peak_mb",
+    "solve",
+]
+
+CROSS_CHECK_TOLERANCE = 1e-6
+"""Largest relative difference of HiGHS's and CBC's objectives that counts as agreement."""
+
+
+def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solution:
+    """Solve a Pyomo model with HiGHS and return all there is to know.
+
+    Infeasible, unbounded, stopped by the time limit (with or without incumbent) and interrupted are answers, not
+    exceptions. Models that do not compile to arrays go through Pyomo's own HiGHS interface (``path == "pyomo"``).
+
+    Parameters
+    ----------
+    model
+        LP or MILP with one objective, best built inside :func:`building`.
+    options
+        Limits, tolerances, starts; defaults where absent.
+
+    Raises
+    ------
+    UsageError
+        If an option is impossible (time limit 0, MIP start of an unknown variable).
+    """
+    options = options or SolveOptions()
+    began = time.perf_counter()
+    try:
+        form = compile_model(model)
+    except InfeasibleConstraintException as error:
+        return Solution(status="infeasible", termination=" ".join(str(error).split()))
+    except NotLinearError:
+        return _checked(model, solve_through_pyomo(model, options), options)
+    compile_s = time.perf_counter() - began
+    solution = Session(form, options).run()
+    times = replace(solution.times, transfer_s=solution.times.transfer_s + compile_s)
+    return _checked(model, replace(solution, times=times), options)
+
+
+def _checked(model: pyo.ConcreteModel, solution: Solution, options: SolveOptions) -> Solution:
+    """Add the second opinion, where it was asked for and there is an optimum to compare."""
+    if not options.cross_check:
+        return solution
+    return replace(solution, cross_check=cross_check(model, solution, options))
+
+
+def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOptions) -> float | None:
+    """Return the relative difference between `solution` and CBC's optimum of `model`.
+
+    Parameters
+    ----------
+    model
+        Linear Pyomo model whose optimum `solution` claims to be.
+    solution, options
+        What HiGHS answered, and the limits to pass on.
+
+    Returns
+    -------
+    difference
+        ``|CBC − HiGHS| / max(1, |HiGHS|)``, or ``None`` where one of them proved no optimum.
+    """
+    from models.solve.second_opinion import cbc_objective
+
+    if solution.status != "optimal" or solution.objective is None:
+        return None
+    other = cbc_objective(model, options)
+    return None if other is None else abs(other - solution.objective) / max(1.0, abs(solution.objective))

@@ -1,0 +1,71 @@
+"""The same Pyomo model through PuLP and CBC: a second modelling layer and a second solver.
+
+It reads the Pyomo constraints row by row and shares nothing with :mod:`models.solve.form`, so that a mistake in the
+fast path shows as a difference of objectives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulp
+import pyomo.environ as pyo
+from pyomo.repn import generate_standard_repn
+
+from models.solve.solution import SolveOptions
+
+
+def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | None:
+    """Solve `model` by CBC and return its objective, or ``None`` unless CBC proves it optimal.
+
+    Parameters
+    ----------
+    model
+        Linear Pyomo model.
+    options
+        Time limit, relative gap and threads are passed on.
+    """
+    problem = to_pulp(model)
+    solver = pulp.PULP_CBC_CMD(
+        msg=False, timeLimit=options.time_limit_s, gapRel=options.rel_gap, threads=options.threads
+    )
+    problem.solve(solver)
+    # `status` says Optimal for a time limit with an incumbent too; `sol_status` tells them apart.
+    if problem.sol_status != pulp.LpSolutionOptimal:
+        return None
+    return float(pulp.value(problem.objective))
+
+
+def to_pulp(model: pyo.ConcreteModel) -> pulp.LpProblem:
+    """Translate a linear Pyomo model into PuLP, constraint by constraint."""
+    objective = next(model.component_data_objects(pyo.Objective, active=True))
+    problem = pulp.LpProblem("model", pulp.LpMinimize if objective.sense == pyo.minimize else pulp.LpMaximize)
+    columns: dict[int, pulp.LpVariable] = {}
+    problem += _affine(objective.expr, columns)
+    for i, row in enumerate(model.component_data_objects(pyo.Constraint, active=True)):
+        # Reading `expr` makes Pyomo run the rule anew where the row was a template: the template is checked as well.
+        _ = row.expr
+        lower, expression, upper = row.to_bounded_expression(evaluate_bounds=True)
+        body = _affine(expression, columns)
+        if lower is not None and lower == upper:
+            problem += (body == lower, f"r{i}")
+            continue
+        if lower is not None:
+            problem += (body >= lower, f"r{i}l")
+        if upper is not None:
+            problem += (body <= upper, f"r{i}u")
+    return problem
+
+
+def _affine(expression: Any, columns: dict[int, pulp.LpVariable]) -> pulp.LpAffineExpression:
+    repn = generate_standard_repn(expression, compute_values=True)
+    terms = [(_column(v, columns), float(c)) for v, c in zip(repn.linear_vars, repn.linear_coefs, strict=True)]
+    return pulp.LpAffineExpression(terms, constant=float(pyo.value(repn.constant)))
+
+
+def _column(variable: Any, columns: dict[int, pulp.LpVariable]) -> pulp.LpVariable:
+    key = id(variable)
+    if key not in columns:
+        category = pulp.LpContinuous if variable.is_continuous() else pulp.LpInteger
+        columns[key] = pulp.LpVariable(f"x{len(columns)}", variable.lb, variable.ub, category)
+    return columns[key]

@@ -1,0 +1,264 @@
+"""One HiGHS object: pass arrays once, solve, add rows or columns, solve again from the last basis."""
+
+from __future__ import annotations
+
+import resource
+import time
+from dataclasses import replace
+from typing import Any
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from instances.errors import UsageError
+from models.solve.form import StandardForm
+from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
+
+Array = NDArray[np.float64]
+
+DUAL_SIMPLEX = 1
+PRIMAL_SIMPLEX = 4
+
+_M = highspy.HighsModelStatus
+_STATUS: dict[Any, Status] = {
+    _M.kOptimal: "optimal",
+    _M.kModelEmpty: "optimal",
+    _M.kInfeasible: "infeasible",
+    _M.kUnbounded: "unbounded",
+    _M.kInterrupt: "interrupted",
+    _M.kHighsInterrupt: "interrupted",
+}
+_scheduler = {"threads": 0}
+
+
+class Session:
+    """A standard form inside HiGHS, with options set and checked.
+
+    Parameters
+    ----------
+    form
+        Arrays to pass; may be extended later by :meth:`add_rows` and :meth:`add_columns`.
+    options
+        Limits, tolerances, starts.
+    """
+
+    def __init__(self, form: StandardForm, options: SolveOptions) -> None:
+        began = time.perf_counter()
+        self.form = form
+        self.options = options
+        self.is_mip = bool(form.integer.any())
+        self._trace: list[TracePoint] = []
+        self._began = began
+        self.highs = highspy.Highs()
+        self._set_options()
+        _must(self.highs.passModel(_highs_lp(form)), "pass the model")
+        self._pass_starts()
+        self._watch()
+        self.transfer_s = time.perf_counter() - began
+
+    def set_option(self, name: str, value: object) -> None:
+        """Set a HiGHS option; unlike HiGHS itself, refuse a name or value it does not know."""
+        if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise ValueError(f"HiGHS refuses option {name} = {value!r}")
+
+    def _set_options(self) -> None:
+        options = self.options
+        # HiGHS keeps one global thread pool; a changed thread count needs a new one.
+        if _scheduler["threads"] not in (0, options.threads):
+            highspy.Highs.resetGlobalScheduler(True)
+        _scheduler["threads"] = options.threads
+        self.set_option("output_flag", False)
+        self.set_option("threads", options.threads)
+        self.set_option("random_seed", options.seed)
+        self.set_option("mip_rel_gap", options.rel_gap)
+        self.set_option("mip_abs_gap", 0.0 if options.rel_gap == 0 else 1e-9)
+        self.set_option("solver", options.method)
+
+    def _pass_starts(self) -> None:
+        if self.options.basis is not None:
+            _must(self.highs.setBasis(self.options.basis), "take the starting basis (is it of this model's shape?)")
+        if self.options.mip_start:
+            where = {v.name: i for i, v in enumerate(self.form.columns)}
+            missing = [name for name in self.options.mip_start if name not in where]
+            if missing:
+                raise UsageError(f"MIP start names {missing[0]!r}: no such variable in the model")
+            indices = np.array([where[name] for name in self.options.mip_start], np.int32)
+            values = np.array(list(self.options.mip_start.values()), float)
+            _must(self.highs.setSolution(len(indices), indices, values), "take the MIP start")
+
+    def _watch(self) -> None:
+        """Subscribe to interrupts, and for MIPs to the progress of incumbent and bound."""
+        self.highs.HandleUserInterrupt = True
+        if self.is_mip:
+            self.highs.cbMipLogging.subscribe(lambda event: self._record(event, _finite(event.data_out.mip_dual_bound)))
+            # At an improving solution HiGHS 1.15 reports the incumbent as bound (3 where the optimum is 4): keep ours.
+            self.highs.cbMipImprovingSolution.subscribe(
+                lambda event: self._record(event, self._trace[-1].bound if self._trace else None)
+            )
+
+    def _record(self, event: Any, bound: float | None) -> None:
+        incumbent = _finite(event.data_out.mip_primal_bound)
+        if not self._trace or self._trace[-1][1:] != (incumbent, bound):
+            self._trace.append(TracePoint(time.perf_counter() - self._began, incumbent, bound))
+
+    def add_rows(self, lower: Array, upper: Array, matrix: sp.csr_array) -> None:
+        """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so the dual simplex goes on."""
+        matrix = sp.csr_array(matrix)
+        args = (len(lower), lower, upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32))
+        _must(self.highs.addRows(*args, matrix.indices.astype(np.int32), matrix.data), "add rows")
+        self.set_option("simplex_strategy", DUAL_SIMPLEX)
+
+    def add_columns(self, cost: Array, lower: Array, upper: Array, matrix: sp.csc_array) -> None:
+        """Append columns; the basis stays primal feasible, so the primal simplex goes on (twice as fast as dual)."""
+        matrix = sp.csc_array(matrix)
+        args = (len(cost), cost, lower, upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32))
+        _must(self.highs.addCols(*args, matrix.indices.astype(np.int32), matrix.data), "add columns")
+        self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
+
+    def run(self, time_limit_s: float | None = None) -> Solution:
+        """Solve from where the last run ended, and return the answer.
+
+        Parameters
+        ----------
+        time_limit_s
+            Seconds for this run; the options' limit by default.
+        """
+        self._set_time_limit(self.options.time_limit_s if time_limit_s is None else time_limit_s)
+        began = self._began = time.perf_counter()
+        self._run_interruptibly()
+        if self.highs.getModelStatus() == _M.kUnboundedOrInfeasible:
+            self.set_option("presolve", "off")
+            self._run_interruptibly()
+            self.set_option("presolve", "choose")
+        solve_s = time.perf_counter() - began
+        began = time.perf_counter()
+        solution = self._read()
+        read_s = time.perf_counter() - began
+        times = Times(transfer_s=self.transfer_s + read_s, solve_s=solve_s)
+        self.transfer_s = 0.0
+        return replace(solution, times=times)
+
+    def _set_time_limit(self, seconds: float | None) -> None:
+        # The limit of an LP is compared with the cumulative clock of the object, that of a MIP with this run's.
+        if seconds is not None:
+            self.set_option("time_limit", seconds if self.is_mip else self.highs.getRunTime() + seconds)
+
+    def _run_interruptibly(self) -> None:
+        """Run in a thread, so that Ctrl-C reaches Python and becomes an orderly interruption of HiGHS."""
+        thread = self.highs.startSolve()
+        try:
+            while not self.highs.wait(0.1)[0]:
+                pass
+        except KeyboardInterrupt:
+            self.highs.cancelSolve()
+            thread.join()
+
+    def _read(self) -> Solution:
+        highs, info = self.highs, self.highs.getInfo()
+        model_status = highs.getModelStatus()
+        feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        feasible = (feasible or model_status == _M.kModelEmpty) and model_status != _M.kUnbounded
+        objective = _finite(info.objective_function_value) if feasible else None
+        point = highs.getSolution()
+        with_duals = bool(point.dual_valid) and not self.is_mip
+        row_duals = np.array(point.row_dual) if with_duals else None
+        bound = self._bound(model_status, objective, row_duals)
+        return Solution(
+            status=_status(model_status, feasible),
+            termination=highs.modelStatusToString(model_status),
+            solution_status=highs.solutionStatusToString(info.primal_solution_status),
+            objective=objective,
+            bound=bound,
+            size=Size(highs.getNumRow(), highs.getNumCol(), highs.getNumNz(), int(self.form.integer.sum())),
+            nodes=int(info.mip_node_count) if self.is_mip else None,
+            iterations=max(0, int(info.simplex_iteration_count)) + max(0, int(info.ipm_iteration_count)),
+            trace=self._finished_trace(objective, bound),
+            peak_mb=peak_mb(),
+            basis=highs.getBasis() if info.basis_validity == highspy.kBasisValidityValid else None,
+            columns=self.form.columns,
+            rows=self.form.rows,
+            column_values=np.array(point.col_value) if objective is not None else None,
+            column_duals=np.array(point.col_dual) if with_duals else None,
+            row_duals=row_duals,
+        )
+
+    def _finished_trace(self, objective: float | None, bound: float | None) -> tuple[TracePoint, ...]:
+        if not self.is_mip:
+            return ()
+        return (*self._trace, TracePoint(time.perf_counter() - self._began, objective, bound))
+
+    def _bound(self, status: Any, objective: float | None, row_duals: Array | None) -> float | None:
+        if self.is_mip:
+            return _finite(self.highs.getInfo().mip_dual_bound)
+        if status in (_M.kOptimal, _M.kModelEmpty):
+            return objective
+        same_shape = row_duals is not None and len(row_duals) == len(self.form.row_lower)
+        return dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
+
+
+def dual_bound(form: StandardForm, row_duals: Array) -> float | None:
+    """Return the Lagrangian bound of an LP at any row prices, or ``None`` where it is infinite.
+
+    For ``min c·x`` the bound is ``Σ_i min(y_i·row) + Σ_j min(d_j·x_j)`` over the rows' and the columns' intervals, with
+    ``d = c − Aᵀy``: valid whatever `row_duals` are, so an LP stopped early still certifies something.
+
+    Parameters
+    ----------
+    form
+        The LP.
+    row_duals
+        ``(rows,)`` prices, as HiGHS reports them.
+    """
+    sign = -1.0 if form.maximise else 1.0
+    prices = sign * row_duals
+    reduced = sign * form.cost - form.matrix.T @ prices
+    value = _least(prices, form.row_lower, form.row_upper) + _least(reduced, form.lower, form.upper)
+    return sign * value + form.offset if np.isfinite(value) else None
+
+
+def _least(coefficients: Array, lower: Array, upper: Array) -> float:
+    """Smallest value of ``coefficients · z`` over the box."""
+    used = coefficients != 0
+    at = np.where(coefficients > 0, lower, upper)
+    return float(coefficients[used] @ at[used])
+
+
+def peak_mb() -> float:
+    """Return the peak resident memory of this process in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _status(model_status: Any, feasible: bool) -> Status:
+    if model_status == _M.kTimeLimit:
+        return "time limit with incumbent" if feasible else "time limit without incumbent"
+    return _STATUS.get(model_status, "error")
+
+
+def _highs_lp(form: StandardForm) -> highspy.HighsLp:
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = form.matrix.shape
+    lp.sense_ = highspy.ObjSense.kMaximize if form.maximise else highspy.ObjSense.kMinimize
+    lp.offset_ = form.offset
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = form.cost, form.lower, form.upper
+    lp.row_lower_, lp.row_upper_ = form.row_lower, form.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.num_row_, lp.a_matrix_.num_col_ = form.matrix.shape
+    lp.a_matrix_.start_ = form.matrix.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = form.matrix.indices.astype(np.int32)
+    lp.a_matrix_.value_ = form.matrix.data
+    if form.integer.any():
+        kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
+        lp.integrality_ = [kinds[i] for i in form.integer.astype(int)]
+    return lp
+
+
+def _must(status: Any, what: str) -> None:
+    """Raise where HiGHS answers with an error; a warning (such as a dropped tiny coefficient) passes."""
+    if status == highspy.HighsStatus.kError:
+        raise ValueError(f"HiGHS could not {what}")
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if abs(number) < highspy.kHighsInf and np.isfinite(number) else None

@@ -1,0 +1,220 @@
+"""What a solve is asked (:class:`SolveOptions`) and what it answers (:class:`Solution`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.errors import UsageError
+
+Array = NDArray[np.float64]
+Status = Literal[
+    "optimal",
+    "time limit with incumbent",
+    "time limit without incumbent",
+    "infeasible",
+    "unbounded",
+    "interrupted",
+    "error",
+]
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """Options of one solve.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds HiGHS may run; ``None`` for no limit.
+    rel_gap
+        Relative gap at which a MIP counts as solved.
+    threads, seed
+        Passed to HiGHS.
+    method
+        ``"simplex"`` where a vertex matters, ``"ipm"`` (with crossover), or ``"choose"``.
+    mip_start
+        Values by variable name; a partial start is completed by HiGHS.
+    basis
+        Starting basis, from an earlier :attr:`Solution.basis` of a model of the same shape.
+    cross_check
+        Solve the same Pyomo model with PuLP/CBC too, and report the relative difference of the objectives.
+    """
+
+    time_limit_s: float | None = None
+    rel_gap: float = 1e-6
+    threads: int = 1
+    seed: int = 0
+    method: Literal["choose", "simplex", "ipm"] = "choose"
+    mip_start: Mapping[str, float] | None = None
+    basis: Any = None
+    cross_check: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no solve can meet."""
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise UsageError(f"time limit = {self.time_limit_s:g} s: a solve needs a positive number of seconds")
+        if not self.rel_gap >= 0:
+            raise UsageError(f"relative gap = {self.rel_gap:g}: a gap is 0 or more")
+        if self.threads < 1:
+            raise UsageError(f"threads = {self.threads}: a solve needs at least one thread")
+
+
+class TracePoint(NamedTuple):
+    """Progress of a MIP (or of an iterative method): seconds since its start, incumbent and bound."""
+
+    time_s: float
+    incumbent: float | None
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds spent on one solve, by phase.
+
+    `build_s`: Pyomo model from data. `transfer_s`: compiling it, handing it to HiGHS and reading the answer back.
+    `solve_s`: HiGHS itself (and pricing or separation, in iterative methods).
+    """
+
+    build_s: float = 0.0
+    transfer_s: float = 0.0
+    solve_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """Rows, columns, nonzeros and integer columns of the model that was solved."""
+
+    rows: int = 0
+    columns: int = 0
+    nonzeros: int = 0
+    integers: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Answer of one solve. Absent numbers are ``None``, never NaN or a sentinel.
+
+    Attributes
+    ----------
+    status
+        What it means for the user.
+    termination, solution_status
+        HiGHS's own words for why it stopped and what it holds.
+    objective
+        Value of the incumbent, in the model's own sense.
+    bound
+        Certified bound on the optimum: the optimum itself for an LP solved to optimality, the dual bound of a MIP,
+        or the value of a feasible dual for an LP stopped early.
+    gap
+        ``|bound − objective| / max(|objective|, 1e-10)``.
+    times, size
+        Seconds by phase; shape of the model.
+    nodes, iterations
+        Branch-and-bound nodes and simplex/interior-point iterations.
+    trace
+        Incumbent and bound over time (MIPs and iterative methods).
+    peak_mb
+        Peak resident memory of the process so far, in megabytes.
+    cross_check
+        Relative difference to the objective of PuLP/CBC, where that was asked for.
+    basis
+        Final basis of a simplex solve, for a warm start.
+    path
+        ``"highspy"`` or ``"pyomo"`` (the fallback interface).
+    """
+
+    status: Status
+    termination: str
+    solution_status: str = "none"
+    objective: float | None = None
+    bound: float | None = None
+    times: Times = field(default_factory=Times)
+    size: Size = field(default_factory=Size)
+    nodes: int | None = None
+    iterations: int | None = None
+    trace: tuple[TracePoint, ...] = ()
+    peak_mb: float | None = None
+    cross_check: float | None = None
+    basis: Any = None
+    path: Literal["highspy", "pyomo"] = "highspy"
+    columns: Sequence[Any] = ()
+    rows: Sequence[Any] = ()
+    column_values: Array | None = None
+    column_duals: Array | None = None
+    row_duals: Array | None = None
+
+    @property
+    def has_incumbent(self) -> bool:
+        """Whether there is a feasible point to decode."""
+        return self.objective is not None and self.column_values is not None
+
+    @property
+    def gap(self) -> float | None:
+        """Relative distance of incumbent and bound, or ``None`` where one of them is missing."""
+        if self.objective is None or self.bound is None:
+            return None
+        return abs(self.bound - self.objective) / max(abs(self.objective), 1e-10)
+
+    @cached_property
+    def values(self) -> Mapping[str, float]:
+        """Value of each variable of the incumbent, by name (empty without incumbent)."""
+        return self._by_name(self.columns, self.column_values)
+
+    @cached_property
+    def reduced_costs(self) -> Mapping[str, float]:
+        """Reduced cost of each variable of an LP, by name: change of the objective per unit of the variable."""
+        return self._by_name(self.columns, self.column_duals)
+
+    @cached_property
+    def duals(self) -> Mapping[str, float]:
+        """Shadow price of each constraint of an LP, by name: change of the objective per unit of right-hand side.
+
+        A range constraint is two rows; its price is their sum.
+        """
+        prices: dict[str, float] = {}
+        for name, price in zip((r.name for r in self.rows), self._list(self.row_duals), strict=False):
+            prices[name] = prices.get(name, 0.0) + price
+        return prices
+
+    def array(self, variable: Any, shape: tuple[int, ...] | None = None) -> Array:
+        """Return the values of an indexed Pyomo variable in the order of its index set.
+
+        Parameters
+        ----------
+        variable
+            Pyomo ``Var`` of the solved model; members that occur in no row are at their value nearest to 0.
+        shape
+            Shape of the result; one-dimensional by default.
+        """
+        if self.column_values is None:
+            raise ValueError(f"no incumbent to read {variable.name} from ({self.status})")
+        where = self._column_of
+        values = self.column_values
+        flat = np.array([values[where[id(v)]] if id(v) in where else _idle(v) for v in variable.values()])
+        return flat if shape is None else flat.reshape(shape)
+
+    @cached_property
+    def _column_of(self) -> dict[int, int]:
+        return {id(v): i for i, v in enumerate(self.columns)}
+
+    @staticmethod
+    def _by_name(parts: Sequence[Any], numbers: Array | None) -> dict[str, float]:
+        return dict(zip((p.name for p in parts), Solution._list(numbers), strict=False))
+
+    @staticmethod
+    def _list(numbers: Array | None) -> list[float]:
+        return [] if numbers is None else [float(x) for x in numbers]
+
+
+def _idle(variable: Any) -> float:
+    """Value of a variable that no row or objective mentions: fixed, or within its bounds nearest to 0."""
+    if variable.fixed:
+        return float(variable.value)
+    lower, upper = variable.bounds
+    return float(np.clip(0.0, -np.inf if lower is None else lower, np.inf if upper is None else upper))

@@ -1,0 +1,135 @@
+"""A second, independent statement of the OEF linear programs, on plain arrays and ``scipy.optimize.linprog``.
+
+Variables are ``x[l, j]`` row by row, then (where there is one) the common level. Every function takes ``W`` ``(n, k)``,
+``m`` ``(k,)`` and, where weights matter, ``weight`` ``(n,)``, and returns ``X`` ``(n, k)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from instances.views.oef import Allocation, View
+
+Array = NDArray[np.float64]
+
+
+def lp(
+    W: Array,
+    m: Array,
+    cost: Array,
+    upper: tuple[Array, Array] | None = None,
+    equal: tuple[Array, Array] | None = None,
+) -> Array:
+    """Maximise `cost` within the capacities by dual simplex; returns all variables."""
+    n, k = W.shape
+    capacity = np.zeros((k, cost.size))
+    capacity[:, : n * k] = np.tile(np.eye(k), n)
+    A, b = (
+        (capacity, m) if upper is None else (np.vstack([capacity, upper[0]]), np.concatenate([m, upper[1]]))
+    )
+    A_eq, b_eq = equal if equal is not None else (None, None)
+    result = linprog(-cost, A_ub=A, b_ub=b, A_eq=A_eq, b_eq=b_eq, method="highs-ds")
+    assert result.status == 0, result.message
+    return np.asarray(result.x)
+
+
+def own(W: Array, columns: int) -> Array:
+    """``(n, columns)`` rows whose product with the variables is the efficiency of each tenant."""
+    n, k = W.shape
+    rows = np.zeros((n, columns))
+    for l in range(n):
+        rows[l, l * k : (l + 1) * k] = W[l]
+    return rows
+
+
+def efficiency(W: Array, m: Array) -> Array:
+    return lp(W, m, W.ravel()).reshape(W.shape)
+
+
+def maxmin(W: Array, m: Array, weight: Array | None = None) -> Array:
+    share = np.ones(len(W)) if weight is None else np.asarray(weight, float)
+    return np.outer(share / share.sum(), m)
+
+
+def gavel(W: Array, m: Array, row_cap: bool = False) -> Array:
+    """Largest least ratio of efficiency to that of the equal split; with `row_cap`, at most one device per tenant."""
+    n, k = W.shape
+    equal = np.einsum("lj,lj->l", W, maxmin(W, m))
+    rows = -own(W, n * k + 1)
+    rows[:, -1] = equal
+    bound = np.zeros(n)
+    if row_cap:
+        rows = np.vstack([rows, own(np.ones((n, k)), n * k + 1)])
+        bound = np.concatenate([bound, np.ones(n)])
+    return lp(W, m, np.eye(n * k + 1)[-1], (rows, bound))[:-1].reshape(n, k)
+
+
+def noncooperative(W: Array, m: Array, weight: Array | None = None) -> Array:
+    """Equal efficiency per weight, as large as possible."""
+    n, k = W.shape
+    rows = own(W, n * k + 1)
+    rows[:, -1] = -(np.ones(n) if weight is None else np.asarray(weight, float))
+    return lp(W, m, np.eye(n * k + 1)[-1], equal=(rows, np.zeros(n)))[:-1].reshape(n, k)
+
+
+def envy_rows(W: Array, weight: Array | None = None) -> Array:
+    """``(n(n−1), nk)`` rows ``w_l·x_i/π_i − w_l·x_l/π_l``, at most 0 without envy."""
+    n, k = W.shape
+    share = np.ones(n) if weight is None else np.asarray(weight, float)
+    rows = []
+    for l in range(n):
+        for i in range(n):
+            if i != l:
+                row = np.zeros((n, k))
+                row[i], row[l] = W[l] / share[i], -W[l] / share[l]
+                rows.append(row.ravel())
+    return np.array(rows)
+
+
+def cooperative(W: Array, m: Array, weight: Array | None = None) -> Array:
+    """Largest total efficiency without envy."""
+    if len(W) == 1:
+        return efficiency(W, m)
+    rows = envy_rows(W, weight)
+    return lp(W, m, W.ravel(), (rows, np.zeros(len(rows)))).reshape(W.shape)
+
+
+def replicated(
+    solve: Callable[[Array, Array], Array], W: Array, m: Array, weight: NDArray[np.int64]
+) -> Array:
+    """Weighted shares as the paper defines them: a tenant of weight π counts as π tenants."""
+    owner = np.repeat(np.arange(len(W)), weight)
+    shares = np.zeros_like(W)
+    np.add.at(shares, owner, solve(W[owner], m))
+    return shares
+
+
+def pareto_gain(W: Array, m: Array, X: Array) -> tuple[float, Array]:
+    """Largest growth of the total that hurts nobody, and the allocation that reaches it."""
+    now = np.einsum("lj,lj->l", W, X)
+    better = lp(W, m, W.ravel(), (-own(W, W.size), -now)).reshape(W.shape)
+    return float(np.sum(W * better) - now.sum()), better
+
+
+SOLVE: dict[str, Callable[[View], Array]] = {
+    "oef.efficiency": lambda v: efficiency(v.speedups, v.capacity),
+    "oef.maxmin": lambda v: v.equal_split,
+    "oef.gavel": lambda v: gavel(v.speedups, v.capacity),
+    "oef.noncooperative": lambda v: noncooperative(v.speedups, v.capacity, v.weight),
+    "oef.cooperative": lambda v: cooperative(v.speedups, v.capacity, v.weight),
+}
+
+
+def oracle(model: str, view: Any) -> Allocation:
+    """Stand-in for ``models.oracle``."""
+    return Allocation(SOLVE[model](view))
+
+
+def mechanism(model: str) -> Callable[[View], Allocation]:
+    """Return ``view -> Allocation`` of that model."""
+    return lambda view: oracle(model, view)
