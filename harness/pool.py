@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import signal
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -45,13 +47,12 @@ def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
     context.set_forkserver_preload(["harness.tasks"])
     pool = ProcessPool(
         max_workers=min(workers_for(jobs, limits.threads), len(tasks)),
-        initializer=_prepare_worker,
-        initargs=(limits.memory_mb,),
+        initializer=_settle_worker,
         context=context,
     )
     finished = False
     try:
-        futures = {pool.schedule(run_task, args=[t], timeout=t.limits.hard_limit_s): t for t in tasks}
+        futures = {pool.schedule(run_capped, args=[t], timeout=t.limits.hard_limit_s): t for t in tasks}
         while futures:
             for future in wait(futures, return_when=FIRST_COMPLETED).done:
                 yield _result(future, futures.pop(future))
@@ -61,13 +62,32 @@ def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
         pool.join()
 
 
-def _prepare_worker(memory_mb: int) -> None:
-    """Leave Ctrl-C to the main process, and refuse memory beyond the cap (an allocation fails, the row says so)."""
+def _settle_worker() -> None:
+    """Leave Ctrl-C to the main process, and do not outlive it (a solve would go on for its whole time limit)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    cap = memory_mb * 2**20
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if hard == resource.RLIM_INFINITY or cap < hard:
-        resource.setrlimit(resource.RLIMIT_DATA, (cap, hard))
+    threading.Thread(target=_end_with_main, daemon=True).start()
+
+
+def _end_with_main() -> None:
+    # Not os.getppid(): a forked worker's parent is the fork server, which lives as long as its workers do.
+    main = multiprocessing.parent_process()
+    if main is not None:
+        main.join()
+        os._exit(1)
+
+
+def run_capped(task: Task) -> TaskResult:
+    """Run a task under its memory cap: an allocation beyond it fails, and the row says so.
+
+    The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    cap = task.limits.memory_mb * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (cap if hard == resource.RLIM_INFINITY else min(cap, hard), hard))
+    try:
+        return run_task(task)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def _result(future: Any, task: Task) -> TaskResult:
@@ -79,8 +99,11 @@ def _result(future: Any, task: Task) -> TaskResult:
         return TaskResult(task.blank_row(status="time limit without incumbent", reason=reason))
     except ProcessExpired as death:
         return TaskResult(task.blank_row(status="error", reason=f"the worker died ({_cause(death.exitcode)})"))
-    except (CancelledError, MemoryError) as error:
-        return TaskResult(task.blank_row(status="error", reason=f"the worker failed: {type(error).__name__}"))
+    except MemoryError:
+        reason = f"more than the cap of {task.limits.memory_mb} MB"
+        return TaskResult(task.blank_row(status="out of memory", reason=reason))
+    except CancelledError:
+        return TaskResult(task.blank_row(status="error", reason="cancelled"))
     return result
 
 

@@ -130,7 +130,7 @@ def read_run(folder: Path) -> Run:
         raise UsageError(f"{folder}: damaged results: {' '.join(str(error).split())[:200]}") from error
     instances = {path.stem: read(path) for path in sorted((folder / "instances").glob("*.json"))}
     decisions = {_name(row): _decision(folder, row) for row in rows if row.objective is not None}
-    traces = [
+    traces: list[Mapping[str, Any]] = [
         {**_trace_key(line["row"]), "time_s": t, "incumbent": incumbent, "bound": bound}
         for line in lines
         for t, incumbent, bound in line["trace"]

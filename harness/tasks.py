@@ -69,7 +69,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Task:
-    """A method to run on an instance. The instance travels as JSON text; each worker parses it once."""
+    """A method to run on an instance. The instance travels as JSON text; each worker parses it once.
+
+    `code` is the digest of the code at planning time: workers report under the plan's key even if a file is edited
+    while they run.
+    """
 
     instance_json: str
     instance_name: str
@@ -77,6 +81,7 @@ class Task:
     method: str
     seed: int
     limits: Limits
+    code: str = field(default_factory=code_digest)
 
     @property
     def key(self) -> str:
@@ -86,7 +91,7 @@ class Task:
             "method": self.method,
             "seed": self.seed,
             "limits": asdict(self.limits),
-            "code": code_digest(),
+            "code": self.code,
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -143,7 +148,8 @@ def specs() -> list[Spec]:
 def run_task(task: Task) -> TaskResult:
     """Run a task in this process; whatever the method does becomes a row.
 
-    A method that cannot run on the instance is ``skipped`` with its reason, one that raises is an ``error``.
+    A method that cannot run on the instance is ``skipped`` with its reason, one that raises is an ``error``. Only
+    running out of memory is raised.
     """
     began = time.perf_counter()
     try:
@@ -151,7 +157,7 @@ def run_task(task: Task) -> TaskResult:
     except NotApplicableError as reason:
         result = TaskResult(task.blank_row(status="skipped", reason=str(reason)))
     except MemoryError:
-        result = TaskResult(task.blank_row(status="out of memory", reason=f"more than {task.limits.memory_mb} MB"))
+        raise  # a row needs memory as well; the pool writes it
     except Exception as error:  # any failure of a method is a row, so that one method cannot end a run
         result = TaskResult(task.blank_row(status="error", reason=_one_line(error)))
     row = result.row.replace(total_s=time.perf_counter() - began)
@@ -256,8 +262,8 @@ def _beside(entry: Published, measured: Any) -> dict[str, Any]:
     found = np.asarray(measured, float)
     return {
         "quantity": entry.quantity,
-        "value": entry.value,
-        "exact": entry.exact,
+        "value": _listed(entry.value),
+        "exact": _listed(entry.exact),
         "measured": found.tolist(),
         "agrees": _near(found, entry.value, entry.tolerance),
         "exact_agrees": _near(found, entry.exact, TOLERANCE),
@@ -265,6 +271,10 @@ def _beside(entry: Published, measured: Any) -> dict[str, Any]:
         "where": entry.where,
         "note": entry.note,
     }
+
+
+def _listed(value: Any) -> Any:
+    return None if value is None else np.asarray(value, float).tolist()
 
 
 def _near(found: Any, wanted: Any, tolerance: float) -> bool | None:

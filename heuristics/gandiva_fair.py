@@ -1,17 +1,18 @@
 """Gandiva_fair (Chaudhary et al., EuroSys 2020) as the OEF paper describes it: trading from the equal split.
 
-Every tenant starts with its weight's part of every type. For a pair of types, slow ``a`` and fast ``b``, the ratio
-``w[l, b] / w[l, a]`` says how many slow devices one fast device is worth to tenant ``l``. The *buyer* is the highest
-ratio that still holds slow devices, the *seller* the lowest ratio that still holds fast ones; the buyer pays `price`
-slow devices for one fast device, as many as either of the two has. The price is a second price: the highest ratio among
-the other holders of slow devices that is not below the seller's, and the mean of buyer's and seller's ratios where
-there is no such rival. It lies between the two ratios, so no trade makes anybody worse off (at reported speedups), and
-the result keeps the sharing incentive of the equal split.
+Every tenant starts with its weight's part of every type. For a pair of types, slow ``a`` and fast ``b``, the
+ratio ``w[l, b] / w[l, a]`` says how many slow devices one fast device is worth to tenant ``l``. The *buyer*
+is the highest ratio that still holds slow devices, the *seller* the lowest ratio that still holds fast ones;
+the buyer pays `price` slow devices for one fast device, as many as either of the two has. The price is a
+second price: the highest ratio among the other holders of slow devices that is not below the seller's, and
+the mean of buyer's and seller's ratios where there is no such rival. It lies between the two ratios, so no
+trade makes anybody worse off (at reported speedups), and the result keeps the sharing incentive of the equal
+split.
 
-Neither paper says how several pairs of types are ordered. Here the pair with the greatest gap between the highest and
-the lowest ratio is traded to the end first ("always trades between shares with the greatest speedup gap", §6.1.3), then
-the next; devices gained in a later pair can reopen an earlier one, so rounds over all pairs are repeated until nothing
-moves. Ties go to the tenant, and to the pair, of lower index.
+Neither paper says how several pairs of types are ordered. Here the pair with the greatest gap between the
+highest and the lowest ratio is traded to the end first ("always trades between shares with the greatest
+speedup gap", §6.1.3), then the next; devices gained in a later pair can reopen an earlier one, so rounds over
+all pairs are repeated until nothing moves. Ties go to the tenant, and to the pair, of lower index.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True)
 class Trade:
-    """`fast` devices of type `fast_type` go from `seller` to `buyer`, `fast · price` of `slow_type` the other way."""
+    """`fast` devices of `fast_type` go from `seller` to `buyer`, `fast · price` of `slow_type` back."""
 
     slow_type: int
     fast_type: int
@@ -87,7 +88,7 @@ def second_price(ratio: Array, bidders: list[int], seller: int) -> float:
     seller
         Holder of fast devices with the lowest ratio.
     """
-    rival = next((l for l in bidders[1:3] if l != seller), None)
+    rival = next((bidder for bidder in bidders[1:3] if bidder != seller), None)
     if rival is not None and ratio[rival] >= ratio[seller]:
         return float(ratio[rival])
     return float(ratio[bidders[0]] + ratio[seller]) / 2
@@ -96,13 +97,13 @@ def second_price(ratio: Array, bidders: list[int], seller: int) -> float:
 def _trade_pair(speedups: Array, devices: Array, a: int, b: int) -> list[Trade]:
     """Trade one pair of types to the end; changes `devices` in place.
 
-    One pass from both ends is enough: who has sold is at or below the seller's ratio and never buys, and who has bought
-    is at or above the buyer's and never sells.
+    One pass from both ends is enough: who has sold is at or below the seller's ratio and never buys, and who
+    has bought is at or above the buyer's and never sells.
     """
     ratio = speedups[:, b] / speedups[:, a]
     least = NOTHING * devices.sum(axis=0)
-    buyers = [l for l in np.argsort(-ratio, kind="stable").tolist() if devices[l, a] > least[a]]
-    sellers = [l for l in np.argsort(ratio, kind="stable").tolist() if devices[l, b] > least[b]]
+    buyers = _holders(-ratio, devices[:, a] > least[a])
+    sellers = _holders(ratio, devices[:, b] > least[b])
     trades: list[Trade] = []
     while buyers and sellers and ratio[buyers[0]] > ratio[sellers[0]]:
         buyer, seller = buyers[0], sellers[0]
@@ -120,6 +121,12 @@ def _trade_pair(speedups: Array, devices: Array, a: int, b: int) -> list[Trade]:
     return trades
 
 
+def _holders(key: Array, holds: NDArray[np.bool_]) -> list[int]:
+    """Return the tenants that hold something, by ascending key, then by index."""
+    order = np.argsort(key, kind="stable")
+    return [int(tenant) for tenant in order[holds[order]]]
+
+
 def shares(view: View) -> Array:
     """Return ``(v, k)`` devices after trading from the weight-proportional split."""
     return trade(view.speedups, view.equal_split)[0]
@@ -134,7 +141,7 @@ HEURISTICS.register(
     HeuristicSpec(
         id="oef.gandiva_fair",
         paper="oef",
-        problem="oef.allocation",
+        problem="oef.sharing_incentive",
         kind="baseline",
         run=gandiva_fair,
         source="Gandiva_fair (Chaudhary et al., EuroSys 2020), as described in OEF §2.4 and §6.1.3",

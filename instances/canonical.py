@@ -1,4 +1,4 @@
-"""Reading and writing instances: JSON and TOML in, canonical JSON out, one fingerprint, errors in one line."""
+"""Reading and writing instances: JSON and TOML in, canonical JSON out, one fingerprint, one-line errors."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import json
 import os
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from instances.errors import InstanceError, UsageError
 from instances.schema import Instance
 
 MAX_FILE_MB = 256
-"""Larger instance files are refused before they are read (raise it in Python: ``instances.canonical.MAX_FILE_MB``)."""
+"""Larger files are refused before they are read; to raise it, set ``instances.canonical.MAX_FILE_MB``."""
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published"}
 """Fields that describe an instance without changing what is solved; they are not part of its fingerprint."""
@@ -31,8 +32,8 @@ def to_json(instance: Instance) -> str:
 def fingerprint(instance: Instance) -> str:
     """Return the SHA-256 of the content in hexadecimal.
 
-    Names, titles, sources and published values do not count, nor do fields at their defaults, so that a field added
-    to the schema later leaves the fingerprints of today's instances as they are.
+    Names, titles, sources and published values do not count, nor do fields at their defaults, so that a
+    field added to the schema later leaves the fingerprints of today's instances as they are.
     """
     content = instance.model_dump(mode="json", exclude_defaults=True, exclude=PRESENTATION)
     return hashlib.sha256(_dumps(content).encode()).hexdigest()
@@ -77,8 +78,8 @@ def read(path: Path) -> Instance:
     Raises
     ------
     InstanceError
-        If the file is missing, too large, not JSON or TOML, or not a valid instance. The message names the file,
-        the field, the value and what would be right.
+        If the file is missing, too large, not JSON or TOML, or not a valid instance. The message names the
+        file, the field, the value and what would be right.
     """
     return validate(read_mapping(path), where=str(path))
 
@@ -87,7 +88,9 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """Read a JSON object or TOML document without validating it (errors as in :func:`read`)."""
     suffix = path.suffix.lower()
     if suffix not in {".json", ".toml"}:
-        raise InstanceError(f"{path}: an instance file ends in .json or .toml; import traces with: harness import")
+        raise InstanceError(
+            f"{path}: an instance file ends in .json or .toml; import traces with: harness import"
+        )
     content = read_bytes(path)
     try:
         data = json.loads(content) if suffix == ".json" else tomllib.loads(content.decode())
@@ -130,12 +133,14 @@ def validate(data: Mapping[str, Any], where: str) -> Instance:
 
 def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
     """Return a pydantic error as one line: field, value, what would be right, and how many more there are."""
-    details = error.errors(include_url=False)
+    details = _causes(error)
     first = details[0]
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-    if first["type"] == "consistency":
-        return first["msg"] + more
     path, wanted = _locate(model, first["loc"])
+    if first["type"] == "consistency":
+        return f"{path}.{first['msg']}{more}" if path else first["msg"] + more
+    if first["type"] == "string_pattern_mismatch":
+        wanted = "text without control characters"
     if first["type"] == "missing":
         return f"{path}: missing{': ' + wanted if wanted else ''}{more}"
     if first["type"] == "extra_forbidden":
@@ -145,29 +150,51 @@ def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
     return f"{path} = {_shown(first['input'])}: {wanted or first['msg'].lower()}{more}"
 
 
+def _causes(error: ValidationError) -> list[ErrorDetails]:
+    """Return the errors without those that follow from others (a list "too short" after its items failed)."""
+    details = error.errors(include_url=False)
+    within = {d["loc"][:n] for d in details for n in range(len(d["loc"]))}
+    return [d for d in details if d["type"] != "too_short" or d["loc"] not in within]
+
+
 def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str]:
     """Return ``jobs[17].gpus`` and the rule written beside that field."""
     path, wanted = "", ""
-    current: type[BaseModel] | None = model
+    annotation: Any = model
     for part in loc:
+        records = list(_records_in(annotation))
         if isinstance(part, int):
             path += f"[{part}]"
-            continue
-        field = current.model_fields.get(part) if current else None
-        if field is None and current is None and not path:
-            continue
-        path += f".{part}" if path else part
-        if field is not None:
+        elif len(records) > 1 and part in map(_tag, records):
+            annotation = next(record for record in records if _tag(record) == part)
+        elif field := next((r.model_fields[part] for r in records if part in r.model_fields), None):
+            path += f".{part}" if path else part
             extra = field.json_schema_extra
             wanted = str(extra.get("rule", "")) if isinstance(extra, dict) else ""
-            current = _record_in(field.annotation)
+            annotation = field.annotation
+        elif part != "[key]" and (records or "Mapping" in str(annotation)):
+            path += f".{_plain(part)}" if path else _plain(part)
     return path, wanted
 
 
-def _record_in(annotation: Any) -> type[BaseModel] | None:
+def _records_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """All record classes that an annotation mentions (``tuple[Job, ...]``, unions)."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for arg in get_args(annotation) if (found := _record_in(arg))), None)
+        yield annotation
+    else:
+        for argument in get_args(annotation):
+            yield from _records_in(argument)
+
+
+def _tag(record: type[BaseModel]) -> object:
+    """Value of ``kind`` that stands for a record in a union."""
+    return record.model_fields["kind"].default if "kind" in record.model_fields else None
+
+
+def _plain(key: str) -> str:
+    """Return a stranger's key on one line, without control characters, at most 60 long."""
+    text = key if key.isprintable() else repr(key)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _shown(value: object) -> str:

@@ -1,5 +1,208 @@
-"""Placeholder until the catalogue lands."""
-def load(ref, overrides=None):  # noqa
-    return ref
-def _x():
-    raise NotImplementedError
+"""Loading instances by reference.
+
+A reference is ``gen/<spec>`` (a seeded generator), ``paper/<example>`` (a worked example), or the path of a
+``.json`` or ``.toml`` file that holds an instance or a generator spec of one's own. ``?key=value&…``
+overrides parameters of a generator; ``slot_s`` also works on other instances, and keeps the end of the
+horizon.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from pydantic import ValidationError
+
+from instances import canonical
+from instances.errors import InstanceError, UnknownNameError
+from instances.generate import generate
+from instances.generate.core import Scalar
+from instances.generate.workload import slots_until
+from instances.registry import unknown
+from instances.schema import Horizon, Instance
+
+KINDS = {"gen": "gen", "paper": "paper"}
+"""First part of a reference -> folder of its TOML files inside this package."""
+
+MAX_REFERENCE = 4096
+"""Longest reference in characters, as long as paths can be."""
+
+MAX_BASES = 8
+"""Longest chain of ``base`` keys; a longer one is a mistake (or a circle)."""
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """One line of ``harness list instances``."""
+
+    ref: str
+    kind: str
+    title: str
+
+
+def known() -> list[CatalogueEntry]:
+    """Return every generator and worked example that comes with the package, by name."""
+    return [
+        CatalogueEntry(f"{kind}/{name}", kind, str(_packaged(kind, name).get("title", "")))
+        for kind in KINDS
+        for name in _files(kind)
+    ]
+
+
+def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = None) -> Instance:
+    """Return the instance that `ref` names.
+
+    Parameters
+    ----------
+    ref
+        ``gen/200jobs?load=1.2&seed=7``, ``paper/oef-eq1``, the path of a file, or an instance.
+    overrides
+        Parameters as in ``?key=value``; they win over those of the reference.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such instance or parameter; the message names the nearest known ones.
+    InstanceError
+        If a file cannot be read, or the instance is malformed or impossible.
+    """
+    if isinstance(ref, Instance):
+        return _with_slots(ref, dict(overrides or {}), ref.name)
+    if len(str(ref)) > MAX_REFERENCE or not str(ref).isprintable():
+        shown = f"{str(ref)[:60]!r}"
+        raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")
+    target, query = (str(ref), "") if isinstance(ref, Path) else _split(ref)
+    changes = {**_parse_query(str(ref), query), **(overrides or {})}
+    document, name = _document(target)
+    if "generator" in document:
+        return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
+    return _with_slots(canonical.validate({"name": name, **document}, where=target), changes, target)
+
+
+def _split(ref: str) -> tuple[str, str]:
+    """Split a reference at its first ``?``, unless all of it is the path of a file."""
+    if os.path.exists(ref):
+        return ref, ""
+    target, _, query = ref.partition("?")
+    return target, query
+
+
+def _parse_query(ref: str, query: str) -> dict[str, Scalar]:
+    """Return the overrides of a reference, refusing what would silently be dropped."""
+    if not query:
+        return {}
+    changes: dict[str, Scalar] = {}
+    for part in query.split("&"):
+        pairs = parse_qsl(part, keep_blank_values=True)
+        if len(pairs) != 1 or "=" not in part:
+            raise InstanceError(f"{ref!r}: {unquote(part)!r} is not key=value (write ?load=1.2&seed=7)")
+        key, value = pairs[0]
+        if key in changes:
+            raise InstanceError(f"{ref!r}: {key!r} is given twice")
+        changes[key] = value
+    return changes
+
+
+def labelled(name: str, changes: Mapping[str, Scalar]) -> str:
+    """Return the name under which results show an instance: its overrides follow in alphabetical order."""
+    text = "&".join(f"{key}={changes[key]}" for key in sorted(changes))
+    return f"{name}?{text}" if text else name
+
+
+def _document(target: str) -> tuple[dict[str, Any], str]:
+    """Return the content of a reference without overrides, and the name of its instance."""
+    kind, _, name = target.partition("/")
+    if kind in KINDS and ".." in name.split("/"):
+        raise UnknownNameError(f"{target!r}: a reference stays in its folder; a path begins with ./ or /")
+    if kind in KINDS and name in _files(kind):
+        return _packaged(kind, name), target
+    if os.path.isdir(target):
+        raise InstanceError(f"{target}: a folder, not a file")
+    if os.path.exists(target) or _looks_like_path(target):
+        return _inherit(canonical.read_mapping(Path(target)), None, target), Path(target).stem
+    raise UnknownNameError(unknown("instance", target, [entry.ref for entry in known()]))
+
+
+def _looks_like_path(target: str) -> bool:
+    """Whether a file is meant: by its suffix, or by a folder other than ``gen`` and ``paper``."""
+    in_folder = os.sep in target and target.partition("/")[0] not in KINDS
+    return Path(target).suffix.lower() in {".json", ".toml"} or (in_folder and bool(Path(target).suffix))
+
+
+@cache
+def _files(kind: str) -> dict[str, Traversable]:
+    """TOML files of a kind by name, smaller numbers first."""
+    folder = resources.files("instances").joinpath(KINDS[kind])
+    found = {f.name.removesuffix(".toml"): f for f in folder.iterdir() if f.name.endswith(".toml")}
+    return {name: found[name] for name in sorted(found, key=_natural)}
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Sort key that puts ``50jobs`` before ``200jobs``, and numbers before words."""
+    parts = re.split(r"(\d+)", name)
+    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts if part]
+
+
+def _packaged(kind: str, name: str) -> dict[str, Any]:
+    """Return the content of a packaged file, with what it inherits."""
+    return _inherit(tomllib.loads(_files(kind)[name].read_text("utf-8")), kind, f"{kind}/{name}")
+
+
+def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int = 0) -> dict[str, Any]:
+    """Lay a document over the packaged one that its ``base`` names (a neighbour, or ``paper/oef-eq1``).
+
+    Tables merge, everything else is replaced. Published numbers are not inherited: they are about the base.
+    """
+    base = document.pop("base", None)
+    if base is None:
+        return document
+    text = str(base) if "/" in str(base) or kind is None else f"{kind}/{base}"
+    base_kind, _, name = text.partition("/")
+    if base_kind not in KINDS or name not in _files(base_kind):
+        names = [f"{k}/{n}" for k in KINDS for n in _files(k)]
+        raise UnknownNameError(f"{where}: {unknown('base', text[:200], names)}")
+    if depth >= MAX_BASES:
+        raise InstanceError(f"{where}: more than {MAX_BASES} bases one upon another; is {text} its own base?")
+    below = _inherit(tomllib.loads(_files(base_kind)[name].read_text("utf-8")), base_kind, where, depth + 1)
+    below.pop("published", None)
+    return _merged(below, document)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _with_slots(instance: Instance, changes: dict[str, Scalar], where: str) -> Instance:
+    """Return the instance with another slot length, its horizon ending no earlier than before."""
+    if not changes:
+        return instance
+    if set(changes) != {"slot_s"}:
+        other = next(key for key in changes if key != "slot_s")
+        raise InstanceError(f"{where}: {other!r} cannot be overridden, only slot_s: this is no generator")
+    if instance.horizon is None:
+        raise InstanceError(f"{where}: slot_s cannot be overridden: there is no horizon")
+    try:
+        slot_s = float(changes["slot_s"])
+    except ValueError:
+        slot_s = 0.0
+    if not 0 < slot_s < float("inf"):
+        raise InstanceError(f"{where}: slot_s = {changes['slot_s']}: a slot has a positive length in seconds")
+    horizon = Horizon(slot_s=slot_s, slots=slots_until(instance.horizon.end_s, slot_s))
+    fields = {name: getattr(instance, name) for name in Instance.model_fields}
+    try:
+        return Instance(**{**fields, "horizon": horizon, "name": labelled(instance.name, changes)[:200]})
+    except ValidationError as error:
+        raise InstanceError(f"{where}: {canonical.describe(error)}") from None

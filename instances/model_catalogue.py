@@ -1,7 +1,7 @@
 """What is known about training jobs and GPUs: rates, sensitivity, gradient sizes, each with its source.
 
-The facts stand in ``model_catalogue.toml``; what nobody printed is derived here by a stated rule, and the model
-says so in :attr:`CatalogueModel.derived`. Rates are iterations per second of ONE GPU.
+The facts stand in ``model_catalogue.toml``; what nobody printed is derived here by a stated rule, and the
+model says so in :attr:`CatalogueModel.derived`. Rates are iterations per second of ONE GPU.
 
 >>> find("ResNet-50 (batch size 64)").rates["V100"]
 4.39477
@@ -23,7 +23,7 @@ from typing import Any
 from instances.schema import GpuType, MatrixSensitivity
 
 MEASURED = ("V100", "P100", "K80")
-"""GPU types on which most models are measured; a rate missing on one is derived from the first of the others."""
+"""GPU types on which most models are measured; a missing rate is derived from the first of the others."""
 
 PRINTED_SPEEDUPS = (1.39, 2.15)
 """OEF, Fig. 1(a): VGG and LSTM on an RTX 3090 relative to an RTX 3070; the other four models lie between."""
@@ -112,8 +112,8 @@ def gpu_type(name: str) -> GpuType:
 def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str, float], tuple[str, ...]]:
     """Return the rates of a model on any GPU types, with a line for every rate that is derived.
 
-    A rate nobody measured is that of the model's first GPU type times the ratio of peak TFLOPS; where these are
-    not known either, it is that rate itself.
+    A rate nobody measured is that of the model's first GPU type times the ratio of peak TFLOPS; where these
+    are not known either, it is that rate itself.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def _gpus() -> dict[str, GpuType]:
 
 @cache
 def _names() -> dict[tuple[str | None, str], CatalogueModel]:
-    """Models by (suite, key) and (None, key); the first to claim a name keeps it, exact names before aliases."""
+    """Models by (suite, key) and (None, key); the first to claim a name keeps it, names before aliases."""
     models = list(MODELS.values())
     pairs = [(m.name, m) for m in models] + [(alias, m) for m in models for alias in m.aliases]
     known: dict[tuple[str | None, str], CatalogueModel] = {}
@@ -242,7 +242,7 @@ def _rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str
 
 
 def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[dict[str, float], list[str]]:
-    """Rates on RTX 3070, 3080 and 3090 from a printed speedup, or from a rank between the two printed ones."""
+    """Rates on RTX 3070, 3080 and 3090 from a printed speedup, or a rank between the two printed ones."""
     if like is None:
         raise ValueError(f"{entry['name']}: a model with a speedup names the model it is like")
     low, high = PRINTED_SPEEDUPS

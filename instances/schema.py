@@ -4,19 +4,29 @@ An :class:`Instance` is immutable. Durations are in seconds, memory in gigabytes
 second; every quantity carries its unit in its name. Each paper reads an instance through its own view
 (:mod:`instances.views`), which converts to slots once.
 
-Field rules are written beside the fields (:func:`rule`), so that a validation error can say what would be right:
-``jobs[17].gpus = 0: a job needs at least one GPU``.
+Field rules are written beside the fields (:func:`rule`), so that a validation error can say what would be
+right: ``jobs[17].gpus = 0: a job needs at least one GPU``.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 SCHEMA_VERSION: Final = 1
@@ -29,6 +39,8 @@ MAX_ITERATIONS = 10**15
 """Largest work of one job in iterations; below 2**53, so that arrays of floats hold it exactly."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+FRACTION = re.compile(r"[+-]?[0-9]{1,15}(/0*[1-9][0-9]{0,14})?", re.ASCII)
+"""Fractions that :func:`fraction` reads; no exponents: ``1e999999999`` as a fraction fills the memory."""
 Text = Annotated[str, StringConstraints(max_length=4000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$")]
 
 
@@ -47,11 +59,8 @@ def rule(what_is_right: str, **constraints: Any) -> Any:
 
 def fraction(value: Any) -> Any:
     """Turn ``"54/13"`` into a float; other values pass unchanged (pydantic then validates them)."""
-    if isinstance(value, str):
-        try:
-            return float(Fraction(value))
-        except (ValueError, ZeroDivisionError):
-            return value
+    if isinstance(value, str) and FRACTION.fullmatch(value):
+        return float(Fraction(value))
     if isinstance(value, list | tuple):
         return tuple(fraction(item) for item in value)
     return value
@@ -60,14 +69,28 @@ def fraction(value: Any) -> Any:
 def violation(path: str, value: object, what_is_right: str) -> PydanticCustomError:
     """Return the error of a rule that concerns several fields at once."""
     return PydanticCustomError(
-        "consistency", "{path} = {value}: {rule}", {"path": path, "value": str(value)[:80], "rule": what_is_right}
+        "consistency",
+        "{path} = {value}: {rule}",
+        {"path": path, "value": str(value)[:80], "rule": what_is_right},
     )
 
 
 class Record(BaseModel):
     """Base of all parts: immutable, closed to unknown fields, no NaN, no infinity, no silent conversion."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True, ignored_types=(cached_property,))
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, strict=True, ignored_types=(cached_property,)
+    )
+
+
+class Variant(Record):
+    """Base of the alternatives of a field: `kind` tells them apart, so it is written even at its default."""
+
+    kind: str
+
+    @model_serializer(mode="wrap")
+    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {"kind": self.kind, **write(self)}
 
 
 class GpuType(Record):
@@ -95,7 +118,9 @@ class ServerGroup(Record):
 class Cluster(Record):
     """GPU types and the servers that hold them."""
 
-    gpu_types: tuple[GpuType, ...] = rule("a cluster has at least one GPU type", min_length=1, max_length=1000)
+    gpu_types: tuple[GpuType, ...] = rule(
+        "a cluster has at least one GPU type", min_length=1, max_length=1000
+    )
     servers: tuple[ServerGroup, ...] = rule("a cluster has at least one server", min_length=1)
 
     @cached_property
@@ -112,28 +137,34 @@ class Cluster(Record):
         return sum(self.gpus_by_type.values())
 
 
-class MatrixSensitivity(Record):
-    """Measured progress on a grid of CPUs and memory per GPU, relative to the GPU-proportional share (Synergy)."""
+class MatrixSensitivity(Variant):
+    """Measured progress on a grid of CPUs and memory per GPU, relative to a proportional share (Synergy)."""
 
     kind: Literal["matrix"] = "matrix"
     cpus_per_gpu: tuple[float, ...] = rule("CPU levels, ascending", min_length=1)
     memory_gb_per_gpu: tuple[float, ...] = rule("memory levels in GB per GPU, ascending", min_length=1)
-    progress: tuple[tuple[float, ...], ...] = rule("one row per CPU level, one column per memory level, all 0 or more")
+    progress: tuple[tuple[float, ...], ...] = rule(
+        "one row per CPU level, one column per memory level, all 0 or more"
+    )
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
-        levels = (self.cpus_per_gpu, self.memory_gb_per_gpu)
-        if any(list(axis) != sorted(set(axis)) or axis[0] <= 0 for axis in levels):
-            raise violation("sensitivity levels", levels, "levels are positive and ascending")
-        shape = {len(row) for row in self.progress}
-        if len(self.progress) != len(self.cpus_per_gpu) or shape != {len(self.memory_gb_per_gpu)}:
-            raise violation("sensitivity.progress", shape, "one row per CPU level, one column per memory level")
+        for axis in ("cpus_per_gpu", "memory_gb_per_gpu"):
+            levels = list(getattr(self, axis))
+            if levels != sorted(set(levels)) or levels[0] <= 0:
+                raise violation(axis, levels, "levels are positive and ascending")
+        rows, columns = len(self.cpus_per_gpu), len(self.memory_gb_per_gpu)
+        shape = [len(row) for row in self.progress]
+        if shape != [columns] * rows:
+            raise violation(
+                "progress", f"rows of {shape}", f"{rows} rows (CPU levels) of {columns} (memory levels)"
+            )
         if min(map(min, self.progress)) < 0:
-            raise violation("sensitivity.progress", min(map(min, self.progress)), "progress is 0 or more")
+            raise violation("progress", min(map(min, self.progress)), "progress is 0 or more")
         return self
 
 
-class PipelineSensitivity(Record):
+class PipelineSensitivity(Variant):
     """Input pipeline of a job: the rate is the least of GPU, preprocessing and fetching (Synergy, §3.2)."""
 
     kind: Literal["pipeline"] = "pipeline"
@@ -147,19 +178,19 @@ class PipelineSensitivity(Record):
 Sensitivity = Annotated[MatrixSensitivity | PipelineSensitivity, Field(discriminator="kind")]
 
 
-class EffectiveThroughput(Record):
+class EffectiveThroughput(Variant):
     """Utility = iterations / completion time (Hadar's default)."""
 
     kind: Literal["effective_throughput"] = "effective_throughput"
 
 
-class NormalisedThroughput(Record):
+class NormalisedThroughput(Variant):
     """Effective throughput divided by the job's best rate, so that jobs of different models add up."""
 
     kind: Literal["normalised"] = "normalised"
 
 
-class Sigmoid(Record):
+class Sigmoid(Variant):
     """Utility ``amplitude / (1 + exp(steepness_per_s · (completion − midpoint_s)))``."""
 
     kind: Literal["sigmoid"] = "sigmoid"
@@ -168,7 +199,7 @@ class Sigmoid(Record):
     midpoint_s: float = rule("utility midpoint is 0 or more seconds", ge=0, default=0.0)
 
 
-class LinearDeadline(Record):
+class LinearDeadline(Variant):
     """Utility `amplitude` up to the deadline, then falling linearly to 0 within `grace_s`."""
 
     kind: Literal["linear_deadline"] = "linear_deadline"
@@ -176,7 +207,7 @@ class LinearDeadline(Record):
     grace_s: float = rule("grace period after the deadline is 0 or more seconds", ge=0, default=0.0)
 
 
-class Constant(Record):
+class Constant(Variant):
     """Utility `amplitude` whenever the job completes."""
 
     kind: Literal["constant"] = "constant"
@@ -184,21 +215,26 @@ class Constant(Record):
 
 
 Utility = Annotated[
-    EffectiveThroughput | NormalisedThroughput | Sigmoid | LinearDeadline | Constant, Field(discriminator="kind")
+    EffectiveThroughput | NormalisedThroughput | Sigmoid | LinearDeadline | Constant,
+    Field(discriminator="kind"),
 ]
 
 
 class DistributedProfile(Record):
-    """What worker/parameter-server and ring-all-reduce placement need to know of a job (Zhou; the admission example).
+    """What worker, parameter-server and ring-all-reduce placement needs of a job (Zhou; the walk-through).
 
-    `minibatch_ms` is the time of one mini-batch on a worker type, `update_ms` that of one update on a PS type.
-    Where a job's rate does not depend on types, `colocated_rate_per_s` and `spread_rate_per_s` are the mini-batches
-    per second of one worker when all workers and PSs share a server, and when they do not.
+    `minibatch_ms` is the time of one mini-batch on a worker type, `update_ms` that of one update on a PS
+    type. Where a job's rate does not depend on types, `colocated_rate_per_s` and `spread_rate_per_s` are
+    the mini-batches per second of one worker when all workers and PSs share a server, and when they do not.
     """
 
     gradient_mb: float = rule("gradient size is 0 or more", ge=0, default=0.0)
-    minibatch_ms: Mapping[Name, Annotated[float, Field(gt=0)]] = rule("milliseconds per worker type, positive", default={})
-    update_ms: Mapping[Name, Annotated[float, Field(ge=0)]] = rule("milliseconds per PS type, 0 or more", default={})
+    minibatch_ms: Mapping[Name, Annotated[float, Field(gt=0)]] = rule(
+        "milliseconds per worker type, positive", default={}
+    )
+    update_ms: Mapping[Name, Annotated[float, Field(ge=0)]] = rule(
+        "milliseconds per PS type, 0 or more", default={}
+    )
     colocated_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
     spread_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
 
@@ -235,7 +271,9 @@ class JobType(Record):
     """A kind of job that a tenant runs, with its true rates and the rates the tenant reports."""
 
     name: Name
-    rates: Mapping[Name, Annotated[float, Field(gt=0)]] = rule("a positive rate for each GPU type", min_length=1)
+    rates: Mapping[Name, Annotated[float, Field(gt=0)]] = rule(
+        "a positive rate for each GPU type", min_length=1
+    )
     reported_rates: Mapping[Name, Annotated[float, Field(gt=0)]] | None = rule(
         "a positive rate for each GPU type", default=None
     )
@@ -245,7 +283,9 @@ class Tenant(Record):
     """A user of the cluster, with a weight (priority) and, for fairness models, the job types it runs."""
 
     id: Name
-    weight: Annotated[float, BeforeValidator(fraction)] = rule("a tenant's weight is positive", gt=0, default=1.0)
+    weight: Annotated[float, BeforeValidator(fraction)] = rule(
+        "a tenant's weight is positive", gt=0, default=1.0
+    )
     job_types: tuple[JobType, ...] = ()
     arrive_s: float = rule("arrival is 0 or more seconds", ge=0, default=0.0)
     leave_s: float | None = rule("a tenant leaves after it arrives", gt=0, default=None)
@@ -291,9 +331,9 @@ Numbers = Annotated[tuple[tuple[float, ...], ...] | tuple[float, ...] | float, B
 class Published(Record):
     """One number (vector, matrix) that a paper printed about this instance, and what is exactly true.
 
-    `method` is a registered method, `quantity` one of its objective (``objective``) or metrics, `value` what the
-    paper printed (absent where it printed none), `tolerance` half a unit of its last printed place, `exact` what
-    holds by computation or proof where the two differ or where the paper is silent.
+    `method` is a registered method, `quantity` one of its objective (``objective``) or metrics, `value`
+    what the paper printed (absent where it printed none), `tolerance` half a unit of its last printed
+    place, `exact` what holds by computation or proof where the two differ or where the paper is silent.
     """
 
     method: Name
@@ -343,12 +383,12 @@ class Instance(Record):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical content, in hexadecimal (see :func:`instances.canonical.fingerprint`)."""
-        from instances.canonical import fingerprint
+        from instances.canonical import fingerprint  # noqa: PLC0415 (canonical imports this module)
 
         return fingerprint(self)
 
     def _repr_html_(self) -> str:
-        from instances.summary import to_html
+        from instances.summary import to_html  # noqa: PLC0415 (summary imports this module)
 
         return to_html(self)
 
@@ -368,7 +408,9 @@ def check_sizes(instance: Instance) -> None:
 def check_size(path: str, size: int) -> None:
     """Raise where `size` is more than :data:`MAX_ITEMS`; the message says how to raise the limit."""
     if size > MAX_ITEMS:
-        raise violation(path, size, f"at most {MAX_ITEMS}; to raise it, set instances.schema.MAX_ITEMS in Python")
+        raise violation(
+            path, size, f"at most {MAX_ITEMS}; to raise it, set instances.schema.MAX_ITEMS in Python"
+        )
 
 
 def check_names(instance: Instance) -> None:
@@ -389,7 +431,11 @@ def unique(path: str, field: str, names: Iterable[str]) -> None:
     seen: dict[str, int] = {}
     for i, name in enumerate(names):
         if name in seen:
-            raise violation(f"{path}[{i}].{field}", name, f"already used by {path}[{seen[name]}]; each {field} occurs once")
+            raise violation(
+                f"{path}[{i}].{field}",
+                name,
+                f"already used by {path}[{seen[name]}]; each {field} occurs once",
+            )
         seen[name] = i
 
 
@@ -440,7 +486,9 @@ def check_jobs(instance: Instance) -> None:
         if job.deadline_s is not None and job.deadline_s <= job.submit_s:
             raise violation(f"{path}.deadline_s", job.deadline_s, f"after submit_s = {job.submit_s:g}")
         if job.iterations > MAX_ITERATIONS:
-            raise violation(f"{path}: iterations", job.iterations, f"at most {MAX_ITERATIONS} (epochs · chunks · …)")
+            raise violation(
+                f"{path}: iterations", job.iterations, f"at most {MAX_ITERATIONS} (epochs · chunks · …)"
+            )
         if job.distributed:
             for worker in job.distributed.minibatch_ms:
                 known(f"{path}.distributed.minibatch_ms", worker, workers, "worker type")

@@ -52,7 +52,8 @@ def shares(view: View) -> pyo.ConcreteModel:
     m.speedup = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
     m.devices = pyo.Param(m.TYPES, initialize=dict(enumerate(view.capacity.tolist())))
     m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
-    m.x = pyo.Var(m.TENANTS, m.TYPES, domain=pyo.NonNegativeReals)
+    # The upper bounds follow from the capacity rows; stated, they make the bound of an LP stopped early finite.
+    m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, m.devices[j]))
 
     @m.Constraint(m.TYPES)
     def capacity(m: Any, j: int) -> Any:
@@ -197,11 +198,9 @@ def cooperative(view: View, options: SolveOptions) -> Outcome:
     compile_s = time.perf_counter() - began - build_s
     session = Session(form, replace(options, mip_start=None, basis=None))
     envy = _EnvyRows(view, {id(v): c for c, v in enumerate(form.columns)}, model)
-    added = envy.nearest()
     trace: list[TracePoint] = []
     parts: list[Solution] = []
     while True:
-        session.add_rows(*added)
         left = None if options.time_limit_s is None else options.time_limit_s - (time.perf_counter() - began)
         solution = session.run(None if left is None else max(left, 1e-3))
         parts.append(solution)
@@ -209,9 +208,10 @@ def cooperative(view: View, options: SolveOptions) -> Outcome:
         if solution.status != "optimal":
             break
         decision = decode(view, model, solution)
-        added = envy.worst(decision.devices)
+        added = envy.nearest() if len(parts) == 1 else envy.worst(decision.devices)
         if added[2].shape[0] == 0:
             break
+        session.add_rows(*added)
     times = replace(total(*(p.times for p in parts)), build_s=build_s)
     solution = replace(
         solution,

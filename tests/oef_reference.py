@@ -1,7 +1,7 @@
 """A second, independent statement of the OEF linear programs, on plain arrays and ``scipy.optimize.linprog``.
 
-Variables are ``x[l, j]`` row by row, then (where there is one) the common level. Every function takes ``W`` ``(n, k)``,
-``m`` ``(k,)`` and, where weights matter, ``weight`` ``(n,)``, and returns ``X`` ``(n, k)``.
+Variables are ``x[l, j]`` row by row, then (where there is one) the common level. Every function takes ``W``
+``(n, k)``, ``m`` ``(k,)`` and, where weights matter, ``weight`` ``(n,)``, and returns ``X`` ``(n, k)``.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def own(W: Array, columns: int) -> Array:
     """``(n, columns)`` rows whose product with the variables is the efficiency of each tenant."""
     n, k = W.shape
     rows = np.zeros((n, columns))
-    for l in range(n):
-        rows[l, l * k : (l + 1) * k] = W[l]
+    for u in range(n):
+        rows[u, u * k : (u + 1) * k] = W[u]
     return rows
 
 
@@ -57,7 +57,7 @@ def maxmin(W: Array, m: Array, weight: Array | None = None) -> Array:
 
 
 def gavel(W: Array, m: Array, row_cap: bool = False) -> Array:
-    """Largest least ratio of efficiency to that of the equal split; with `row_cap`, at most one device per tenant."""
+    """Largest least ratio to the equal split's efficiency; with `row_cap`, at most one device per tenant."""
     n, k = W.shape
     equal = np.einsum("lj,lj->l", W, maxmin(W, m))
     rows = -own(W, n * k + 1)
@@ -82,11 +82,11 @@ def envy_rows(W: Array, weight: Array | None = None) -> Array:
     n, k = W.shape
     share = np.ones(n) if weight is None else np.asarray(weight, float)
     rows = []
-    for l in range(n):
+    for u in range(n):
         for i in range(n):
-            if i != l:
+            if i != u:
                 row = np.zeros((n, k))
-                row[i], row[l] = W[l] / share[i], -W[l] / share[l]
+                row[i], row[u] = W[u] / share[i], -W[u] / share[u]
                 rows.append(row.ravel())
     return np.array(rows)
 

@@ -14,11 +14,13 @@ from matplotlib.lines import Line2D
 
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec
 from harness.plots.style import (
+    DASHED,
     FAINT,
     INK,
     KIND_COLOURS,
     MUTED,
     PALETTE,
+    is_first_column,
     jitter,
     label,
     legend_below,
@@ -34,7 +36,7 @@ BOX_FROM = 4
 """A box says something from so many points on."""
 
 SHORTEST_S = 1e-4
-"""Times below are drawn here: a logarithmic axis has no zero, and clocks and schedulers blur what is shorter."""
+"""Times below are drawn here: a logarithmic axis has no zero, and clocks blur what is shorter."""
 
 MAX_TRACES = 6
 
@@ -75,7 +77,7 @@ def by_method(rows: Sequence[Row], marks: Marks, xlabel: str) -> tuple[Figure, A
         _points(ax, y, group, marks)
     ax.set_yticks(range(len(methods)), [label(method, 34) for method in methods])
     ax.set_ylim(len(methods) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="y", length=0, pad=8)
     ax.grid(axis="x")
     ax.set(xlabel=xlabel, ylabel="")
     legend_below(figure, _legend(rows, marks), columns=5)
@@ -150,7 +152,7 @@ GAP = Marks(
     hollow_marker="<",
     solid_name="optimum proved",
     hollow_name="upper estimate",
-    text=lambda row: percent(row.gap, up=_estimate(row)),
+    text=lambda row: ("≤ " if _estimate(row) else "") + percent(row.gap, up=_estimate(row)),
 )
 
 
@@ -174,8 +176,8 @@ def draw_gap(data: FigureInput) -> Figure | None:
 
 def _caption_gap(data: FigureInput) -> str:
     return (
-        "Gap |bound − objective| / |bound| in per cent, by method. Discs: the optimum is proved. Triangles: the bound may "
-        f"lie beyond the optimum, so the true gap is at most this. {data.sample(_gap_rows(data))}"
+        "Gap |bound − objective| / |bound| in per cent, by method. Discs: the optimum is proved. Triangles: "
+        f"the optimum is not proved, so the true gap is at most this. {data.sample(_gap_rows(data))}"
     )
 
 
@@ -185,8 +187,8 @@ RATIO = Marks(
     value=lambda row: row.ratio or 1.0,
     hollow=_estimate,
     hollow_marker="<",
-    solid_name="measured ratio, optimum proved",
-    hollow_name="upper estimate of the ratio",
+    solid_name="measured, optimum proved",
+    hollow_name="measured, upper estimate",
     text=lambda row: ratio(row.ratio, row.ratio_is_upper),
 )
 
@@ -217,14 +219,14 @@ def draw_ratio(data: FigureInput) -> Figure | None:
     ax.set_xlim(1.0 if largest > 8.0 else 1.0 - 0.01 * (largest - 1.0), largest * 1.05)
     handles = [*figure.legends[0].legend_handles, Line2D([], [], color=INK, lw=1.8, label="guarantee")]
     figure.legends[0].remove()
-    legend_below(figure, handles, columns=3)
+    legend_below(figure, handles, columns=2)
     return figure
 
 
 def _caption_ratio(data: FigureInput) -> str:
     return (
-        "Ratio to the optimum (1 is optimal), by method, beside the paper's worst-case guarantee on the same instance "
-        f"(upright bars). {data.sample(_ratio_rows(data))}"
+        "Ratio to the optimum (1 is optimal), by method, beside the paper's worst-case guarantee on the same "
+        f"instance (upright bars). {data.sample(_ratio_rows(data))}"
     )
 
 
@@ -242,7 +244,7 @@ TIME = Marks(
 
 def _time_rows(data: FigureInput) -> list[Row]:
     rows = (row for row in data.rows if row.solve_s is not None and row.status != "skipped")
-    return [row for row in rows if not wrong(row) and not failed(row)]
+    return [row for row in rows if not (wrong(row) or failed(row))]
 
 
 def draw_time(data: FigureInput) -> Figure | None:
@@ -288,13 +290,12 @@ def draw_traces(data: FigureInput) -> Figure | None:
     figure, axes = panels(len(shown), 1.9, columns=2 if len(shown) in (2, 4) else 3)
     for ax, (method, points) in zip(axes, shown, strict=True):
         _trace(ax, method, points)
-    axes[0].set_ylabel("objective")
-    figure.supxlabel("time [s]", fontsize=9)
+        ax.set_ylabel("objective" if is_first_column(ax) else "")
     legend_below(
         figure,
         [
             Line2D([], [], color=PALETTE[0], label="incumbent"),
-            Line2D([], [], color=PALETTE[3], ls=(0, (4, 1.5)), label="bound"),
+            Line2D([], [], color=PALETTE[3], ls=DASHED, label="bound"),
             Line2D([], [], color=FAINT, lw=7, label="gap"),
         ],
     )
@@ -305,28 +306,30 @@ def _trace(ax: Axes, method: str, points: Sequence[Mapping[str, Any]]) -> None:
     time, incumbent, bound = (_column(points, name) for name in ("time_s", "incumbent", "bound"))
     ax.fill_between(time, incumbent, bound, step="post", color=FAINT, alpha=0.8, lw=0)
     ax.step(time, incumbent, where="post", color=PALETTE[0])
-    ax.step(time, bound, where="post", color=PALETTE[3], ls=(0, (4, 1.5)))
+    ax.step(time, bound, where="post", color=PALETTE[3], ls=DASHED)
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
     end = (
-        f"{percent(float(last), up=True)} after {seconds(float(time[-1]))}"
+        f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}"
         if np.isfinite(last)
         else "gap unknown"
     )
     ax.set_title(f"{label(method, 30)}\n{end}", fontsize=8.5)
-    ax.margins(x=0)
+    ax.set_xlim(0.0, time[-1] or 1.0)
+    ax.set_xlabel("time [s]")
     ax.grid(axis="y")
 
 
 def _column(points: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return np.array([np.nan if point.get(name) is None else point[name] for point in points], float)
+    values = np.array([np.nan if point.get(name) is None else point[name] for point in points], float)
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _caption_traces(data: FigureInput) -> str:
     count = len(_traces(data))
     chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"
     return (
-        "Best objective found (incumbent) and certified bound over time in seconds; objective in the unit of the problem. "
-        f"{chosen} solve{'s' * (count != 1)} on {data.where}."
+        "Best objective found (incumbent) and certified bound over time in seconds; the area between them is "
+        f"the gap. {chosen} solve{'s' * (count != 1)} on {data.where}."
     )
 
 

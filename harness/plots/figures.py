@@ -63,19 +63,28 @@ class FigureInput:
     def where(self) -> str:
         """The instance, or how many there are."""
         names = dict.fromkeys(row.instance for row in self.rows)
-        return clean(next(iter(names)), 50) if len(names) == 1 else f"{len(names)} instances"
+        return clean(next(iter(names)), 40) if len(names) == 1 else f"{len(names)} instances"
 
     def sample(self, drawn: Sequence[Row]) -> str:
-        """Return ``n = 7 verified results of 5 methods on paper/oef-eq1``, and what is not drawn, as a caption's end."""
-        methods = len({row.method for row in drawn})
-        text = f"n = {len(drawn)} verified result{'s' * (len(drawn) != 1)} of {methods} method{'s' * (methods != 1)} on {self.where}."
+        """Return the end of a caption: ``n = 7 results of 5 methods on …``, and what is not drawn."""
+        methods = counted(len({row.method for row in drawn}), "method")
+        return f"n = {counted(len(drawn), 'result')} of {methods} on {self.where}.{self.left_out}"
+
+    @property
+    def left_out(self) -> str:
+        """What no figure draws, as a sentence after a space; empty where that is nothing."""
         counts = {
             "WRONG": sum(map(wrong, self.rows)),
-            "failed": sum(failed(row) and not wrong(row) for row in self.rows),
+            "failed": sum(map(failed, self.rows)),
             "skipped": sum(row.status == "skipped" for row in self.rows),
         }
-        left_out = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        return f"{text} Not drawn: {left_out}." if left_out else text
+        listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        return f" Not drawn: {listed}." if listed else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 tenant`` or ``3 tenants``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @dataclass(frozen=True)
@@ -120,27 +129,32 @@ class Drawn:
 
     def svg(self) -> str:
         """Return the figure as SVG text, the same for the same run."""
-        return self._saved("svg", metadata={"Date": None, "Creator": None}).decode()
+        return saved(self.figure, "svg").decode()
 
     def png(self) -> bytes:
         """Return the figure as PNG bytes."""
-        return self._saved("png", dpi=PNG_DPI)
+        return saved(self.figure, "png")
 
-    def _saved(self, ending: str, **options: Any) -> bytes:
-        buffer = io.BytesIO()
-        with styled():
-            self.figure.savefig(buffer, format=ending, **options)
-        return buffer.getvalue()
+
+def saved(figure: Figure, ending: str) -> bytes:
+    """Return the content of a ``png`` or ``svg`` file of `figure`, the same every time."""
+    options: dict[str, Any] = (
+        {"dpi": PNG_DPI} if ending == "png" else {"metadata": {"Date": None, "Creator": None}}
+    )
+    buffer = io.BytesIO()
+    with styled():
+        figure.savefig(buffer, format=ending, **options)
+    return buffer.getvalue()
 
 
 def draw_all(run: Run) -> list[Drawn]:
     """Draw every registered figure that `run` has something to show in."""
-    return [
-        drawn
-        for spec in FIGURES
-        for data, suffix in _inputs(run, spec)
-        if (drawn := _drawn(spec, data, suffix))
-    ]
+    return [drawn for spec in FIGURES for drawn in draw(run, spec)]
+
+
+def draw(run: Run, spec: FigureSpec) -> list[Drawn]:
+    """Draw one kind of figure, for each paper (and instance) that it has something to show of."""
+    return [drawn for data, suffix in _inputs(run, spec) if (drawn := _drawn(spec, data, suffix))]
 
 
 def _inputs(run: Run, spec: FigureSpec) -> Iterator[tuple[FigureInput, str]]:

@@ -22,6 +22,9 @@ INK, MUTED, FAINT = "#1b1f24", "#57606a", "#d8dee4"
 PALETTE: tuple[str, ...] = tuple(sns.color_palette("colorblind").as_hex())
 """Ten colours that people with any common colour blindness tell apart (seaborn's ``colorblind``)."""
 
+DASHED = (0, (4, 1.5))
+"""Dashes that stay visible in a thin line."""
+
 KIND_COLOURS = {
     "online": PALETTE[0],
     "baseline": PALETTE[1],
@@ -75,6 +78,8 @@ def styled() -> Iterator[None]:
     """Draw and save inside this: the style, and no complaint about letters that the font lacks."""
     with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        # seaborn 0.13.2 still says `vert` where matplotlib 3.11 wants `orientation`
+        warnings.filterwarnings("ignore", message="vert: bool was deprecated")
         yield
 
 
@@ -100,6 +105,12 @@ def panels(count: int, height_in: float, columns: int = 3, **kwargs: Any) -> tup
     return figure, axes[:count]
 
 
+def is_first_column(ax: Axes) -> bool:
+    """Return whether the axes stand on the left, where the labels of a row belong."""
+    place = ax.get_subplotspec()
+    return place is None or bool(place.is_first_col())
+
+
 def label(text: str, limit: int = 16) -> str:
     """Return a stranger's text as a label: one line, short, and never hidden by a leading underscore."""
     shown = clean(text, limit)
@@ -113,10 +124,10 @@ def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 4) -> No
 
 
 def text_colour(background: Any) -> str:
-    """Return dark or white ink, whichever contrasts more with `background` (WCAG relative luminance)."""
+    """Return black or white, whichever contrasts more with `background` (WCAG relative luminance)."""
     channels = np.asarray(mpl.colors.to_rgb(background))
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return "white" if float(linear @ [0.2126, 0.7152, 0.0722]) < 0.18 else INK
+    return "white" if float(linear @ [0.2126, 0.7152, 0.0722]) < 0.179 else "black"
 
 
 def sparse_ticks(ax: Axes, axis: str, labels: Sequence[str], at_most: int) -> None:
@@ -124,8 +135,9 @@ def sparse_ticks(ax: Axes, axis: str, labels: Sequence[str], at_most: int) -> No
     step = math.ceil(len(labels) / at_most)
     places = np.arange(0, len(labels), step)
     set_ticks = ax.set_xticks if axis == "x" else ax.set_yticks
-    set_ticks(places + 0.5, [labels[i] for i in places])
-    ax.tick_params(axis="x" if axis == "x" else "y", length=2, rotation=0)
+    set_ticks(places + 0.5, [labels[int(i)] for i in places])
+    crowded = axis == "x" and sum(len(labels[int(i)]) for i in places) > at_most * 4
+    ax.tick_params(axis="x" if axis == "x" else "y", length=2, rotation=90 if crowded else 0)
 
 
 def bins(count: int, at_most: int) -> list[NDArray[np.int64]]:
@@ -133,7 +145,7 @@ def bins(count: int, at_most: int) -> list[NDArray[np.int64]]:
     return np.array_split(np.arange(count), min(count, at_most))
 
 
-def jitter(count: int, width: float) -> NDArray[np.float64]:
+def jitter(count: int, width: float) -> NDArray[np.floating]:
     """Return `count` offsets within ± `width`/2 that spread evenly (golden section), the same every time."""
     return width * ((0.5 + np.arange(count) * 0.6180339887498949) % 1.0 - 0.5)
 

@@ -21,8 +21,8 @@ def wrong(row: Row) -> bool:
 
 
 def failed(row: Row) -> bool:
-    """Return whether the method ended without a decision (being skipped is no failure)."""
-    return row.status in FAILED
+    """Return whether the method ended without a decision (being skipped or WRONG is another matter)."""
+    return row.status in FAILED and not wrong(row)
 
 
 def measured(row: Row) -> bool:
@@ -73,7 +73,10 @@ def _field(
     def text(row: Row) -> str:
         return show(row) if show else clean(getattr(row, key) or ABSENT, 60)
 
-    return Column(key, header or key, explanation, text, text, priority=priority)
+    def value(row: Row) -> str | None:
+        return None if text(row) == ABSENT else text(row)
+
+    return Column(key, header or key, explanation, text, value, priority=priority)
 
 
 def _number(
@@ -108,7 +111,7 @@ def _published(row: Row) -> str:
 COLUMNS: tuple[Column, ...] = (
     _field("instance", "The instance, as it can be loaded again."),
     _field("paper", "The paper whose view of the instance the method works on.", priority=9),
-    _field("method", "Registered name; `harness list` prints source and guarantee of all."),
+    _field("method", "Registered name; “harness list” prints the source of each."),
     _field(
         "problem", "What the objective means; bounds of one problem are never used for another.", priority=8
     ),
@@ -184,7 +187,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 
-ONLY_WHERE_SEVERAL = frozenset({"instance", "paper", "problem", "sense", "seed"})
+ONLY_WHERE_SEVERAL = frozenset({"instance", "paper", "problem", "sense", "seed", "bound_from"})
 """Columns that say nothing where all rows agree: the caption names what they share."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from harness.render.columns import failed, visible, wrong
 from harness.render.headline import headline
 from harness.render.text import clean, plain, published_cells
@@ -50,7 +51,10 @@ def caption(run: Run, rows: Sequence[Row]) -> str:
             shared.append(clean(error, 300))
     problems = {(row.problem, row.sense) for row in rows}
     if len(problems) == 1:
-        shared.append("; ".join(f"problem {clean(p, 60)} ({sense})" for p, sense in problems))
+        shared.append(f"problem {clean(rows[0].problem, 60)} ({rows[0].sense})")
+    bounds = {row.bound_from for row in rows}
+    if len(bounds) == 1 and (source := rows[0].bound_from):
+        shared.append(f"bound from {clean(source, 60)}")
     return " · ".join(shared)
 
 

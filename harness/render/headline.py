@@ -20,17 +20,15 @@ def headline(run: Run) -> str:
     """Return what `run` found: trouble first, then the gaps paper by paper, then what was skipped."""
     if not run.rows:
         return "No method was run."
+    where = _where(run.rows)
+    answers = [answer for paper in _papers(run.rows) if (answer := _answer(paper, run.rows))]
     sentences = [
+        f"The run was stopped early, after {len(run.rows)} results." if run.meta.get("interrupted") else "",
         _trouble(run.rows, wrong, "WRONG", _violation),
         _trouble(run.rows, failed, "failed", _failure),
+        *([where + answers[0], *answers[1:]] if answers else [f"{where}no method has a certified gap."]),
+        _skipped(run.rows),
     ]
-    answers = [answer for paper in _papers(run.rows) if (answer := _answer(paper, run.rows))]
-    sentences += (
-        [_where(run.rows) + answers[0], *answers[1:]]
-        if answers
-        else [_where(run.rows) + "no method has a certified gap."]
-    )
-    sentences.append(_skipped(run.rows))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -63,10 +61,6 @@ def _trouble(
 def _violation(row: Row) -> str:
     first = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
     return first + (f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else "")
-
-
-def _only_failed(row: Row) -> bool:
-    return failed(row) and not wrong(row)
 
 
 def _failure(row: Row) -> str:

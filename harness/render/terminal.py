@@ -17,7 +17,7 @@ from harness.render.text import ABSENT
 from harness.rows import Row
 from harness.run import Run
 
-SEPARATOR = 3
+SEPARATOR = 2
 """Terminal columns that a table column takes beside its content."""
 
 
@@ -66,13 +66,17 @@ class TerminalTable:
         return max(map(cell_len, texts))
 
     def _table(self, columns: Sequence[Column], widths: Mapping[str, int]) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+        table = _empty_table()
         for column in columns:
             table.add_column(column.header, justify=column.align, min_width=widths[column.key])
         for row in self.rows:
             cells = (_cell(column, row) for column in columns)
             table.add_row(*cells, style="dim" if row.status == "skipped" else "")
         return table
+
+
+def _empty_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
 
 
 def _cell(column: Column, row: Row) -> Text:
@@ -82,9 +86,9 @@ def _cell(column: Column, row: Row) -> Text:
 
 
 def _published_table(rows: Sequence[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = _empty_table()
     for header in PUBLISHED_COLUMNS:
-        table.add_column(header)
+        table.add_column(header, no_wrap=header == "method")
     for _, entry, cells in published_lines(rows):
         table.add_row(*(Text(cell, style="bold" if entry.get("agrees") is False else "") for cell in cells))
     return table

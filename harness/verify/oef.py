@@ -48,7 +48,7 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
 def _capacity(view: View, x: Array) -> Iterator[str]:
     """Yield a line for negative shares and for each type given out beyond its devices."""
     if x.min() < -TOLERANCE:
-        l, j = np.unravel_index(x.argmin(), x.shape)
+        l, j = map(int, np.unravel_index(x.argmin(), x.shape))
         yield f"{view.labels[l]} has {x[l, j]:g} devices of {view.gpu_types[j]}: shares are 0 or more"
     for j, (used, available) in enumerate(zip(x.sum(axis=0), view.capacity, strict=True)):
         if used > available * (1 + TOLERANCE):
@@ -77,7 +77,7 @@ def envy_free(view: View, x: Array, own: Array) -> str | None:
     """Return who envies whom most, or ``None``: ``w_l·x_l/π_l ≥ w_l·x_i/π_i`` for all pairs."""
     value = view.speedups @ (x / view.weight[:, None]).T
     envy = value - (own / view.weight)[:, None]
-    l, i = np.unravel_index(envy.argmax(), envy.shape)
+    l, i = map(int, np.unravel_index(envy.argmax(), envy.shape))
     if envy[l, i] <= TOLERANCE * max(1.0, value.max()):
         return None
     return f"{view.labels[l]} envies {view.labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"

@@ -1,0 +1,126 @@
+"""OEF over rounds (Mo, Xu, Lau, Middleware 2024): rounding placer, dynamics, simulated policies.
+
+``oef.rounding`` and ``oef.rounding_tijdeman`` round the optimal cooperative shares for a day of 5-minute
+rounds (:data:`ROUNDS`), long enough for debts of a device or two to be less than a hundredth of a device on
+average. The evaluators of :mod:`heuristics.oef.dynamics` and AlloX are policies of
+:mod:`heuristics.simulator`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heuristics.oef.allox import AlloX, allox
+from heuristics.oef.dynamics import (
+    EVALUATORS,
+    OEF_EVALUATORS,
+    Dynamics,
+    Evaluator,
+    FairShares,
+    evaluator,
+    profiling_error,
+    restricted,
+    simulate,
+)
+from heuristics.oef.rounding import Placer, Quality, Rule, quality
+from heuristics.registry import HEURISTICS, Context, HeuristicSpec, Oracle
+from heuristics.simulator import POLICIES, Policy, PolicySpec
+from instances.schema import Instance
+from instances.views.oef import Allocation, View
+
+__all__ = [
+    "EVALUATORS",
+    "OEF_EVALUATORS",
+    "ROUNDS",
+    "AlloX",
+    "Dynamics",
+    "Evaluator",
+    "FairShares",
+    "Placer",
+    "Quality",
+    "Rule",
+    "allox",
+    "evaluator",
+    "profiling_error",
+    "quality",
+    "restricted",
+    "round_shares",
+    "simulate",
+]
+
+ROUNDS = 288
+"""Rounds of the placer: 24 hours of 5 minutes."""
+
+
+def round_shares(view: View, ideal: NDArray[np.float64], rule: Rule, rounds: int = ROUNDS) -> Allocation:
+    """Return whole devices for constant shares, round by round, and their average.
+
+    Parameters
+    ----------
+    view
+        Capacity and smallest jobs.
+    ideal
+        ``(v, k)`` fractional shares.
+    rule
+        See :mod:`heuristics.oef.rounding`.
+    rounds
+        Number of rounds, at least 1.
+    """
+    placer = Placer(view.size, view.capacity, rule)
+    placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])
+    return Allocation(placed.mean(axis=0), placed)
+
+
+def rounding(view: View, context: Context) -> Allocation:
+    """Round the cooperative shares by largest remainder."""
+    return round_shares(view, context.oracle("oef.cooperative", view).devices, "largest_remainder")
+
+
+def rounding_tijdeman(view: View, context: Context) -> Allocation:
+    """Round the cooperative shares by Tijdeman's rule."""
+    return round_shares(view, context.oracle("oef.cooperative", view).devices, "tijdeman")
+
+
+HEURISTICS.register(
+    HeuristicSpec(
+        id="oef.rounding",
+        paper="oef",
+        problem="oef.allocation",
+        kind="online",
+        run=rounding,
+        source="OEF §4.3, by largest remainder so that capacity holds",
+    )
+)
+HEURISTICS.register(
+    HeuristicSpec(
+        id="oef.rounding_tijdeman",
+        paper="oef",
+        problem="oef.allocation",
+        kind="online",
+        run=rounding_tijdeman,
+        source="OEF §4.3 with the chairman assignment (Tijdeman 1980)",
+    )
+)
+
+
+def _policy(name: str) -> PolicySpec:
+    """Spec of the policy with that evaluator."""
+
+    def build(instance: Instance, oracle: Oracle) -> Policy:
+        return FairShares(instance, evaluator(name, oracle), packed=name in OEF_EVALUATORS)
+
+    source = "OEF §4" if name in OEF_EVALUATORS else "OEF §6.1.3, baseline without OEF's placement"
+    return PolicySpec(id=f"oef.{name}", paper="oef", build=build, source=source)
+
+
+for _name in EVALUATORS:
+    POLICIES.register(_policy(_name))
+POLICIES.register(
+    PolicySpec(
+        id="oef.allox",
+        paper="oef",
+        build=lambda instance, oracle: allox(instance),
+        source="AlloX (Le et al., EuroSys 2020), named in OEF §7",
+    )
+)

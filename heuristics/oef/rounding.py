@@ -1,35 +1,41 @@
-"""OEF's rounding placer (§4.3): fractional shares become whole devices, round by round, without lasting deviation.
+"""OEF's rounding placer (§4.3): fractional shares become whole devices, round by round.
 
 For every type the placer keeps ``dev[l] = Σ ideal[l] − Σ real[l]``, what it still owes a tenant. Three rules:
 
 ``independent``
-    The paper's: ``real = round(ideal + dev)`` for each tenant on its own. The deviation stays within half a device, but
-    the whole exceeds capacity: ideals ½, ½ of one device give 0, 0 and 1, 1 in turn. Kept to measure that.
+    The paper's: ``real = round(ideal + dev)``, each tenant on its own. The deviation stays within half a
+    device, but the whole exceeds capacity: ideals ½, ½ of one device give 0, 0 and 1, 1 in turn. Kept to
+    measure that.
 ``largest_remainder``
-    Devices go one by one to whoever is owed most. Capacity always holds; deviations are bounded, but not by one device.
+    Everybody gets the whole devices owed, then devices go one by one to whoever is owed most. Capacity always
+    holds; deviations are bounded, but not by one device.
 ``tijdeman``
-    The chairman assignment of Tijdeman (Discrete Math. 32, 1980): one device at a time, among the tenants whose deficit
-    is positive the one whose deadline is earliest, the deadline being the moment the deficit would reach one device.
+    The chairman assignment (Tijdeman, Discrete Mathematics 32, 1980): one device at a time, among the tenants
+    whose deficit is positive the one whose deadline is earliest, the deadline being the moment at which the
+    deficit would reach one device.
 
-*Several devices per round.* Tijdeman assigns one unit per round. Here a round in which ``R`` devices are not already
-fixed by whole shares (``⌊ideal⌋``) is cut into ``R`` sub-rounds of one device each, in which tenant ``l`` earns
-``(ideal[l] − ⌊ideal[l]⌋)/R``; a phantom tenant earns what nobody is entitled to and stands for idle devices, so that all
-earn exactly one device per sub-round. Unit ``i`` of a tenant may run in the sub-rounds between the moments it has earned
-``i`` and ``i + 1`` devices. The fractional shares fill these windows, which are the intervals of a bipartite convex
-graph, so a perfect matching exists, and for unit work on one machine the earliest deadline finds it. Hence
-``|dev| < 1`` after every sub-round, in particular after every round, for shares that do not change. Where shares change,
-the debts are kept and the rule goes on from them.
+*Several devices per round.* Tijdeman assigns one unit per round. Here whole shares are given first, and a
+round with ``R`` devices left is cut into ``R`` sub-rounds of one device, in each of which a tenant earns
+``(ideal − ⌊ideal⌋)/R``; a phantom tenant earns what nobody is entitled to and stands for idle devices, so
+that all together earn one device per sub-round. Device ``i`` of a tenant has to fall between the moments at
+which the tenant has earned ``i`` and ``i + 1`` devices. The shares themselves fill these windows
+fractionally, the windows are intervals, and so a perfect matching of devices to sub-rounds exists; for unit
+work on one machine with release times and deadlines, earliest deadline first finds it. Hence ``|dev| < 1``
+after every sub-round, in particular after every round, as long as the shares do not change; where they
+change, the debts are kept.
 
-*Smallest jobs.* A tenant whose smallest job needs ``d`` devices gets none, or at least ``d``, of a type (never more than
-the type has): less is kept as deviation. Its devices then come in batches of ``d``, its deficit may reach ``d``, and
-whoever shares the type with it can be ahead or behind by as much.
+*Smallest jobs.* A tenant whose smallest job needs ``d`` devices gets none or at least ``d`` of a type (or all
+there are); less is kept as deviation. Devices then come in batches, for which no such theorem holds: both
+rules serve types with batches by largest remainder. With ``D`` the largest batch of a type, deviations stayed
+below ``2·D`` devices in all random cases tried, for those who share the type with the batches too.
 
-All sums are integers in units of ``1/UNIT`` devices: no drift, no ties decided by rounding noise.
+All sums are integers in units of ``1/UNIT`` device: no drift, and no tie decided by rounding noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -42,7 +48,10 @@ Ints = NDArray[np.int64]
 Rule = Literal["largest_remainder", "tijdeman", "independent"]
 
 UNIT = 1 << 30
-"""Shares are rounded to multiples of ``1/UNIT`` device."""
+"""Shares are rounded down to multiples of ``1/UNIT`` device."""
+
+TOLERANCE = 1e-6
+"""Excess of shares over a type's devices, relative to them, that passes as a solver's tolerance."""
 
 
 class Placer:
@@ -50,80 +59,115 @@ class Placer:
 
     Parameters
     ----------
+    tenants
+        Number of tenants, ``v``.
     capacity
-        ``(k,)`` devices of each type.
-    min_demand
-        ``(v,)`` devices of each tenant's smallest job; 1 accepts any number.
+        ``(k,)`` devices of each type; fractions of a device are not used.
     rule
         See the module's docstring.
+
+    Raises
+    ------
+    UsageError
+        If there is no such rule.
     """
 
-    def __init__(self, capacity: Array, min_demand: Ints, rule: Rule = "largest_remainder") -> None:
+    def __init__(self, tenants: int, capacity: Array, rule: Rule = "largest_remainder") -> None:
         if rule not in get_args(Rule):
             raise UsageError(f"unknown rounding rule {rule!r}; known: {', '.join(get_args(Rule))}")
-        self.rule = rule
-        self.capacity = np.floor(np.asarray(capacity, float) + 1e-9).astype(np.int64)
-        self._demand = np.append(np.asarray(min_demand, np.int64), 1)
-        self._debt = np.zeros((self._demand.size, self.capacity.size), np.int64)
+        self.rule: Rule = rule
+        self.capacity: Ints = np.floor(np.asarray(capacity, float) + 1e-9).astype(np.int64)
+        self._debt = np.zeros((tenants + 1, self.capacity.size), np.int64)  # the last row is the phantom's
 
     @property
     def deviation(self) -> Array:
         """``(v, k)`` devices owed so far (negative: received too early)."""
         return np.asarray(self._debt[:-1] / UNIT)
 
-    def forget(self, tenants: NDArray[np.bool_]) -> None:
-        """Drop the debts of `tenants` ``(v,)``, who left; the phantom of idle devices takes them over."""
-        gone = np.append(tenants, False)
-        self._debt[-1] += self._debt[gone].sum(axis=0)
-        self._debt[gone] = 0
+    def forget(self, gone: NDArray[np.bool_]) -> None:
+        """Drop the debts of the tenants of the mask `gone` ``(v,)``; the phantom takes them over."""
+        rows = np.append(gone, False)
+        self._debt[-1] += self._debt[rows].sum(axis=0)
+        self._debt[rows] = 0
 
-    def place(self, ideal: Array) -> Ints:
+    def place(self, ideal: Array, min_demand: Ints) -> Ints:
         """Return the whole devices of the next round.
 
         Parameters
         ----------
         ideal
             ``(v, k)`` fractional shares of this round.
+        min_demand
+            ``(v,)`` devices of each tenant's smallest job; 1 takes any number.
 
         Returns
         -------
         array
-            ``(v, k)`` devices; each type's sum is at most its capacity, except by the rule ``independent``.
+            ``(v, k)`` devices; a type's sum is at most its capacity, except by the rule ``independent``.
 
         Raises
         ------
         UsageError
-            If the shares of a type exceed its capacity.
+            If the shares of a type exceed its capacity, or one is negative.
         """
         earned = _in_units(ideal, self.capacity)
-        step = _RULES[self.rule]
+        batch = np.append(np.asarray(min_demand, np.int64), 1)
         real = np.zeros_like(earned)
         for j, devices in enumerate(self.capacity.tolist()):
-            demand = np.minimum(self._demand, max(devices, 1))
-            real[:, j] = step(self._debt[:, j], earned[:, j], demand, devices)
+            smallest = np.minimum(batch, max(devices, 1))
+            real[:, j] = _RULES[self.rule](self._debt[:, j], earned[:, j], smallest, devices)
         self._debt += earned - real * UNIT
         return real[:-1]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well whole devices follow constant shares.
+
+    Attributes
+    ----------
+    largest_deviation
+        Largest ``|Σ ideal − Σ real|`` of a tenant and type after any round, in devices.
+    violations
+        Pairs of round and type in which more devices are given out than there are.
+    """
+
+    largest_deviation: float
+    violations: int
+
+
+def quality(ideal: Array, rounds: Ints, capacity: Array) -> Quality:
+    """Measure a placer's rounds.
+
+    Parameters
+    ----------
+    ideal
+        ``(v, k)`` shares of every round.
+    rounds
+        ``(rounds, v, k)`` whole devices.
+    capacity
+        ``(k,)`` devices of each type.
+    """
+    due = ideal * np.arange(1, len(rounds) + 1)[:, None, None]
+    deviation = np.abs(due - rounds.cumsum(axis=0)).max(initial=0.0)
+    return Quality(float(deviation), int((rounds.sum(axis=1) > capacity).sum()))
 
 
 def _in_units(ideal: Array, capacity: Ints) -> Ints:
     """Return ``(v + 1, k)`` shares in units; the last row is what nobody is entitled to."""
     total = ideal.sum(axis=0)
-    if np.any(ideal < -1e-6) or np.any(total > capacity + 1e-6 * np.maximum(capacity, 1)):
-        j = int(np.argmax(total - capacity))
-        raise UsageError(
-            f"shares of type {j} add up to {total[j]:g} devices: at most {capacity[j]}, none negative"
-        )
-    units = np.rint(np.maximum(ideal, 0) * UNIT).astype(np.int64)
+    excess = total - capacity * (1 + TOLERANCE)
+    if excess.max() > TOLERANCE or ideal.min() < -TOLERANCE:
+        j = int(np.argmax(excess))
+        raise UsageError(f"shares of type {j} sum to {total[j]:g}: at most {capacity[j]}, and none negative")
+    within = np.maximum(ideal, 0) * np.minimum(1.0, capacity / np.maximum(total, 1e-300))
+    units = np.floor(within * UNIT).astype(np.int64)
     idle = capacity * UNIT - units.sum(axis=0)
-    largest = units.argmax(axis=0)
-    units[largest, np.arange(capacity.size)] += np.minimum(
-        idle, 0
-    )  # the solver's tolerance: at most 1e-6 of a device
     return np.vstack([units, np.maximum(idle, 0)])
 
 
 def _independent(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Round each tenant on its own; halves to even, as the paper's language does. Idle devices are what is left."""
+    """Round each tenant on its own, halves to even; the phantom has what is left, or lacks what is not."""
     real = np.rint((debt + earned) / UNIT).astype(np.int64)
     real[real < demand] = 0
     real[-1] = devices - real[:-1].sum()
@@ -133,7 +177,7 @@ def _independent(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
 def _largest_remainder(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
     """Give everybody the whole devices owed, then the rest one by one to whoever is owed most."""
     owed = debt + earned
-    real = np.maximum(owed // UNIT, 0)
+    real: Ints = np.maximum(owed // UNIT, 0)
     real[real < demand] = 0
     if real.sum() > devices:
         real[:] = 0
@@ -151,7 +195,7 @@ def _tijdeman(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
 
     Debts are scaled by the number of sub-rounds, so that what is earned in one of them is an integer.
     """
-    if demand[(earned > 0) | (debt > 0)].max() > 1:
+    if np.max(demand[(earned > 0) | (debt > 0)], initial=1) > 1:
         return _largest_remainder(debt, earned, demand, devices)
     real = earned // UNIT
     left = devices - int(real.sum())
@@ -172,7 +216,7 @@ def _deadline(owed: Ints, rate: Ints, limit: int) -> Ints:
 
 
 def _most_owed(owed: Ints, batch: Ints, left: int, device: int) -> int:
-    """Return who is owed most after receiving its next batch, among those whose batch fits into `left` devices."""
+    """Return who is owed most after its next batch, among those whose batch fits into `left` devices."""
     return int(np.argmax(np.where(batch <= left, owed - batch * device, np.iinfo(np.int64).min)))
 
 

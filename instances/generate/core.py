@@ -1,4 +1,4 @@
-"""What all families share: the spec file, the registry, streams of random numbers, and validation in one line."""
+"""What all families share: the spec file, the registry, streams of random numbers, errors in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ class GeneratorSpec(Record):
 class SpecFile(Record):
     """A TOML (or JSON) document with a ``generator`` table."""
 
-    name: Name | None = None
     title: Text = ""
     source: Text = ""
     licence: Text = ""
@@ -41,8 +40,8 @@ class SpecFile(Record):
 class Streams:
     """One stream of uniform random numbers per quantity, all from one master seed.
 
-    A quantity's numbers depend only on the seed and its name. Families draw by inverse distribution functions, one
-    number per item, so that the first n items are the same however many follow.
+    A quantity's numbers depend only on the seed and its name. Families draw by inverse distribution
+    functions, one number per item, so that the first n items are the same however many follow.
     """
 
     def __init__(self, seed: int) -> None:
@@ -76,7 +75,9 @@ class Family:
 FAMILIES: Registry[Family] = Registry("generator family")
 
 
-def generate(document: Mapping[str, Any], overrides: Mapping[str, Scalar], name: str) -> Instance:
+def generate(
+    document: Mapping[str, Any], overrides: Mapping[str, Scalar], name: str, where: str = "generator"
+) -> Instance:
     """Draw the instance of a spec.
 
     Parameters
@@ -86,7 +87,9 @@ def generate(document: Mapping[str, Any], overrides: Mapping[str, Scalar], name:
     overrides
         Parameters that replace those of the table (numbers, or text as in ``?load=1.2``).
     name
-        Name of the instance; begins every error message.
+        Name of the instance (its first 200 characters).
+    where
+        Begins every error message.
 
     Raises
     ------
@@ -95,44 +98,40 @@ def generate(document: Mapping[str, Any], overrides: Mapping[str, Scalar], name:
     UnknownNameError
         If the family or a parameter is not known; the message names the nearest known ones.
     """
-    file = parse(SpecFile, document, name)
-    family = _family(file.generator, name)
-    check_overrides(family.spec, overrides, name)
-    spec = parse(family.spec, {**file.generator, **{k: _number(v) for k, v in overrides.items()}}, name)
+    file = parse(SpecFile, document, where)
+    family = _family(file.generator, where)
+    check_overrides(family.spec, overrides, where)
+    spec = parse(family.spec, {**file.generator, **{k: _number(v) for k, v in overrides.items()}}, where)
     parts = family.build(spec, Streams(spec.seed))
     try:
-        return Instance(name=name, title=file.title, source=file.source, licence=file.licence, **parts)
+        return Instance(name=name[:200], title=file.title, source=file.source, licence=file.licence, **parts)
     except ValidationError as error:
-        raise InstanceError(f"{name}: {describe(error)}") from None
+        raise InstanceError(f"{where}: {describe(error)}") from None
 
 
-def _family(table: Mapping[str, Any], name: str) -> Family:
-    wanted = table.get("family")
+def _family(table: Mapping[str, Any], where: str) -> Family:
+    wanted = str(table.get("family"))
     if wanted not in FAMILIES:
-        raise UnknownNameError(f"{name}: {unknown(FAMILIES.kind, str(wanted), FAMILIES.ids())}")
-    return FAMILIES.get(str(wanted))
+        raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, wanted[:60], FAMILIES.ids())}")
+    return FAMILIES.get(wanted)
 
 
 def parameters(spec: type[GeneratorSpec]) -> list[str]:
-    """Return the names of the parameters that a reference may override: those that are a single number or word."""
+    """Return the names of the parameters that a reference may override: single numbers and words."""
     single = (int, float, bool, str)
     return [
         name
         for name, field in spec.model_fields.items()
-        if name != "family" and (field.annotation in single or _is_literal(field.annotation))
+        if name != "family" and (field.annotation in single or get_origin(field.annotation) is Literal)
     ]
 
 
-def _is_literal(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is not None and str(annotation).startswith("typing.Literal")
-
-
-def check_overrides(spec: type[GeneratorSpec], overrides: Mapping[str, Scalar], name: str) -> None:
+def check_overrides(spec: type[GeneratorSpec], overrides: Mapping[str, Scalar], where: str) -> None:
     """Raise on the first override that is no parameter of the family."""
     allowed = parameters(spec)
     for key in overrides:
         if key not in allowed:
-            raise UnknownNameError(f"{name}: {unknown('parameter', key, allowed)}")
+            raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
 
 
 def _number(value: Scalar) -> Scalar:

@@ -1,6 +1,7 @@
 """Inverse distribution functions, and rounding to what is the same on every machine.
 
-Every function maps uniform numbers ``u`` in [0, 1) to values, item by item, so that a longer ``u`` only appends.
+Every function maps uniform numbers ``u`` in [0, 1) to values, item by item, so that a longer ``u`` only
+appends.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ def poisson_arrivals(u: Array, rate: float) -> Array:
 
 
 def log_uniform(u: Array, mean: float, spread: float) -> Array:
-    """Return values whose logarithm is uniform; the largest is `spread` times the smallest, the mean is exact.
+    """Return values with uniform logarithms, the largest `spread` times the smallest, of exactly this mean.
 
-    The density is ``1/x`` between ``a`` and ``a·spread``, so the mean is ``a·(spread − 1)/ln(spread)``: heavy, as
-    job sizes are (Philly spans orders of magnitude), but bounded, so that every job can finish.
+    The density is ``1/x`` between ``a`` and ``a·spread``, so the mean is ``a·(spread − 1)/ln(spread)``:
+    heavy, as job sizes are (Philly spans orders of magnitude), but bounded, so that every job can finish.
     """
     low = mean * math.log(spread) / (spread - 1)
     return low * np.power(spread, u)
@@ -37,8 +38,8 @@ def choice(u: Array, probabilities: Sequence[float]) -> NDArray[np.int64]:
     return np.minimum(np.searchsorted(edges / edges[-1], u, side="right"), len(probabilities) - 1)
 
 
-def between(u: Array, low: float, high: float) -> Array:
-    """Return values uniform between `low` and `high`."""
+def between(u: float, low: float, high: float) -> float:
+    """Return a value uniform between `low` and `high`."""
     return low + (high - low) * u
 
 
@@ -50,6 +51,7 @@ def whole(u: float, low: int, high: int) -> int:
 def rounded(values: Array) -> list[float]:
     """Return values at six significant digits.
 
-    Libraries differ in the last bits of logarithms and powers; rounding keeps fingerprints the same everywhere.
+    Libraries differ in the last bits of logarithms and powers; rounding keeps fingerprints the same
+    everywhere.
     """
     return [significant(float(v)) for v in values]

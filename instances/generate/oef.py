@@ -1,7 +1,7 @@
-"""OEF's set-ups: tenants with one job type each on a cluster of three GPU generations, and a large one for scaling.
+"""OEF's set-ups: tenants with one job type each on three GPU generations, and a large one for scaling.
 
-Source: Mo, Xu, Lau (Middleware 2024), §6.1 and §6.3: 24 GPUs (8 each of RTX 3070, 3080 and 3090, four per host), 20
-tenants, or 50 tenants with 20 jobs each on average over three days; §6.4: ten GPU types.
+Source: Mo, Xu, Lau (Middleware 2024), §6.1 and §6.3: 24 GPUs (8 each of RTX 3070, 3080 and 3090, four per
+host), 20 tenants, or 50 tenants with 20 jobs each on average over three days; §6.4: ten GPU types.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEAST_STEP = 1.01
 
 
 class TenantsSpec(WorkloadSpec):
-    """Tenants with one job type each. `variation` bounds how far hyper-parameters move each speedup (0.1 = ±10 %)."""
+    """Tenants with one job type each; hyper-parameters move speedups by up to `variation` (0.1 = ±10 %)."""
 
     arrivals: Literal["poisson", "start"] = "poisson"
     variation: float = rule("a variation is 0 or more and below 1", ge=0, lt=1)
@@ -64,15 +64,15 @@ def _tenant(i: int) -> str:
 
 def _variation_note(spec: TenantsSpec) -> str:
     return (
-        f"per tenant: speedup from each GPU type to the next within {spec.variation:.0%} of the model's (and at least "
-        f"{LEAST_STEP}), all rates between half and twice the model's: hyper-parameters"
+        f"hyper-parameters per tenant: speedup from one GPU type to the next within {spec.variation:.0%} "
+        f"of the model's (and at least {LEAST_STEP}), rates between half and twice the model's"
     )
 
 
 def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel, JobType]]:
     """Draw each tenant's model, in turn from the pool, and its rates with its own hyper-parameters."""
     pool = workload.catalogue_models(spec)
-    types = len(spec.gpu_types)
+    types = len(spec.types)
     scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
     steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
     kinds = []
@@ -84,7 +84,7 @@ def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel
 
 
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:
-    """Return `rates` (slowest type first) scaled, with each step to the next type times a factor, still increasing."""
+    """Return scaled `rates` (slowest type first), each step to the next type times a factor, still rising."""
     names, values = list(rates), list(rates.values())
     steps = [max(LEAST_STEP, b / a * f) for a, b, f in zip(values[:-1], values[1:], factors[1:], strict=True)]
     varied = itertools.accumulate([values[0] * scale, *steps], lambda a, b: a * b)
@@ -125,9 +125,9 @@ def _jobs(
 class ScaleSpec(GeneratorSpec):
     """Tenants with increasing random speedups and no jobs, for timing the fairness models (§6.4)."""
 
-    tenants: int = rule("at least one tenant", ge=1)
+    tenants: int = rule("a whole number of tenants, 1 or more", ge=1)
     types: int = rule("1 to 1000 GPU types", ge=1, le=1000)
-    devices: int = rule("at least one device of each type", ge=1, le=10_000)
+    devices: int = rule("1 to 10000 devices of each type", ge=1, le=10_000)
     step: float = rule("each type is at most this share faster than the one before, positive", gt=0, le=100)
 
     @model_validator(mode="after")
@@ -143,11 +143,17 @@ def build_scale(spec: ScaleSpec, streams: Streams) -> dict[str, Any]:
     growth[:, 0] = 1.0
     speedups = np.cumprod(growth, axis=1)
     tenants = tuple(
-        Tenant(id=f"u{i + 1}", job_types=(JobType(name="job", rates=dict(zip(names, draws.rounded(row), strict=True))),))
+        Tenant(
+            id=f"u{i + 1}",
+            job_types=(JobType(name="job", rates=dict(zip(names, draws.rounded(row), strict=True))),),
+        )
         for i, row in enumerate(speedups)
     )
     servers = tuple(ServerGroup(name=f"{n} servers", count=1, gpu_type=n, gpus=spec.devices) for n in names)
-    return {"cluster": Cluster(gpu_types=tuple(GpuType(name=n) for n in names), servers=servers), "tenants": tenants}
+    return {
+        "cluster": Cluster(gpu_types=tuple(GpuType(name=n) for n in names), servers=servers),
+        "tenants": tenants,
+    }
 
 
 FAMILIES.register(Family("tenants", TenantsSpec, build))

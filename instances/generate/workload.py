@@ -1,8 +1,9 @@
-"""What families of jobs share: a cluster of equal servers of several GPU types, Poisson arrivals, sizes at a load.
+"""What families of jobs share: equal servers of several GPU types, Poisson arrivals, sizes at a load.
 
-**Load** is fluid: the work of the jobs that arrive in a day, in GPU-seconds of the average GPU (rates averaged over
-the cluster's GPUs), divided by the GPU-seconds of a day. Sizes are scaled by the analytic mean of their distribution,
-so that the load holds on average for any number of jobs and a longer instance keeps the jobs of a shorter one.
+**Load** is fluid: the work of the jobs that arrive in a day, in GPU-seconds of the average GPU (rates
+averaged over the cluster's GPUs), divided by the GPU-seconds of a day. Sizes are scaled by the analytic
+mean of their distribution, so that the load holds on average for any number of jobs and a longer instance
+keeps the jobs of a shorter one.
 """
 
 from __future__ import annotations
@@ -47,19 +48,23 @@ class ServerSpec(Record):
 class WorkloadSpec(GeneratorSpec):
     """Jobs on a cluster; see the module for what the load means."""
 
-    jobs: int = rule("a workload has at least one job", ge=1)
-    jobs_per_day: float = rule("jobs per day are positive", gt=0)
-    load: float = rule("a load is positive (0.9 fills 90 % of the cluster)", gt=0, le=1000)
-    size_spread: float = rule("the largest job is more than 1 and at most 1e6 times the smallest", gt=1, le=1e6)
+    jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
+    jobs_per_day: float = rule("jobs per day, at least 1e-6", ge=1e-6)
+    load: float = rule("a load is positive and at most 1000 (0.9 fills 90 % of the cluster)", gt=0, le=1000)
+    size_spread: float = rule(
+        "the largest job is more than 1 and at most 1e6 times the smallest", gt=1, le=1e6
+    )
     tail_h: float = rule("hours after the last day of arrivals, 0 or more", ge=0, le=1e6)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0)
-    tenants: int = rule("a workload has at least one tenant", ge=1)
+    tenants: int = rule("a whole number of tenants, 1 or more", ge=1)
     models: tuple[Name, ...] = rule("names from the model catalogue", min_length=1, max_length=1000)
     gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
-    gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule("one probability per gang size, 0 or more")
+    gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule(
+        "one probability per gang size, 0 or more"
+    )
     gpu_types: tuple[Name, ...] = rule("at least one GPU type", min_length=1, max_length=1000)
-    servers_per_type: int = rule("at least one server of every GPU type", ge=1)
-    servers_per_rack: int = rule("at least one server per rack", ge=1, default=10)
+    servers_per_type: int = rule("a whole number of servers of every GPU type, 1 or more", ge=1)
+    servers_per_rack: int = rule("a whole number of servers, 1 or more", ge=1, default=10)
     server: ServerSpec
     epochs: WholeRange = rule("two whole numbers, the smaller first", default=(50, 100))
 
@@ -75,6 +80,11 @@ class WorkloadSpec(GeneratorSpec):
         check_size("servers", len(self.gpu_types) * self.servers_per_type)
         check_size("horizon.slots", self.slots)
         return self
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """GPU types under the catalogue's names."""
+        return tuple(gpu_type(name).name for name in self.gpu_types)
 
     @property
     def gpus(self) -> int:
@@ -105,7 +115,7 @@ def catalogue_models(spec: WorkloadSpec) -> list[CatalogueModel]:
 
 def model_rates(spec: WorkloadSpec, model: CatalogueModel) -> dict[str, float]:
     """Return the rates of a model on the cluster's GPU types."""
-    return rates_on(model, spec.gpu_types)[0]
+    return rates_on(model, spec.types)[0]
 
 
 def mean_rate(rates: dict[str, float]) -> float:
@@ -117,18 +127,18 @@ def derivations(spec: WorkloadSpec) -> list[str]:
     """Return what the catalogue derived for the models of the spec, one line each."""
     lines = []
     for model in catalogue_models(spec):
-        lines += [f"{model.name}: {line}" for line in (*model.derived, *rates_on(model, spec.gpu_types)[1])]
+        lines += [f"{model.name}: {line}" for line in (*model.derived, *rates_on(model, spec.types)[1])]
     return lines
 
 
 def cluster(spec: WorkloadSpec) -> Cluster:
     """Return the cluster, one server group per rack."""
     groups = []
-    for name in spec.gpu_types:
+    for name in spec.types:
         full, rest = divmod(spec.servers_per_type, spec.servers_per_rack)
         for rack, count in enumerate([spec.servers_per_rack] * full + [rest] * (rest > 0), start=1):
             groups.append(_group(spec.server, name, count, f"{name}-rack{rack}"))
-    return Cluster(gpu_types=tuple(gpu_type(name) for name in spec.gpu_types), servers=tuple(groups))
+    return Cluster(gpu_types=tuple(gpu_type(name) for name in spec.types), servers=tuple(groups))
 
 
 def _group(server: ServerSpec, name: str, count: int, rack: str) -> ServerGroup:
@@ -136,7 +146,7 @@ def _group(server: ServerSpec, name: str, count: int, rack: str) -> ServerGroup:
         name=rack,
         rack=rack,
         count=count,
-        gpu_type=gpu_type(name).name,
+        gpu_type=name,
         gpus=server.gpus,
         cpus=server.cpus_per_gpu * server.gpus,
         memory_gb=server.memory_gb_per_gpu * server.gpus,
@@ -158,4 +168,6 @@ def gang_sizes(spec: WorkloadSpec, streams: Streams) -> list[int]:
 
 def durations(spec: WorkloadSpec, streams: Streams) -> list[float]:
     """Return the duration of each job on average GPUs, in seconds."""
-    return draws.rounded(draws.log_uniform(streams.uniform("sizes", spec.jobs), spec.mean_duration_s, spec.size_spread))
+    return draws.rounded(
+        draws.log_uniform(streams.uniform("sizes", spec.jobs), spec.mean_duration_s, spec.size_spread)
+    )

@@ -1,4 +1,4 @@
-"""Importers of real traces: one file per format, each registering an :class:`~instances.importers.registry.ImporterSpec`.
+"""Importers of real traces: one file per format, which registers an ``ImporterSpec``.
 
 >>> from instances.importers import import_trace
 >>> instance = import_trace("philly", path)  # doctest: +SKIP

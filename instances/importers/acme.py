@@ -1,6 +1,7 @@
-"""Shanghai AI Laboratory's Acme traces of 2023 (``trace_seren.csv``, ``trace_kalos.csv``), by their documented header.
+"""Acme traces of Shanghai AI Laboratory (2023: ``trace_seren.csv``, ``trace_kalos.csv``), by their header.
 
-Header ``job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time``;
+Header
+``job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time``;
 Kalos has ``mem_per_pod_GB,shared_mem_per_pod,fail_time,stop_time`` as well. One job per line.
 
 - gpu_num: GPUs of the gang; jobs with 0 run on CPUs alone and are left out

@@ -1,57 +1,42 @@
 """The rules that fill what a trace does not say. One module for all formats; each filling becomes a sentence.
 
-- **Order and time**: jobs are sorted by arrival, cut to `max_jobs`, and shifted so that the first arrives at 0 s.
-- **Cluster**: what the user gives; otherwise 36 GPUs each of V100, P100 and K80 on servers of four (Gavel's simulated
-  cluster), grown by the same number of each type until the largest gang fits on every single type. Servers have 3 CPUs
-  and 62.5 GB per GPU (Synergy's servers).
-- **Model**: the catalogue model that the trace names; otherwise one chosen by a SHA-256 hash of the job's id, so that
-  the same job gets the same model on every machine and in every part of the trace.
-- **Rates**, iterations/s of ONE GPU: the trace's own where it has them; where it has both iterations and a duration,
-  their quotient on the GPU type it was recorded on, and in the catalogue model's proportions on the other types;
-  otherwise the catalogue model's. A GPU type without a rate gets one by the ratio of TFLOPS
+- **Order and time**: jobs are sorted by arrival, cut to `max_jobs`, and shifted so that the first arrives at
+  0 s.
+- **Cluster**: what the user gives; otherwise 36 GPUs each of V100, P100 and K80 on servers of four (Gavel's
+  simulated cluster), grown by the same number of each type until the largest gang fits on every single type.
+  Servers have 3 CPUs and 62.5 GB per GPU (Synergy's servers).
+- **Model**: the catalogue model that the trace names; otherwise one chosen by a SHA-256 hash of the job's id,
+  so that the same job gets the same model on every machine and in every part of the trace.
+- **Rates**, iterations/s of ONE GPU: the trace's own where it has them; where it has both iterations and a
+  duration, their quotient on the GPU type it was recorded on, and in the catalogue model's proportions on the
+  other types; otherwise the catalogue model's. A GPU type without a rate gets one by the ratio of TFLOPS
   (:func:`instances.model_catalogue.rates_on`); a type whose TFLOPS nobody discloses counts as fast as a V100.
-- **Work**: recorded iterations; otherwise ``duration × GPUs × rate`` on the GPU type it was recorded on, at least one.
-- **Tenants**: virtual clusters, users, or job types, whichever the trace has; otherwise the family of the job's model.
+- **Work**: recorded iterations; otherwise ``duration × GPUs × rate`` on the GPU type it was recorded on, at
+  least one.
+- **Tenants**: virtual clusters, users, or job types, whichever the trace has; otherwise the family of the
+  job's model.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
 
+from instances import schema
 from instances.canonical import describe
-from instances.errors import InstanceError, UsageError
+from instances.errors import InstanceError
+from instances.importers.clusters import chip, cluster_for, count
 from instances.importers.registry import IMPORTERS, Options
-from instances.importers.table import CONTROL, Column, parse_table, read_text
+from instances.importers.table import CONTROL
 from instances.importers.trace import REFERENCE, Trace, TraceJob
 from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
-from instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, Tenant
-
-CPUS_PER_GPU = 3.0
-MEMORY_GB_PER_GPU = 62.5
-
-ALIASES = {"MISC": "K80"}
-"""PAI's name for the K40, K80 and M60 cards of its older servers."""
-
-UNDISCLOSED = ("G1", "G2", "G3")
-"""Types of openb that Alibaba does not disclose. Like every type without known TFLOPS they count as fast as a V100, so
-that no guess of ours makes one of them better or worse."""
-
-NODE_COLUMNS = (
-    Column("sn", "text", "the name of a server"),
-    Column("cpu_milli", "number", "thousandths of a CPU, 0 or more"),
-    Column("memory_mib", "number", "memory in MiB, 0 or more"),
-    Column("gpu", "whole", "a whole number of GPUs, 0 to 10000", high=10_000),
-    Column("model", "text", "a GPU type", blank=True),
-)
+from instances.schema import Instance, Job, Tenant
 
 Naming = Literal["named", "unnamed", "unknown"]
 Rating = Literal["recorded", "measured", "catalogue"]
@@ -89,8 +74,12 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     if not trace.jobs:
         reasons = "; ".join(told_left_out(trace))
         raise InstanceError(f"{trace.path}: no job to schedule: {reasons or 'the trace is empty'}")
+    limit = schema.MAX_ITEMS
+    if len(trace.jobs) > limit and (options.max_jobs or len(trace.jobs)) > limit:
+        raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds {limit}; give max_jobs")
     derived = [*told_left_out(trace), *trace.notes]
     jobs = in_order(trace.jobs, options.max_jobs, derived)
+    start = jobs[0].submit_s
     cluster = cluster_for(trace, jobs, options, derived)
     filled = [with_rates(job, trace) for job in jobs]
     types = [g.name for g in cluster.gpu_types]
@@ -106,7 +95,9 @@ def to_instance(trace: Trace, options: Options) -> Instance:
             derived=tuple(derived),
             cluster=cluster,
             tenants=tuple(Tenant(id=name) for name in dict.fromkeys(tenants)),
-            jobs=tuple(to_job(f, tenant, types, trace) for f, tenant in zip(filled, tenants, strict=True)),
+            jobs=tuple(
+                to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True)
+            ),
         )
     except ValidationError as error:
         raise InstanceError(f"{trace.path}: {describe(error)}") from None
@@ -118,125 +109,22 @@ def default_name(trace: Trace) -> str:
 
 
 def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str]) -> list[TraceJob]:
-    """Return the first `max_jobs` by arrival, the first at 0 s; jobs that arrive together keep the file's order."""
+    """Return the first `max_jobs` by arrival; ties keep the order of the file."""
     ordered = sorted(jobs, key=lambda job: job.submit_s)
     if max_jobs is not None and max_jobs < len(ordered):
         derived.append(f"only the first {max_jobs} of {count(len(ordered))} by arrival")
         ordered = ordered[:max_jobs]
-    start = ordered[0].submit_s
-    if start == 0:
-        return ordered
-    derived.append(f"arrivals shifted by {start:.15g} s, so that the first job arrives at 0 s")
-    # Traces resolve arrivals to microseconds at best; what a subtraction leaves below that is rounding noise.
-    return [replace(job, submit_s=round(job.submit_s - start, 6)) for job in ordered]
-
-
-# Cluster
-
-
-def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
-    """Return the user's cluster, or the format's default, grown until the largest gang fits on each single type.
-
-    Raises
-    ------
-    UsageError
-        If the user names a GPU type that neither the catalogue nor the trace's own rates know.
-    """
-    if options.nodes is not None:
-        return read_nodes(options.nodes, derived)
-    per_server = options.gpus_per_server or trace.default_per_server
-    gpus = options.gpus
-    if gpus is not None:
-        check_types(gpus, jobs)
-    else:
-        largest = max(job.gpus for job in jobs)
-        wanted = math.ceil(largest / per_server) * per_server
-        gpus = {name: max(number, wanted) for name, number in trace.default_gpus.items()}
-        listed = ", ".join(f"{number} {name}" for name, number in gpus.items())
-        grown = f", grown to the largest gang of {largest}" if gpus != dict(trace.default_gpus) else ""
-        derived.append(f"cluster of {listed}: the trace has none; this is the default{grown}")
-    derived.append(
-        f"servers of {count(per_server, 'GPU')} with {CPUS_PER_GPU:g} CPUs and {MEMORY_GB_PER_GPU:g} GB per GPU: "
-        "the trace describes no servers"
-    )
-    return cluster_of(gpus, per_server)
-
-
-def cluster_of(gpus: Mapping[str, int], per_server: int) -> Cluster:
-    """Return a cluster of full servers of `per_server` GPUs, and one smaller server where a type does not divide."""
-    groups = [
-        (chip(name), n, size)
-        for name, total in gpus.items()
-        for n, size in ((total // per_server, per_server), (1, total % per_server))
-        if n > 0 and size > 0
-    ]
-    return Cluster(
-        gpu_types=tuple(gpu_type(chip(name)) for name in gpus),
-        servers=tuple(
-            ServerGroup(
-                name=f"{name}-{size}gpu",
-                count=n,
-                gpu_type=name,
-                gpus=size,
-                cpus=CPUS_PER_GPU * size,
-                memory_gb=MEMORY_GB_PER_GPU * size,
-            )
-            for name, n, size in groups
-        ),
-    )
-
-
-def read_nodes(path: Path, derived: list[str]) -> Cluster:
-    """Return the cluster of an openb node list: identical servers are one group, servers without GPU are left out.
-
-    Raises
-    ------
-    InstanceError
-        If the file is no node list.
-    """
-    nodes = parse_table(path, read_text(path), NODE_COLUMNS)
-    with_gpu = nodes[(nodes["gpu"] > 0) & (nodes["model"] != "")]
-    if with_gpu.empty:
-        raise InstanceError(f"{path}: no server has a GPU and names its model")
-    if len(with_gpu) < len(nodes):
-        derived.append(f"{len(nodes) - len(with_gpu)} of {len(nodes)} servers left out: they have no GPU")
-    kinds = with_gpu.groupby(["model", "gpu", "cpu_milli", "memory_mib"]).size()
-    return Cluster(
-        gpu_types=tuple(gpu_type(name) for name in sorted(set(with_gpu["model"]))),
-        servers=tuple(node_group(*kind, servers) for kind, servers in kinds.items()),
-    )
-
-
-def node_group(model: str, gpus: float, cpu_milli: float, memory_mib: float, servers: int) -> ServerGroup:
-    """Return `servers` identical servers of a node list."""
-    return ServerGroup(
-        name=f"{model}-{gpus:g}gpu-{cpu_milli / 1000:g}cpu-{memory_mib / 1024:g}gib",
-        count=int(servers),
-        gpu_type=model,
-        gpus=int(gpus),
-        cpus=cpu_milli / 1000,
-        memory_gb=memory_mib * 1024**2 / 1e9,
-    )
-
-
-def chip(name: str) -> str:
-    """Return the catalogue's name for a GPU type of a trace or a user; one that it does not know keeps its own."""
-    return gpu_type(ALIASES.get(name, name)).name
-
-
-def check_types(gpus: Mapping[str, int], jobs: Sequence[TraceJob]) -> None:
-    """Raise UsageError where a user's GPU type is unknown to the catalogue and to the trace's own rates."""
-    recorded = {name for job in jobs for name in job.rates}
-    for name in gpus:
-        if gpu_type(chip(name)).tflops is None and name not in recorded and name not in UNDISCLOSED:
-            raise UsageError(f"gpus: unknown GPU type {name!r}; the catalogue has V100, P100, K80, T4, A10, A100, …")
+    if ordered[0].submit_s != 0:
+        shift = f"{ordered[0].submit_s:.15g} s"
+        derived.append(f"arrivals shifted by {shift}, so that the first job arrives at 0 s")
+    return ordered
 
 
 # Models, rates and work
 
 
 def with_rates(job: TraceJob, trace: Trace) -> Filled:
-    """Return the job with the model that stands for it and its rates, by the rules at the head of this module."""
+    """Return the job with its stand-in and its rates, by the rules at the head of this module."""
     named = find(job.model, suite=trace.format) if job.model is not None else None
     stand_in = named or chosen(job.id)
     naming: Naming = "named" if named else "unnamed" if job.model is None else "unknown"
@@ -245,7 +133,9 @@ def with_rates(job: TraceJob, trace: Trace) -> Filled:
     if job.iterations is not None and job.duration_s:
         one_gpu = job.iterations / job.duration_s / job.gpus
         factor = one_gpu / rates_for(stand_in, stand_in.rates, (job.gpu_type or trace.reference,))[0]
-        return Filled(job, stand_in, naming, {r: rate * factor for r, rate in stand_in.rates.items()}, "measured")
+        return Filled(
+            job, stand_in, naming, {r: rate * factor for r, rate in stand_in.rates.items()}, "measured"
+        )
     share = job.gpus if trace.gang_iterations else 1
     return Filled(job, stand_in, naming, {r: rate / share for r, rate in stand_in.rates.items()}, "catalogue")
 
@@ -263,7 +153,7 @@ def reference_models() -> tuple[str, ...]:
 
 
 def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Sequence[str]) -> list[float]:
-    """Return the rate on each of `types`: the `known` one, or one by the catalogue's rule for types without a rate."""
+    """Return the rate on each of `types`: the `known` one, or one by the catalogue's rule for the others."""
     chips = [chip(name) for name in types]
     if all(name in known for name in chips):
         return [known[name] for name in chips]
@@ -272,7 +162,7 @@ def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Seque
 
 
 def usable_types(job: TraceJob, types: Sequence[str]) -> set[str]:
-    """Return the types of the cluster that the job may use; all where the cluster has none of those it asks for."""
+    """Return the types that the job may use; all where the cluster has none of those it asks for."""
     return {name for name in types if name in job.allowed} or set(types)
 
 
@@ -285,19 +175,21 @@ def work_of(f: Filled, trace: Trace) -> int:
     return max(1, round((f.job.duration_s or 0.0) * gpus * rate))
 
 
-def to_job(f: Filled, tenant: str, types: Sequence[str], trace: Trace) -> Job:
-    """Return the job of the instance: all work is in one epoch of one chunk."""
+def to_job(f: Filled, tenant: str, types: Sequence[str], trace: Trace, start: float) -> Job:
+    """Return the job of the instance: all work in one epoch of one chunk, arrival counted from `start`."""
     job, usable, work = f.job, usable_types(f.job, types), work_of(f, trace)
     rates = zip(types, rates_for(f.stand_in, f.rates, types), strict=True)
-    deadline = None
+    # Traces resolve arrivals to microseconds at best; below that the subtraction leaves rounding noise.
+    submit, deadline = round(job.submit_s - start, 6), None
     if job.slo is not None:
-        (rate,) = rates_for(f.stand_in, f.rates, (trace.reference,))
-        deadline = job.submit_s + job.slo * work / (job.gpus * rate)
+        # A job that cannot run on the reference type is measured on its fastest.
+        rate = rates_for(f.stand_in, f.rates, (trace.reference,))[0] or max(f.rates.values())
+        deadline = submit + job.slo * work / (job.gpus * rate)
     return Job(
         id=job.id,
         tenant=tenant,
         model=job.model or f.stand_in.name,
-        submit_s=job.submit_s,
+        submit_s=submit,
         gpus=job.gpus,
         epochs=1,
         minibatches_per_chunk=work,
@@ -318,11 +210,6 @@ def tenant_of(f: Filled) -> str:
 
 
 # What was filled, in sentences
-
-
-def count(n: int, noun: str = "job") -> str:
-    """Return ``1 job``, ``812 jobs``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -358,7 +245,11 @@ def told_rates(filled: Sequence[Filled], trace: Trace) -> list[str]:
     told = []
     for (rating, naming), n in Counter((f.rating, f.naming) for f in filled).items():
         if rating == "catalogue":
-            each = ", divided by the gang: an iteration is a step of the whole gang" if trace.gang_iterations else ""
+            each = (
+                ", divided by the gang: an iteration is a step of the whole gang"
+                if trace.gang_iterations
+                else ""
+            )
             told.append(f"rates of {count(n)} from {source[naming]}{each}")
         elif rating == "measured":
             told.append(

@@ -3,15 +3,16 @@
 One job per line, tab-separated, no header; seven columns (old) or ten (new). Fields may end in spaces.
 
 - old: job type, command, steps argument, needs data dir, total steps, arrival (s), scale factor
-- new: job type, command, working dir, steps argument, needs data dir, total steps, scale factor, priority weight, SLO,
-  arrival (s)
+- new: job type, command, working dir, steps argument, needs data dir, total steps, scale factor, priority
+  weight, SLO, arrival (s)
 
-The scale factor is the number of GPUs; the SLO is a multiple of the job's own duration, negative for none. A job type
-is ``ResNet-50 (batch size 64)``. Commands are never looked at.
+The scale factor is the number of GPUs; the SLO is a multiple of the job's own duration, negative for none. A
+job type is ``ResNet-50 (batch size 64)``. Commands are never looked at.
 
-The table is JSON: worker type → ``('job type', scale factor)`` → ``"null"`` → iterations/s of the WHOLE job alone on its
-GPUs, all on few servers; the other keys (packed with another job) and the worker types ``*_unconsolidated`` (spread
-over servers) are not used. The rate of one GPU is the whole job's divided by the scale factor.
+The table is JSON: worker type → ``('job type', scale factor)`` → ``"null"`` → iterations/s of the WHOLE job
+alone on its GPUs, all on few servers; the other keys (packed with another job) and the worker types
+``*_unconsolidated`` (spread over servers) are not used. The rate of one GPU is the whole job's divided by the
+scale factor.
 """
 
 from __future__ import annotations
@@ -25,9 +26,22 @@ from typing import Any
 
 from instances.canonical import read_bytes
 from instances.errors import InstanceError
-from instances.importers.filling import chip, count, to_instance
+from instances.importers.clusters import chip, count
+from instances.importers.filling import to_instance
 from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import LARGEST, Column, arrival, check_format, first_line, gang, parse_lines, read_text, shown, work
+from instances.importers.table import (
+    CONTROL,
+    LARGEST,
+    Column,
+    arrival,
+    check_format,
+    first_line,
+    gang,
+    parse_lines,
+    read_text,
+    shown,
+    work,
+)
 from instances.importers.trace import NO_GPU, Trace, TraceJob
 from instances.schema import Instance
 
@@ -60,28 +74,31 @@ def read(path: Path, options: Options) -> Instance:
     check_format(path, text, "gavel", "a line has 7 or 10 tab-separated fields")
     width = recognise(first_line(text))
     frame = parse_lines(path, text, LAYOUTS[width], width, "\t")
-    table = read_table(options.throughputs) if options.throughputs else {}
-    notes: list[str] = []
-    jobs = [to_job(i, row, table) for i, row in enumerate(frame.to_dict("records"))]
-    kept = [job for job in jobs if job.gpus > 0]
-    if table:
-        notes = told(kept, table, Path(options.throughputs or "").name)
-    left_out = {NO_GPU: len(jobs) - len(kept)}
-    return to_instance(Trace("gavel", path, kept, left_out, tuple(notes), tenants="job types"), options)
+    table = read_table(Path(options.throughputs)) if options.throughputs else {}
+    asked = set(zip(frame["job type"], frame["scale factor"], strict=True))
+    known = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in asked}
+    jobs = [
+        to_job(i, row, known) for i, row in enumerate(frame.to_dict("records")) if row["scale factor"] > 0
+    ]
+    notes = told(jobs, table, Path(options.throughputs).name) if options.throughputs else []
+    left_out = {NO_GPU: len(frame) - len(jobs)}
+    return to_instance(Trace("gavel", path, jobs, left_out, tuple(notes), tenants="job types"), options)
 
 
-def to_job(index: int, row: Mapping[Any, Any], table: Table) -> TraceJob:
+def to_job(
+    index: int, row: Mapping[Any, Any], known: Mapping[tuple[str, float], dict[str, float]]
+) -> TraceJob:
     """Return the job of one line; as in Gavel, its id is its place in the file, from 0."""
-    kind, gpus = row["job type"], int(row["scale factor"])
+    kind, gpus = row["job type"], row["scale factor"]
     slo = row.get("SLO", -1.0)
     return TraceJob(
         id=f"job-{index}",
         submit_s=row["arrival"],
-        gpus=gpus,
+        gpus=int(gpus),
         tenant=kind.split(" (")[0],
         model=kind,
         iterations=int(row["total steps"]),
-        rates=rates(kind, gpus, table) if gpus > 0 else {},
+        rates=known[kind, gpus],
         weight=row.get("priority weight", 1.0),
         slo=slo if slo > 0 else None,
     )
@@ -104,7 +121,9 @@ def told(jobs: list[TraceJob], table: Table, name: str) -> list[str]:
     notes = [f"rates of {count(len(recorded))} from {name}: whole job's / scale factor"]
     if exact < len(recorded):
         n = count(len(recorded) - exact)
-        notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
+        notes.append(
+            f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor"
+        )
     return notes
 
 
@@ -116,16 +135,18 @@ def read_table(path: Path) -> Table:
     InstanceError
         If it is not of the form described at the head of this module.
     """
-    path = Path(path)
     try:
         data = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise InstanceError(f"{path}: not valid JSON: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(data, dict) or not data:
         raise InstanceError(f"{path}: a throughput table is an object: GPU type → job type → rates")
-    table = {chip(gpu): whole_rates(path, gpu, kinds) for gpu, kinds in data.items() if not gpu.endswith(SPREAD)}
+    strange = next((gpu for gpu in data if not 0 < len(gpu) <= 200 or CONTROL.search(gpu)), None)
+    if strange is not None:
+        raise InstanceError(f"{path}: {shown(strange)}: the name of a GPU type, e.g. v100")
+    table = {chip(g): whole_rates(path, g, kinds) for g, kinds in data.items() if not g.endswith(SPREAD)}
     if not table:
-        raise InstanceError(f"{path}: no GPU type but those spread over servers: give the table with v100, p100, …")
+        raise InstanceError(f"{path}: only rates spread over servers (*{SPREAD}): give those of v100, …")
     return table
 
 
@@ -137,9 +158,16 @@ def whole_rates(path: Path, gpu: str, kinds: object) -> dict[tuple[str, int], fl
     for key, entry in kinds.items():
         match = KEY.fullmatch(key)
         if match is None:
-            raise InstanceError(f"{path}: {shown(gpu)}: {shown(key)}: a key is written ('job type', scale factor)")
+            raise InstanceError(
+                f"{path}: {shown(gpu)}: {shown(key)}: a key is written ('job type', scale factor)"
+            )
         rate = entry.get("null") if isinstance(entry, dict) else None
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= LARGEST or math.isnan(rate):
+        if (
+            isinstance(rate, bool)
+            or not isinstance(rate, int | float)
+            or not 0 <= rate <= LARGEST
+            or math.isnan(rate)
+        ):
             where = f"{shown(gpu)}: {shown(key)}: null = {shown(rate)}"
             raise InstanceError(f"{path}: {where}: iterations per second of the whole job, 0 or more")
         found[match[1], int(match[2])] = float(rate)

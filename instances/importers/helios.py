@@ -1,7 +1,7 @@
 """SenseTime's Helios traces of 2020 (``cluster_log.csv``), by their documented header.
 
-Header ``job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue``, one Slurm job
-per line.
+Header ``job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue``, one
+Slurm job per line.
 
 - gpu_num: GPUs of the gang; jobs with 0 run on CPUs alone and are left out
 - vc: the virtual cluster, which becomes the tenant
@@ -36,7 +36,7 @@ IMPORTERS.register(
         id="helios",
         title="Helios trace",
         layout=__doc__,
-        source="SenseTime Helios, April to September 2020 (Hu et al., SC 2021), S-Lab-System-Group/HeliosData",
+        source="SenseTime Helios, 2020 (Hu et al., SC 2021), S-Lab-System-Group/HeliosData",
         licence="academic use (the repository's README); see there",
         read=read,
         recognise=header_of(COLUMNS),

@@ -6,8 +6,8 @@ Header ``job_id,submission_time,duration,num_gpu``, one job per line, one file p
 - duration: run time in seconds
 - num_gpu: GPUs of the gang; jobs with 0 are left out
 
-The ``elasticflow-traces`` of the same repository have more columns (model, iterations, batch size, deadline), which
-were drawn at random by its authors; they are not read.
+The ``elasticflow-traces`` of the same repository have more columns (model, iterations, batch size, deadline),
+which were drawn at random by its authors; they are not read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ IMPORTERS.register(
         id="itp",
         title="Microsoft ITP trace",
         layout=__doc__,
-        source="Microsoft ITP, March to May 2021 (Gu et al., ElasticFlow, ASPLOS 2023), microsoft/elasticflow-traces",
+        source="Microsoft ITP, 2021 (Gu et al., ElasticFlow, ASPLOS 2023), microsoft/elasticflow-traces",
         licence="MIT",
         read=read,
         recognise=header_of(COLUMNS),

@@ -7,7 +7,8 @@ resource_time_0,resource_time_1,resource_time_2,priority``, one job per line. Al
 - submit_time, duration: arrival and run time in ms on V100s
 - iterations: steps of the whole gang; iterations × iteration_time = duration
 - model_name, batch_size: ``bert`` with 4, …
-- interval, resource_time_* (storage, CPU, GPU, network stages) and priority (0 or 1, drawn at random): not read
+- interval, resource_time_* (storage, CPU, GPU, network stages) and priority (0 or 1, drawn at random): not
+  read
 """
 
 from __future__ import annotations

@@ -4,31 +4,39 @@ Pods: header ``name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phas
 scheduled_time``, one pod per line, times in seconds.
 
 - num_gpu: whole GPUs; pods with 0 run on CPUs alone and are left out
-- gpu_milli: thousandths of a GPU that a pod with one GPU uses. It occupies a whole GPU here (jobs do not share GPUs),
-  and its work counts with its share: 100 s on 460 thousandths are 46 s of a GPU
+- gpu_milli: thousandths of a GPU that a pod with one GPU uses. It occupies a whole GPU here (jobs do not
+  share GPUs), and its work counts with its share: 100 s on 460 thousandths are 46 s of a GPU
 - gpu_spec: GPU types that the pod may use, ``V100M16|V100M32``; empty for all (as in the default list)
 - qos: service class (LS latency-sensitive, BE best-effort, Burstable, Guaranteed), which becomes the tenant
-- pod_phase: the status. ``Pending`` pods were deleted before they were scheduled: they never ran and are left out.
-  ``Running`` pods carry a deletion time as the others do
+- pod_phase: the status. ``Pending`` pods were deleted before they were scheduled: they never ran and are left
+  out. ``Running`` pods carry a deletion time as the others do
 - creation_time: arrival; the run time is deletion_time − scheduled_time
 - cpu_milli, memory_mib: not read
 
 Servers (option `nodes`): header ``sn,cpu_milli,memory_mib,gpu,model``; they are the cluster. ``V100M16`` and
-``V100M32`` are V100s with 16 and 32 GB. G1, G2 and G3 are types that Alibaba does not disclose: they count as fast as
-a V100, so that no guess makes one of them better or worse.
+``V100M32`` are V100s with 16 and 32 GB. G1, G2 and G3 are types that Alibaba does not disclose: they count as
+fast as a V100, so that no guess makes one of them better or worse.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
-
-from instances.errors import InstanceError
-from instances.importers.filling import count, to_instance
+from instances.importers.clusters import count
+from instances.importers.filling import to_instance
 from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import Column, arrival, check_unique, gang, header_of, read_table, shown
-from instances.importers.trace import MAX_DURATION_S, NO_GPU, Trace, TraceJob
+from instances.importers.table import (
+    Column,
+    arrival,
+    check_run_times,
+    check_unique,
+    gang,
+    header_of,
+    read_table,
+)
+from instances.importers.trace import NO_GPU, Trace, TraceJob
 from instances.schema import Instance
 
 COLUMNS = (
@@ -40,7 +48,7 @@ COLUMNS = (
     Column("pod_phase", "text", "Running, Succeeded, Failed or Pending"),
     arrival("creation_time"),
     Column("deletion_time", "number", "seconds, 0 or more", blank=True),
-    Column("scheduled_time", "number", "seconds, 0 or more; empty for pods that were never scheduled", blank=True),
+    Column("scheduled_time", "number", "seconds, or empty for pods that never ran", blank=True),
 )
 
 NEVER_RAN = "they were never scheduled (Pending)"
@@ -54,33 +62,20 @@ def read(path: Path, options: Options) -> Instance:
     on_gpus = frame[frame["num_gpu"] > 0]
     scheduled = on_gpus[on_gpus["scheduled_time"].notna()]
     ran = scheduled[scheduled["deletion_time"].notna()]
-    check_times(path, ran)
+    check_run_times(path, ran["scheduled_time"], ran["deletion_time"])
     left_out = {
         NO_GPU: len(frame) - len(on_gpus),
         NEVER_RAN: len(on_gpus) - len(scheduled),
         NEVER_ENDED: len(scheduled) - len(ran),
     }
     sharing = int(((ran["num_gpu"] == 1) & (ran["gpu_milli"] < 1000)).sum())
-    notes = (f"{count(sharing)} use a part of a GPU: they get a whole one, and their work counts with the part",)
-    jobs = [to_job(dict(row)) for row in ran.to_dict("records")]
-    trace = Trace("openb", path, jobs, left_out, notes if sharing else (), tenants="service classes")
+    part = f"{count(sharing)} use a part of a GPU: they get a whole one, and their work counts with the part"
+    jobs = [to_job(row) for row in ran.to_dict("records")]
+    trace = Trace("openb", path, jobs, left_out, (part,) if sharing else (), tenants="service classes")
     return to_instance(trace, options)
 
 
-def check_times(path: Path, ran: pd.DataFrame) -> None:
-    """Raise on the first pod that was deleted before it was scheduled."""
-    run_time = ran["deletion_time"] - ran["scheduled_time"]
-    wrong = (run_time < 0) | (run_time > MAX_DURATION_S)
-    if wrong.any():
-        line = int(wrong.idxmax())
-        value, start = ran.loc[line, "deletion_time"], ran.loc[line, "scheduled_time"]
-        raise InstanceError(
-            f"{path}: line {line}: deletion_time = {shown(value)}: after scheduled_time = {shown(start)}, by up to "
-            f"{MAX_DURATION_S:g} s"
-        )
-
-
-def to_job(row: dict[str, object]) -> TraceJob:
+def to_job(row: Mapping[Any, Any]) -> TraceJob:
     """Return the job of a pod that ran."""
     gpus, milli = int(row["num_gpu"]), row["gpu_milli"]
     return TraceJob(
@@ -101,7 +96,7 @@ IMPORTERS.register(
         title="Alibaba openb trace (GPU 2023)",
         layout=__doc__,
         source="Alibaba cluster-trace-gpu-v2023 (Weng et al., ATC 2023), alibaba/clusterdata",
-        licence="as alibaba/clusterdata; the same files in hkust-adsl/kubernetes-scheduler-simulator: Apache-2.0",
+        licence="Apache-2.0 (the same files in hkust-adsl/kubernetes-scheduler-simulator)",
         read=read,
         recognise=header_of(COLUMNS),
     )

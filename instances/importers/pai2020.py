@@ -1,7 +1,7 @@
 """Alibaba's PAI trace of 2020 (cluster-trace-gpu-v2020), its ``pai_task_table``, by its documented header.
 
-Columns ``job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type``, one task per
-line. The published CSV has no header line (it is a file of its own); both forms are read.
+Columns ``job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type``, one
+task per line. The published CSV has no header line (it is a file of its own); both forms are read.
 
 - a job is all tasks of one job_name; tasks that plan no GPU (parameter servers, evaluators) do not count
 - plan_gpu: per cent of a GPU per instance; inst_num: instances (1 where empty). The gang is the sum of
@@ -16,17 +16,30 @@ line. The published CSV has no header line (it is a file of its own); both forms
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from instances.errors import InstanceError
-from instances.importers.filling import count, to_instance
+from instances.importers.clusters import count
+from instances.importers.filling import to_instance
 from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import Column, check_format, first_line, header_of, numbers_at, parse_lines, parse_table
-from instances.importers.table import read_text, shown
-from instances.importers.trace import MAX_DURATION_S, MAX_GANG, NO_GPU, Trace, TraceJob
+from instances.importers.table import (
+    Column,
+    check_format,
+    check_run_times,
+    first_line,
+    header_of,
+    numbers_at,
+    parse_lines,
+    parse_table,
+    read_text,
+    shown,
+)
+from instances.importers.trace import MAX_GANG, NO_GPU, Trace, TraceJob
 from instances.schema import Instance
 
 NAMES = "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type"
@@ -60,9 +73,9 @@ def read(path: Path, options: Options) -> Instance:
         tasks = parse_lines(path, text, POSITIONS, len(NAMES.split(",")), ",")
     jobs, left_out = grouped(path, tasks)
     part = sum(job.gpus_used is not None for job in jobs)
-    notes = (f"gangs of {count(part)} rounded up to whole GPUs; their work counts with the part they ask for",)
+    whole = f"gangs of {count(part)} rounded up to whole GPUs; their work counts with the part they ask for"
     tenants = "users" if "user" in tasks else None
-    return to_instance(Trace("pai2020", path, jobs, left_out, notes if part else (), tenants), options)
+    return to_instance(Trace("pai2020", path, jobs, left_out, (whole,) if part else (), tenants), options)
 
 
 def grouped(path: Path, tasks: pd.DataFrame) -> tuple[list[TraceJob], dict[str, int]]:
@@ -72,7 +85,7 @@ def grouped(path: Path, tasks: pd.DataFrame) -> tuple[list[TraceJob], dict[str, 
     ended = on_gpus["start_time"].notna() & on_gpus["end_time"].notna()
     unfinished = set(on_gpus.loc[~ended, "job_name"])
     ran = on_gpus[~on_gpus["job_name"].isin(unfinished)]
-    check_times(path, ran)
+    check_run_times(path, ran["start_time"], ran["end_time"])
     last = ran.sort_values("end_time", kind="stable").groupby("job_name", sort=False).last()
     table = ran.groupby("job_name", sort=False).agg(
         start=("start_time", "min"), end=("end_time", "max"), gpus=("gpus", "sum"), type=("gpu_type", "first")
@@ -85,31 +98,21 @@ def grouped(path: Path, tasks: pd.DataFrame) -> tuple[list[TraceJob], dict[str, 
         NO_GPU: tasks["job_name"].nunique() - on_gpus["job_name"].nunique(),
         UNFINISHED: len(unfinished),
     }
-    return [to_job(str(name), row) for name, row in zip(table.index, table.to_dict("records"), strict=True)], left_out
-
-
-def check_times(path: Path, ran: pd.DataFrame) -> None:
-    """Raise on the first task that ends before it starts."""
-    run_time = ran["end_time"] - ran["start_time"]
-    wrong = (run_time < 0) | (run_time > MAX_DURATION_S)
-    if wrong.any():
-        line = int(wrong.idxmax())
-        end, start = shown(ran.loc[line, "end_time"]), shown(ran.loc[line, "start_time"])
-        right = f"after start_time = {start}, by up to {MAX_DURATION_S:g} s"
-        raise InstanceError(f"{path}: line {line}: end_time = {end}: {right}")
+    rows = zip(table.index, table.to_dict("records"), strict=True)
+    return [to_job(str(name), row) for name, row in rows], left_out
 
 
 def check_gangs(path: Path, gpus: pd.Series) -> None:
     """Raise on the first job whose tasks together ask for too many GPUs."""
     wrong = gpus > MAX_GANG
     if wrong.any():
-        name = wrong.idxmax()
-        raise InstanceError(f"{path}: job_name = {shown(name)}: {gpus[name]:g} GPUs: up to {MAX_GANG} for one job")
+        name = str(wrong.index[int(wrong.to_numpy().argmax())])
+        raise InstanceError(f"{path}: job {shown(name)}: {gpus[name]:g} GPUs: up to {MAX_GANG} for one job")
 
 
-def to_job(name: str, row: dict[str, object]) -> TraceJob:
+def to_job(name: str, row: Mapping[Any, Any]) -> TraceJob:
     """Return the job of a row of the grouped table."""
-    gpus = int(np.ceil(row["gpus"]))
+    gpus = math.ceil(row["gpus"])
     return TraceJob(
         id=name,
         submit_s=row["start"],

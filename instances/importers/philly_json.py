@@ -1,34 +1,69 @@
 """Philly's raw ``cluster_job_log``, by its documented form.
 
-JSON: a list of jobs ``{status, vc, jobid, attempts, submitted_time, user}``; an attempt is ``{start_time, end_time,
-detail}``, a detail ``{ip, gpus}`` for every server. Dates are ``2017-10-07 01:12:09`` (read as UTC).
+JSON: a list of jobs ``{status, vc, jobid, attempts, submitted_time, user}``; an attempt is ``{start_time,
+end_time, detail}``, a detail ``{ip, gpus}`` for every server. Dates are ``2017-10-07 01:12:09`` (read as
+UTC); a missing one is null, empty or ``None``.
 
 - GPUs: those of all servers of the first attempt that lists any; jobs without any are left out
-- duration: the sum of the attempts' run times; attempts without a start or an end do not count, and jobs without any
-  other (never scheduled, or still running when the log was taken) are left out
+- duration: the sum of the attempts' run times; attempts without a start or an end do not count, and jobs
+  without any other (never scheduled, or still running when the log was taken) are left out
 - submitted_time: arrival; vc: the virtual cluster, which becomes the tenant; status: Pass, Killed or Failed
 - user and ip are not read: the log carries no GPU type, and the machine list contradicts it for some machines
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from instances.canonical import describe
 from instances.errors import InstanceError
 from instances.importers.filling import to_instance
 from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import CONTROL, check_format, read_text, seconds, shown
+from instances.importers.table import check_format, read_text, seconds, shown
 from instances.importers.trace import MAX_DURATION_S, MAX_GANG, NO_GPU, Trace, TraceJob
-from instances.schema import Instance
+from instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"
 DATE = "a date such as 2017-10-07 01:12:09"
+NO_DATE = {None, "", "None"}
+
+
+class Entry(BaseModel):
+    """Base of the parts of the log: unknown fields are not read, types are not converted."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class Server(Entry):
+    """The GPUs of an attempt on one server."""
+
+    gpus: tuple[str, ...] = rule("a list of GPU names", max_length=MAX_GANG)
+
+
+class Attempt(Entry):
+    """One time that a job was scheduled."""
+
+    start_time: str | None = rule(f"{DATE}, or null", default=None)
+    end_time: str | None = rule(f"{DATE}, or null", default=None)
+    detail: tuple[Server, ...] = rule("a list of {ip, gpus}", max_length=MAX_GANG, default=())
+
+
+class LoggedJob(Entry):
+    """One job of the log."""
+
+    jobid: Name = rule("the name of the job")
+    vc: Name | None = rule("the name of a virtual cluster, or null", default=None)
+    status: Name | None = rule("Pass, Killed or Failed, or null", default=None)
+    submitted_time: str = rule(DATE)
+    attempts: tuple[Attempt, ...] = rule("a list of attempts", max_length=100_000, default=())
+
+
+LOG = TypeAdapter(tuple[LoggedJob, ...])
 
 
 def recognise(line: str) -> int:
@@ -40,24 +75,93 @@ def read(path: Path, options: Options) -> Instance:
     """Return the instance of a raw Philly log (see :func:`instances.importers.import_trace`)."""
     text = read_text(path)
     check_format(path, text, "philly_json", "the file is a JSON list of jobs")
-    entries = checked_list(path, "the log", parsed(path, text))
-    ids = [text_of(path, f"[{i}].jobid", field(path, f"[{i}]", entry, "jobid")) for i, entry in enumerate(entries)]
-    check_ids(path, ids)
-    submitted = dates_of(path, [(f"[{i}].submitted_time", e.get("submitted_time")) for i, e in enumerate(entries)])
-    gangs = [gang_of(path, f"[{i}]", entry) for i, entry in enumerate(entries)]
-    run_times = durations(path, entries)
+    try:
+        log = LOG.validate_json(text)
+    except ValidationError as error:
+        raise InstanceError(f"{path}: {describe(error, LoggedJob)}") from None
+    return to_instance(trace_of(path, log), options)
+
+
+def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
+    """Return the jobs of the log that had GPUs and ran, and count the others."""
+    check_ids(path, log)
+    submitted = dates(path, [(f"[{i}].submitted_time", job.submitted_time) for i, job in enumerate(log)])
+    gangs = [gang_of(path, i, job) for i, job in enumerate(log)]
+    run_times = durations(path, log)
     jobs = [
         TraceJob(
-            id=ids[i],
-            submit_s=submitted[i],
-            gpus=gangs[i],
-            tenant=text_of(path, f"[{i}].vc", entry.get("vc") or ""),
-            duration_s=run_times[i],
-            status=text_of(path, f"[{i}].status", entry.get("status") or "") or None,
+            id=job.jobid,
+            submit_s=submit,
+            gpus=gpus,
+            tenant=job.vc or "",
+            duration_s=run_time,
+            status=job.status,
         )
-        for i, entry in enumerate(entries)
-        if gangs[i] > 0 and run_times[i] is not None
+        for job, submit, gpus, run_time in zip(log, submitted, gangs, run_times, strict=True)
+        if gpus > 0 and run_time is not None
     ]
-    without = sum(gpus == 0 for gpus in gangs)
-    left_out = {NO_GPU: without, NEVER_RAN: len(entries) - without - len(jobs)}
-    return to_instance(Trace("philly_json", path, jobs, left_out, tenants="virtual clusters"), options)
+    without = gangs.count(0)
+    left_out = {NO_GPU: without, NEVER_RAN: len(log) - without - len(jobs)}
+    return Trace("philly_json", path, jobs, left_out, tenants="virtual clusters")
+
+
+def check_ids(path: Path, log: Sequence[LoggedJob]) -> None:
+    """Raise on the first job id that occurs twice."""
+    seen: dict[str, int] = {}
+    for i, job in enumerate(log):
+        if seen.setdefault(job.jobid, i) != i:
+            before = seen[job.jobid]
+            raise InstanceError(
+                f"{path}: [{i}].jobid = {shown(job.jobid)}: already used by [{before}]; each occurs once"
+            )
+
+
+def gang_of(path: Path, index: int, job: LoggedJob) -> int:
+    """Return the GPUs of the first attempt that lists any, 0 where none does."""
+    sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
+    gpus = next((size for size in sizes if size > 0), 0)
+    if gpus > MAX_GANG:
+        raise InstanceError(f"{path}: [{index}].attempts: {gpus} GPUs: up to {MAX_GANG} for one job")
+    return gpus
+
+
+def durations(path: Path, log: Sequence[LoggedJob]) -> list[float | None]:
+    """Return the summed run time of each job's attempts, `None` where no attempt has a start and an end."""
+    attempts = [
+        (i, f"[{i}].attempts[{a}]", attempt)
+        for i, job in enumerate(log)
+        for a, attempt in enumerate(job.attempts)
+        if attempt.start_time not in NO_DATE and attempt.end_time not in NO_DATE
+    ]
+    starts = dates(path, [(f"{where}.start_time", attempt.start_time) for _, where, attempt in attempts])
+    ends = dates(path, [(f"{where}.end_time", attempt.end_time) for _, where, attempt in attempts])
+    totals: list[float | None] = [None] * len(log)
+    for (i, where, attempt), start, end in zip(attempts, starts, ends, strict=True):
+        total = (totals[i] or 0.0) + end - start
+        if end < start or total > MAX_DURATION_S:
+            right = f"after start_time = {shown(attempt.start_time)}, {MAX_DURATION_S:g} s at most in all"
+            raise InstanceError(f"{path}: {where}.end_time = {shown(attempt.end_time)}: {right}")
+        totals[i] = total
+    return totals
+
+
+def dates(path: Path, fields: Sequence[tuple[str, str | None]]) -> list[float]:
+    """Return the dates of `fields` (where, value) as seconds since 1970, or raise on the first wrong one."""
+    values = seconds(pd.Series([value for _, value in fields], dtype=object)).tolist()
+    for (where, value), number in zip(fields, values, strict=True):
+        if math.isnan(number) or number < 0:
+            raise InstanceError(f"{path}: {where} = {shown(value)}: {DATE}")
+    return values
+
+
+IMPORTERS.register(
+    ImporterSpec(
+        id="philly_json",
+        title="Philly trace (raw JSON)",
+        layout=__doc__,
+        source="Microsoft Philly, August to December 2017 (Jeon et al., ATC 2019), msr-fiddle/philly-traces",
+        licence="CC BY 4.0",
+        read=read,
+        recognise=recognise,
+    )
+)

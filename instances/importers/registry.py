@@ -64,8 +64,8 @@ class ImporterSpec:
     read
         ``read(path, options)`` returns the instance or raises :class:`~instances.errors.InstanceError`.
     recognise
-        ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0 where
-        it is not of this format.
+        ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0
+        where it is not of this format.
     """
 
     id: str
@@ -95,8 +95,8 @@ def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instan
     Returns
     -------
     Instance
-        Jobs in the order of arrival, the first at 0 s, without a horizon. Each sentence of its `derived` says what
-        was left out or filled in by rule.
+        Jobs in the order of arrival, the first at 0 s, without a horizon. Each sentence of its `derived` says
+        what was left out or filled in by rule.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instan
     UsageError
         If an option makes no sense.
     InstanceError
-        If the file cannot be read as that format; the message names the file, the line, the field and what would be
-        right.
+        If the file cannot be read as that format; the message names the file, the line, the field and what
+        would be right.
     """
     spec = IMPORTERS.get(format)
     check_options(options, spec)
@@ -124,10 +124,14 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
     if options.gpus is not None and not options.gpus:
         raise UsageError("gpus = {}: a cluster has at least one GPU type, e.g. V100=36")
     for name, count in (options.gpus or {}).items():
+        if not name.strip() or len(name) > 200 or not name.isprintable():
+            raise UsageError(f"gpus: {name!r}: the name of a GPU type, e.g. V100=36")
         if not 1 <= count <= MAX_GPUS:
             raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or leave it out")
     if options.throughputs is not None and spec.id != "gavel":
-        raise UsageError(f"throughputs: the table is of Gavel's job types, a {spec.id} trace names none of them")
+        raise UsageError(
+            f"throughputs: the table is of Gavel's job types, a {spec.id} trace names none of them"
+        )
 
 
 def find_formats(first_line: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What the logs of Helios and Acme have in common: Slurm jobs with a submission date, a duration and a state."""
+"""What the logs of Helios and Acme share: Slurm jobs with a submission date, a duration and a state."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """Synergy's traces (msr-fiddle/synergy): id, model, arrival, iterations, GPUs; comma-separated, no header.
 
-Arrivals are in SECONDS, in all of them: that is the clock of Synergy's simulator, which replays such a file without
-conversion and divides by 3600 where it prints hours. The static trace (``static_100job_…``) arrives at 0.001 s times
-the id, a tie-break of jobs that are all there at the start; the dynamic one (``dynamic_srtf.log``) at whole seconds of
-a Poisson process of 30 jobs per hour. (In hours, the dynamic trace would span 16 months, for a published average JCT
-of 3 to 5 hours.)
+Arrivals are in SECONDS, in all of them: that is the clock of Synergy's simulator, which replays such a file
+without conversion and divides by 3600 where it prints hours. The static trace (``static_100job_…``) arrives
+at 0.001 s times the id, a tie-break of jobs that are all there at the start; the dynamic one
+(``dynamic_srtf.log``) at whole seconds of a Poisson process of 30 jobs per hour. (In hours, the dynamic trace
+would span 16 months, for a published average JCT of 3 to 5 hours.)
 
-An iteration is a step of the whole gang, as long on four GPUs as on one: the rate of one GPU is the model's divided by
-the GPUs of the gang. Without another cluster, the trace gets the one that it ran on: 32 V100 on four servers.
+An iteration is a step of the whole gang, as long on four GPUs as on one: the rate of one GPU is the model's
+divided by the GPUs of the gang. Without another cluster, the trace gets the one that it ran on: 32 V100 on
+four servers.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def recognise(line: str) -> int:
 def read(path: Path, options: Options) -> Instance:
     """Return the instance of a Synergy trace (see :func:`instances.importers.import_trace`)."""
     text = read_text(path)
-    check_format(path, text, "synergy", "a line has 5 comma-separated fields: id, model, arrival, iterations, GPUs")
+    check_format(
+        path, text, "synergy", "a line has 5 comma-separated fields: id, model, arrival, iterations, GPUs"
+    )
     frame = parse_lines(path, text, COLUMNS, 5, ",")
     check_unique(path, frame["id"])
     used = frame[frame["GPUs"] > 0]

@@ -1,4 +1,4 @@
-"""Strict reading of delimited traces: every error names the file, the line, the field, the value and what is right."""
+"""Strict reading of delimited traces: errors name the file, line, field, value, and what would be right."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from numpy.typing import NDArray
 from instances.canonical import read_bytes
 from instances.errors import InstanceError
 from instances.importers.registry import find_formats
-from instances.importers.trace import MAX_DURATION_S, MAX_GANG, MAX_WORK
+from instances.importers.trace import MAX_DURATION_S, MAX_GANG
+from instances.schema import MAX_ITERATIONS
 
 MAX_LINES = 3_000_000
 """Longer traces are refused before they are parsed (memory is checked before it is taken)."""
 
 LARGEST = 1e13
 """Largest number in a trace that has no closer limit: milliseconds since 1970 stay below it."""
+
+LOOK_AHEAD = 10_000
+"""Characters of a file that its format is recognised by: a JSON log may be one line of 100 MB."""
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2", b"\xfd7": "xz", b"(\xb5": "zstd"}
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -68,7 +72,8 @@ def gang(name: str) -> Column:
 
 def work(name: str) -> Column:
     """Return the column of the iterations of a job."""
-    return Column(name, "whole", f"a whole number of iterations, 1 to {MAX_WORK:g}", low=1, high=MAX_WORK)
+    right = f"a whole number of iterations, 1 to {MAX_ITERATIONS:g}"
+    return Column(name, "whole", right, low=1, high=MAX_ITERATIONS)
 
 
 def duration(name: str, blank: bool = False) -> Column:
@@ -77,12 +82,12 @@ def duration(name: str, blank: bool = False) -> Column:
 
 
 def arrival(name: str) -> Column:
-    """Return the column of the arrival of a job in seconds (or in milliseconds, where the format has them)."""
+    """Return the column of the arrival of a job, in the format's unit."""
     return Column(name, "number", f"a time, 0 to {LARGEST:g}")
 
 
 def numbers_at(line: str, width: int, positions: Sequence[int]) -> int:
-    """Return `width` where `line` has so many comma-separated fields and numbers at `positions`, otherwise 0."""
+    """Return `width` where `line` has so many fields, with numbers at `positions`, otherwise 0."""
     fields = line.split(",")
     if len(fields) != width:
         return 0
@@ -90,7 +95,7 @@ def numbers_at(line: str, width: int, positions: Sequence[int]) -> int:
 
 
 def header_of(columns: Sequence[Column], delimiter: str = ",") -> Callable[[str], int]:
-    """Return the `recognise` of a format with these columns: all that are not optional are in the first line."""
+    """Return the `recognise` of a format whose header has these columns (optional ones may be missing)."""
 
     def recognise(first_line: str) -> int:
         names = {name.strip() for name in first_line.split(delimiter)}
@@ -148,8 +153,8 @@ def check_format(path: Path, text: str, format: str, wanted: str) -> None:
 
 
 def first_line(text: str) -> str:
-    """Return the first line of `text` that is not empty."""
-    return next((line for line in io.StringIO(text, newline=None) if line.strip()), "").rstrip("\n")
+    """Return the first line of `text` that is not empty, within :data:`LOOK_AHEAD` characters."""
+    return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 
 def read_table(path: Path, format: str, columns: Sequence[Column]) -> pd.DataFrame:
@@ -158,8 +163,8 @@ def read_table(path: Path, format: str, columns: Sequence[Column]) -> pd.DataFra
     Returns
     -------
     pandas.DataFrame
-        The named columns, converted by kind, in the order of the file; the index is the line number. Columns of
-        the file that are not named are left out.
+        The named columns, converted by kind, in the order of the file; the index is the line number. Columns
+        of the file that are not named are left out.
 
     Raises
     ------
@@ -167,8 +172,11 @@ def read_table(path: Path, format: str, columns: Sequence[Column]) -> pd.DataFra
         On the first thing that is wrong.
     """
     text = read_text(path)
-    required = ", ".join(c.name for c in columns if not c.optional)
-    check_format(path, text, format, f"the header has the columns {required}")
+    required = [c.name for c in columns if not c.optional]
+    names = {name.strip() for name in first_line(text).split(",")}
+    missing = ", ".join(name for name in required if name not in names)
+    lacks = f"no column {missing}; " if missing else ""
+    check_format(path, text, format, f"{lacks}its columns are {', '.join(required)}")
     return parse_table(path, text, columns)
 
 
@@ -184,8 +192,16 @@ def parse_table(path: Path, text: str, columns: Sequence[Column]) -> pd.DataFram
     return to_frame(path, lines, present, [names.index(c.name) for c in present], len(names))
 
 
-def parse_lines(path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str) -> pd.DataFrame:
-    """Return the `columns`, by position, of `text` without header whose lines have `width` fields (see :func:`read_table`)."""
+def parse_lines(
+    path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str
+) -> pd.DataFrame:
+    """Return the `columns`, by position, of `text` that has no header (see :func:`read_table`).
+
+    Parameters
+    ----------
+    width
+        Number of fields of every line.
+    """
     return to_frame(path, split(path, text, delimiter, None), list(columns.values()), list(columns), width)
 
 
@@ -198,7 +214,9 @@ def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[
             if fields and any(fields):
                 yield reader.line_num, fields
     except csv.Error as error:
-        raise InstanceError(f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}") from error
+        raise InstanceError(
+            f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}"
+        ) from error
 
 
 def to_frame(
@@ -228,21 +246,27 @@ def convert(path: Path, lines: NDArray[np.int64], values: list[str], column: Col
     """Return the values of one column by its kind, or raise on the first that is wrong."""
     raw = pd.Series(values, index=lines, dtype=object)
     empty = raw == ""
+    good: pd.Series
     if column.kind == "text":
         wrong = raw.map(lambda value: len(value) > 200 or CONTROL.search(value) is not None)
         good = raw
     else:
         good = seconds(raw) if column.kind == "date" else pd.to_numeric(raw, errors="coerce").astype(float)
-        wrong = ~np.isfinite(good) | (good < column.low) | (good > column.high)
+        wrong = ~((good >= column.low) & (good <= column.high))
         if column.kind == "whole":
             wrong |= good % 1 != 0
         wrong &= ~empty
     if not column.blank:
         wrong |= empty
     if wrong.any():
-        line = int(wrong.idxmax())
+        line = first_where(wrong)
         raise InstanceError(f"{path}: line {line}: {column.name} = {shown(raw.loc[line])}: {column.right}")
     return good
+
+
+def first_where(wrong: pd.Series) -> int:
+    """Return the line number of the first row where `wrong` holds."""
+    return int(wrong.index[int(wrong.to_numpy().argmax())])
 
 
 def seconds(dates: pd.Series) -> pd.Series:
@@ -256,10 +280,20 @@ def check_unique(path: Path, ids: pd.Series) -> None:
     """Raise on the first id that occurs twice; the index of `ids` is the line number."""
     twice = ids.duplicated()
     if twice.any():
-        line = int(twice.idxmax())
-        before = int((ids == ids.loc[line]).idxmax())
+        line = first_where(twice)
+        before = first_where(ids == ids.loc[line])
         value = shown(ids.loc[line])
-        raise InstanceError(f"{path}: line {line}: {ids.name} = {value}: already used in line {before}; each occurs once")
+        message = f"{ids.name} = {value}: already used in line {before}; each occurs once"
+        raise InstanceError(f"{path}: line {line}: {message}")
+
+
+def check_run_times(path: Path, starts: pd.Series, ends: pd.Series) -> None:
+    """Raise on the first end before its start, or too long after it."""
+    wrong = (ends < starts) | (ends - starts > MAX_DURATION_S)
+    if wrong.any():
+        line = first_where(wrong)
+        right = f"after {starts.name} = {shown(starts.loc[line])}, by up to {MAX_DURATION_S:g} s"
+        raise InstanceError(f"{path}: line {line}: {ends.name} = {shown(ends.loc[line])}: {right}")
 
 
 def shown(value: object) -> str:

@@ -6,7 +6,8 @@ Header ``job_id,num_gpu,submit_time,iterations,model_name,duration,interval``, o
 - submit_time: arrival in seconds
 - iterations: steps of the whole gang
 - model_name: ``vgg19``, ``resnet50``, …
-- duration: run time in seconds on the P100s of its testbed, so that iterations / duration is the rate of the gang
+- duration: run time in seconds on the P100s of its testbed, so that iterations / duration is the rate of the
+  gang
 - interval: to the next arrival, not read
 """
 
@@ -16,7 +17,16 @@ from pathlib import Path
 
 from instances.importers.filling import to_instance
 from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import Column, arrival, check_unique, duration, gang, header_of, read_table, work
+from instances.importers.table import (
+    Column,
+    arrival,
+    check_unique,
+    duration,
+    gang,
+    header_of,
+    read_table,
+    work,
+)
 from instances.importers.trace import NO_GPU, Trace, TraceJob
 from instances.schema import Instance
 

@@ -1,4 +1,4 @@
-"""What an importer hands to the filling rules: the jobs as their trace has them, and what the trace leaves open."""
+"""What an importer hands to the filling rules: jobs as their trace has them, and what it leaves open."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ NO_GPU = "they ask for 0 GPUs"
 
 MAX_GANG = 100_000
 """Largest gang that the schema takes."""
-
-MAX_WORK = 1e15
-"""Most iterations of one job; whole numbers stay exact in a float up to 9e15."""
 
 MAX_DURATION_S = 1e9
 """Longest run time, 31 years."""
@@ -94,7 +91,8 @@ class Trace:
     tenants
         What the tenants are (``"virtual clusters"``), if the trace has them.
     gang_iterations
-        Whether one iteration is a step of the whole gang, so that one GPU of a gang of four does a quarter of it.
+        Whether one iteration is a step of the whole gang, so that one GPU of a gang of four does a quarter of
+        it.
     reference
         GPU type that durations were recorded on where a job names none.
     default_gpus, default_per_server

@@ -6,6 +6,7 @@ fast path shows as a difference of objectives.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pulp
@@ -26,9 +27,12 @@ def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | No
         Time limit, relative gap and threads are passed on.
     """
     problem = to_pulp(model)
-    solver = pulp.PULP_CBC_CMD(
-        msg=False, timeLimit=options.time_limit_s, gapRel=options.rel_gap, threads=options.threads
-    )
+    with warnings.catch_warnings():
+        # PuLP 3 bundles CBC; PuLP 4 will not, and says so. The dependency is pinned below 4.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        solver = pulp.PULP_CBC_CMD(
+            msg=False, timeLimit=options.time_limit_s, gapRel=options.rel_gap, threads=options.threads
+        )
     problem.solve(solver)
     # `status` says Optimal for a time limit with an incumbent too; `sol_status` tells them apart.
     if problem.sol_status != pulp.LpSolutionOptimal:
@@ -41,12 +45,12 @@ def to_pulp(model: pyo.ConcreteModel) -> pulp.LpProblem:
     objective = next(model.component_data_objects(pyo.Objective, active=True))
     problem = pulp.LpProblem("model", pulp.LpMinimize if objective.sense == pyo.minimize else pulp.LpMaximize)
     columns: dict[int, pulp.LpVariable] = {}
-    problem += _affine(objective.expr, columns)
+    problem += _affine(objective.expr, problem, columns)
     for i, row in enumerate(model.component_data_objects(pyo.Constraint, active=True)):
         # Reading `expr` makes Pyomo run the rule anew where the row was a template: the template is checked as well.
         _ = row.expr
         lower, expression, upper = row.to_bounded_expression(evaluate_bounds=True)
-        body = _affine(expression, columns)
+        body = _affine(expression, problem, columns)
         if lower is not None and lower == upper:
             problem += (body == lower, f"r{i}")
             continue
@@ -57,15 +61,16 @@ def to_pulp(model: pyo.ConcreteModel) -> pulp.LpProblem:
     return problem
 
 
-def _affine(expression: Any, columns: dict[int, pulp.LpVariable]) -> pulp.LpAffineExpression:
+def _affine(expression: Any, problem: pulp.LpProblem, columns: dict[int, pulp.LpVariable]) -> pulp.LpAffineExpression:
     repn = generate_standard_repn(expression, compute_values=True)
-    terms = [(_column(v, columns), float(c)) for v, c in zip(repn.linear_vars, repn.linear_coefs, strict=True)]
+    pairs = zip(repn.linear_vars, repn.linear_coefs, strict=True)
+    terms = [(_column(v, problem, columns), float(c)) for v, c in pairs]
     return pulp.LpAffineExpression(terms, constant=float(pyo.value(repn.constant)))
 
 
-def _column(variable: Any, columns: dict[int, pulp.LpVariable]) -> pulp.LpVariable:
+def _column(variable: Any, problem: pulp.LpProblem, columns: dict[int, pulp.LpVariable]) -> pulp.LpVariable:
     key = id(variable)
     if key not in columns:
         category = pulp.LpContinuous if variable.is_continuous() else pulp.LpInteger
-        columns[key] = pulp.LpVariable(f"x{len(columns)}", variable.lb, variable.ub, category)
+        columns[key] = problem.add_variable(f"x{len(columns)}", variable.lb, variable.ub, category)
     return columns[key]

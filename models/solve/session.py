@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
 
-_M = highspy.HighsModelStatus
+_M: Any = highspy.HighsModelStatus
 _STATUS: dict[Any, Status] = {
     _M.kOptimal: "optimal",
     _M.kModelEmpty: "optimal",
@@ -213,6 +213,9 @@ def dual_bound(form: StandardForm, row_duals: Array) -> float | None:
     """
     sign = -1.0 if form.maximise else 1.0
     prices = sign * row_duals
+    # A price that rounding has left on the side where its row is unbounded proves nothing; 0 is as valid.
+    prices = np.where((prices > 0) & np.isinf(form.row_lower), 0.0, prices)
+    prices = np.where((prices < 0) & np.isinf(form.row_upper), 0.0, prices)
     reduced = sign * form.cost - form.matrix.T @ prices
     value = _least(prices, form.row_lower, form.row_upper) + _least(reduced, form.lower, form.upper)
     return sign * value + form.offset if np.isfinite(value) else None

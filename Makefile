@@ -1,0 +1,50 @@
+# Two commands on a fresh machine: `make compare` and `make test`. All else is for development.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTANCE ?= gen/200jobs
+# The lock pins every package that the extras below can pull in, and the build backend, too.
+PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+
+.PHONY: install dev compare test bench lint notebooks lock clean
+
+install: $(VENV)/.installed
+dev: $(VENV)/.dev
+
+$(VENV)/.installed: pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+compare: install
+	$(BIN)/harness compare --instance '$(INSTANCE)'
+
+test: dev
+	$(BIN)/python -m pytest
+
+bench: dev
+	@mkdir -p results/bench
+	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider --benchmark-only -q \
+	  --override-ini='addopts=' --benchmark-disable-gc --benchmark-json=results/bench/timings.json
+
+lint: dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+notebooks: dev
+	$(PIP) --editable '.[notebooks]'
+	$(BIN)/python -m pytest --override-ini='addopts=' -q --nbmake notebooks
+
+lock:
+	rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,notebooks]'
+	$(VENV)-lock/bin/pip freeze --exclude schedgap > requirements.lock
+	rm -rf $(VENV)-lock
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache

@@ -1,0 +1,312 @@
+"""Exact checkers of the fairness properties of OEF (§2.3.1, §5), each with a witness.
+
+A property is checked at the speedups a view *reports*, for that is what a mechanism knows and can promise:
+envy, sharing incentive, Pareto efficiency, optimal efficiency. To judge what tenants who misreport really
+get, check ``truthful(view)``. Strategy-proofness is about the truth: misreports are tried as reports, gains
+are counted at true speedups.
+
+Rows are virtual tenants with their weights, as in the models: a tenant of weight π counts as π tenants of
+weight 1. Quantities are compared with the relative tolerance :data:`TOLERANCE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.views.oef import Allocation, View, efficiency
+
+Array = NDArray[np.float64]
+Mechanism = Callable[[View], Allocation]
+"""Decides on a view's reported speedups."""
+
+TOLERANCE = 1e-6
+"""Relative to the largest quantity compared; LP optima are feasible to about 1e-9."""
+
+W = TypeVar("W")
+
+
+@dataclass(frozen=True, eq=False)
+class Finding(Generic[W]):
+    """Whether a property holds, and what shows it.
+
+    Attributes
+    ----------
+    name
+        The property.
+    holds
+        True within the tolerance.
+    witness
+        What proves or refutes it; each checker says what it is.
+    margin
+        By how much it holds (positive) or fails (negative), in the unit that the checker names.
+    text
+        One line for tables.
+    """
+
+    name: str
+    holds: bool
+    witness: W
+    margin: float
+    text: str
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+def truthful(view: View) -> View:
+    """Return the view in which everybody reports the truth."""
+    return replace(view, speedups=view.true_speedups)
+
+
+def envy_free(view: View, devices: Array) -> Finding[nx.DiGraph[str]]:
+    """Nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
+
+    Returns
+    -------
+    Finding
+        Witness: a digraph of the virtual tenants' labels with an edge ``l → i``, its ``envy`` the efficiency
+        per weight that ``l`` would gain, for everybody who envies. Margin: minus the largest envy.
+    """
+    value = view.speedups @ (devices / view.weight[:, None]).T
+    envy = value - np.diag(value)[:, None]
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(view.labels)
+    for envious, other in np.argwhere(envy > TOLERANCE * max(1.0, float(value.max()))):
+        graph.add_edge(view.labels[envious], view.labels[other], envy=float(envy[envious, other]))
+    worst = float(envy.max())
+    if not graph.edges:
+        return Finding("envy-free", True, graph, -worst, "nobody envies anybody")
+    envious, other = np.unravel_index(int(envy.argmax()), envy.shape)
+    text = f"{view.labels[envious]} would gain {worst:.4g} with the allocation of {view.labels[other]}"
+    return Finding("envy-free", False, graph, -worst, text)
+
+
+def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
+    """Everybody reaches the same efficiency per weight (9c).
+
+    Returns
+    -------
+    Finding
+        Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
+    """
+    level = efficiency(view.speedups, devices) / view.weight
+    spread = float(np.ptp(level) / level.max()) if level.max() > 0 else 0.0
+    text = f"from {level.min():.6g} to {level.max():.6g} per weight"
+    return Finding("equal efficiency", spread <= TOLERANCE, level, -spread, text)
+
+
+def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
+    """Nobody would be better off with the weight's part of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
+
+    Returns
+    -------
+    Finding
+        Witness: what each tenant below its equal split loses, by label. Margin: the least relative
+        gain over it.
+    """
+    split = efficiency(view.speedups, view.equal_split)
+    relative = efficiency(view.speedups, devices) / split - 1
+    losers = {view.labels[i]: float(-relative[i] * split[i]) for i in np.flatnonzero(relative < -TOLERANCE)}
+    worst = int(np.argmin(relative))
+    text = f"{view.labels[worst]} gets {1 + relative[worst]:.4g} of its equal split"
+    return Finding("sharing incentive", not losers, losers, float(relative[worst]), text)
+
+
+def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
+    """No other allocation gives somebody more and nobody less.
+
+    Returns
+    -------
+    Finding
+        Witness: ``(v, k)`` an allocation of the largest total that hurts nobody. Margin: minus its gain in
+        total efficiency.
+    """
+    from models.oef import pareto_gain  # noqa: PLC0415 -- Pyomo takes a second to import
+
+    gain, better = pareto_gain(view, devices)
+    total = float(efficiency(view.speedups, devices).sum())
+    text = f"the total can grow by {max(gain, 0.0):.4g} without hurting anybody"
+    return Finding("Pareto-efficient", gain <= TOLERANCE * max(1.0, total), better, -gain, text)
+
+
+def optimal_efficiency(view: View, devices: Array, best: float | None = None) -> Finding[float]:
+    """Compare the total efficiency with the largest possible.
+
+    Parameters
+    ----------
+    best
+        Largest total under the fairness rules in question, from a model; by default the largest of all, where
+        every type goes to the tenant of the greatest speedup on it.
+
+    Returns
+    -------
+    Finding
+        Witness: the largest total. Margin: total over that, minus 1.
+    """
+    most = float(view.capacity @ view.speedups.max(axis=0)) if best is None else best
+    total = float(efficiency(view.speedups, devices).sum())
+    short = total / most - 1
+    text = f"total {total:.6g} of at most {most:.6g}"
+    return Finding("optimal efficiency", short >= -TOLERANCE, most, short, text)
+
+
+def adjacent(view: View, devices: Array) -> Finding[dict[str, tuple[str, ...]]]:
+    """Everybody's types are neighbours in speed (Theorem 5.2).
+
+    Returns
+    -------
+    Finding
+        Witness: the types of each tenant who skips one, by label. Margin: minus their number.
+    """
+    used = devices > _support_tolerance(devices)
+    gaps: dict[str, tuple[str, ...]] = {}
+    for label, row in zip(view.labels, used, strict=True):
+        types = np.flatnonzero(row)
+        if types.size and types[-1] - types[0] >= types.size:
+            gaps[label] = tuple(view.gpu_types[j] for j in types)
+    text = f"{len(gaps)} of {view.size} skip a type"
+    return Finding("adjacent types", not gaps, gaps, -float(len(gaps)), text)
+
+
+def support_size(view: View, devices: Array) -> Finding[int]:
+    """At most ``n + k − 1`` shares are positive (§4.4, Extreme Point Theorem).
+
+    Returns
+    -------
+    Finding
+        Witness: the number of positive shares. Margin: ``n + k − 1`` minus it.
+    """
+    size = int((devices > _support_tolerance(devices)).sum())
+    bound = view.size + len(view.gpu_types) - 1
+    return Finding("support ≤ n + k − 1", size <= bound, size, bound - size, f"{size} shares, bound {bound}")
+
+
+def _support_tolerance(devices: Array) -> float:
+    return TOLERANCE * max(1.0, float(devices.max(initial=0.0)))
+
+
+Direction = Literal["over", "under", "any"]
+
+
+@dataclass(frozen=True, eq=False)
+class Misreport:
+    """A report that pays.
+
+    Attributes
+    ----------
+    tenant
+        Row of the virtual tenant.
+    report
+        ``(k,)`` speedups it reports.
+    honest, gained
+        Its efficiency at true speedups when it reports the truth, and with `report`.
+    """
+
+    tenant: int
+    report: Array
+    honest: float
+    gained: float
+
+    @property
+    def gain(self) -> float:
+        """Relative gain."""
+        return self.gained / self.honest - 1
+
+
+def strategy_proof(
+    mechanism: Mechanism,
+    view: View,
+    *,
+    direction: Direction = "any",
+    seed: int = 0,
+    trials: int = 60,
+    steps: int = 40,
+    reach: float = 4.0,
+) -> Finding[Misreport]:
+    """Nobody gains by misreporting while the others tell the truth.
+
+    This is a search: only its refutations are proofs. For every tenant it tries the others' speedups and
+    random factors between ``1/reach`` and `reach`, then improves the best report by random steps of shrinking
+    size.
+
+    Parameters
+    ----------
+    mechanism
+        The allocation decided on reported speedups.
+    view
+        The truth is `view.true_speedups`.
+    direction
+        ``"over"``: no entry below the truth, the paper's definition (§2.3.1); ``"under"``: none above;
+        ``"any"``. The slowest type is the unit, so its entry stays 1, and nothing is reported to be slower
+        than both it and the truth.
+    seed
+        Seed of the search.
+    trials, steps
+        Random reports and improvement steps, per tenant; each costs one call of the mechanism.
+    reach
+        Largest factor between report and truth that is tried.
+
+    Returns
+    -------
+    Finding
+        Witness: the best misreport found, also where it does not pay. Margin: minus its relative gain.
+    """
+    honest_view = truthful(view)
+    honest = efficiency(view.true_speedups, mechanism(honest_view).devices)
+    search = _Search(mechanism, honest_view, honest, direction, np.random.default_rng(seed), reach)
+    found = [search.best(tenant, trials, steps) for tenant in range(view.size)]
+    best = max(found, key=lambda misreport: misreport.gain)
+    text = (
+        f"{view.labels[best.tenant]} gains {best.gain:.2%} by reporting {np.round(best.report, 4).tolist()}"
+    )
+    return Finding("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for one mechanism and one truth."""
+
+    mechanism: Mechanism
+    view: View
+    honest: Array
+    direction: Direction
+    rng: np.random.Generator
+    reach: float
+
+    def best(self, tenant: int, trials: int, steps: int) -> Misreport:
+        """Return the best misreport found for one tenant."""
+        truth = self.view.true_speedups[tenant]
+        others = np.delete(self.view.true_speedups, tenant, axis=0)
+        factors = np.exp(self.rng.uniform(-1, 1, (trials, truth.size)) * np.log(self.reach))
+        started = [self._try(tenant, report) for report in (*others, *(truth * factors))]
+        best = max(started, key=lambda misreport: misreport.gained, default=self._try(tenant, truth))
+        for step in range(steps):
+            size = np.log(self.reach) * 0.5 ** (1 + 8 * step / steps)
+            moved = best.report * np.exp(self.rng.normal(0, size, truth.size))
+            best = max(best, self._try(tenant, moved), key=lambda misreport: misreport.gained)
+        return best
+
+    def _try(self, tenant: int, report: Array) -> Misreport:
+        truth = self.view.true_speedups[tenant]
+        report = self._allowed(truth, report)
+        speedups = self.view.speedups.copy()
+        speedups[tenant] = report
+        devices = self.mechanism(replace(self.view, speedups=speedups)).devices
+        return Misreport(tenant, report, float(self.honest[tenant]), float(truth @ devices[tenant]))
+
+    def _allowed(self, truth: Array, report: Array) -> Array:
+        """Return the nearest report in the direction: mirrored at the truth, then kept within reach."""
+        if self.direction == "over":
+            report = np.maximum(report, truth**2 / report)
+        elif self.direction == "under":
+            report = np.minimum(report, truth**2 / report)
+        report = np.clip(report, truth / self.reach, truth * self.reach)
+        report = np.maximum(report, np.minimum(truth, 1.0))
+        report[0] = 1.0
+        return report

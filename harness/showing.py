@@ -1,0 +1,86 @@
+"""What ``harness show`` prints and draws of an instance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from instances.canonical import write_atomically
+from instances.errors import UsageError
+from instances.schema import Instance
+from instances.summary import describe
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
+LEVELS = " ▁▂▃▄▅▆▇█"
+SPARK_WIDTH = 60
+BAR_WIDTH = 40
+
+
+def words(instance: Instance) -> Group:
+    """Return the instance in words, with a picture made of characters."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in describe(instance):
+        facts.add_row(Text(name), Text(value))
+    parts: list[RenderableType] = [Text(instance.name, style="bold underline"), facts]
+    return Group(*parts, *(Text(line) for line in picture(instance)))
+
+
+def picture(instance: Instance) -> list[str]:
+    """Return lines that draw GPUs by type, arrivals over time, and jobs by gang size."""
+    lines = ["", "GPUs by type", *_bars(instance.cluster.gpus_by_type)]
+    if not instance.jobs:
+        return lines
+    arrivals = np.array([job.submit_s for job in instance.jobs])
+    counts, edges = np.histogram(arrivals, bins=SPARK_WIDTH, range=(0, max(1.0, float(arrivals.max()))))
+    gangs = Counter(job.gpus for job in instance.jobs)
+    return [
+        *lines,
+        "",
+        f"jobs arriving, each column {edges[1] / 60:.3g} minutes, at most {counts.max()}",
+        sparkline(counts.tolist()),
+        "",
+        "jobs by gang size (GPUs)",
+        *_bars({str(size): gangs[size] for size in sorted(gangs)}),
+    ]
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """Return one character per count, its height in proportion; anything above 0 is visible."""
+    top = max(max(counts), 1)
+    return "".join(LEVELS[-(-count * (len(LEVELS) - 1) // top)] for count in counts)
+
+
+def _bars(counts: Mapping[str, int]) -> list[str]:
+    top = max(max(counts.values()), 1)
+    width = min(max(map(len, counts)), 24)
+    return [f"{name[:width]:>{width}} {'█' * -(-count * BAR_WIDTH // top)} {count}" for name, count in counts.items()]
+
+
+def draw_instance(instance: Instance, path: Path) -> None:
+    """Draw the instance to a ``.png`` or ``.svg`` file.
+
+    Raises
+    ------
+    UsageError
+        If the file has another ending, or cannot be written.
+    """
+    from harness.plots.instance import instance_figure, saved
+
+    if path.suffix not in {".png", ".svg"}:
+        raise UsageError(f"{path}: a picture is written as .png or .svg")
+    try:
+        write_atomically(path, saved(instance_figure(instance), path.suffix[1:]))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error

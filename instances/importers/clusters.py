@@ -1,0 +1,156 @@
+"""The cluster of an imported trace: the user's, a list of servers, or the default (see `filling`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from instances.canonical import describe
+from instances.errors import InstanceError, UsageError
+from instances.importers.registry import Options
+from instances.importers.table import Column, parse_table, read_text
+from instances.importers.trace import Trace, TraceJob
+from instances.model_catalogue import gpu_type
+from instances.schema import Cluster, GpuType
+
+CPUS_PER_GPU = 3.0
+MEMORY_GB_PER_GPU = 62.5
+
+ALIASES = {"MISC": "K80"}
+"""PAI's name for the K40, K80 and M60 cards of its older servers."""
+
+UNDISCLOSED = ("G1", "G2", "G3")
+"""Types of openb that Alibaba does not disclose. Like every type without known TFLOPS they count as fast as a
+V100, so that no guess of ours makes one of them better or worse."""
+
+NODE_COLUMNS = (
+    Column("sn", "text", "the name of a server"),
+    Column("cpu_milli", "number", "thousandths of a CPU, 0 or more"),
+    Column("memory_mib", "number", "memory in MiB, 0 or more"),
+    Column("gpu", "whole", "a whole number of GPUs, 0 to 10000", high=10_000),
+    Column("model", "text", "a GPU type", blank=True),
+)
+
+
+def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
+    """Return the user's cluster, or the format's default, grown until the largest gang fits on each type.
+
+    Raises
+    ------
+    UsageError
+        If the user names a GPU type that neither the catalogue nor the trace's own rates know.
+    """
+    if options.nodes is not None:
+        return read_nodes(Path(options.nodes), derived)
+    per_server = options.gpus_per_server or trace.default_per_server
+    gpus = options.gpus
+    if gpus is not None:
+        check_types(gpus, jobs)
+    else:
+        largest = max(job.gpus for job in jobs)
+        wanted = math.ceil(largest / per_server) * per_server
+        gpus = {name: max(number, wanted) for name, number in trace.default_gpus.items()}
+        sizes = ", ".join(f"{number} {name}" for name, number in gpus.items())
+        grown = f", grown to the largest gang of {largest}" if gpus != dict(trace.default_gpus) else ""
+        derived.append(f"cluster of {sizes}: the trace has none; this is the default{grown}")
+    derived.append(
+        f"servers of {count(per_server, 'GPU')} with {CPUS_PER_GPU:g} CPUs and {MEMORY_GB_PER_GPU:g} GB "
+        "per GPU: the trace describes no servers"
+    )
+    return cluster_of(gpus, per_server)
+
+
+def cluster_of(gpus: Mapping[str, int], per_server: int) -> Cluster:
+    """Return a cluster of servers of `per_server` GPUs, and a smaller one where a type does not divide.
+
+    Raises
+    ------
+    InstanceError
+        If the schema refuses it (more than a million servers, a type named twice).
+    """
+    servers = tuple(
+        {
+            "name": f"{chip(name)}-{size}gpu",
+            "count": n,
+            "gpu_type": chip(name),
+            "gpus": size,
+            "cpus": CPUS_PER_GPU * size,
+            "memory_gb": MEMORY_GB_PER_GPU * size,
+        }
+        for name, total in gpus.items()
+        for n, size in ((total // per_server, per_server), (1, total % per_server))
+        if n > 0 and size > 0
+    )
+    return validated("gpus", gpus, servers)
+
+
+def read_nodes(path: Path, derived: list[str]) -> Cluster:
+    """Return the cluster of an openb node list: one group for identical servers, none for those without GPU.
+
+    Raises
+    ------
+    InstanceError
+        If the file is no node list.
+    """
+    nodes = parse_table(path, read_text(path), NODE_COLUMNS)
+    with_gpu = nodes[(nodes["gpu"] > 0) & (nodes["model"] != "")]
+    if with_gpu.empty:
+        raise InstanceError(f"{path}: no server has a GPU and names its model")
+    with_gpu = with_gpu.assign(model=with_gpu["model"].map(chip))
+    if len(with_gpu) < len(nodes):
+        derived.append(f"{len(nodes) - len(with_gpu)} of {len(nodes)} servers left out: they have no GPU")
+    kinds = with_gpu.groupby(["model", "gpu", "cpu_milli", "memory_mib"]).size().reset_index(name="servers")
+    groups = tuple(node_group(kind) for kind in kinds.to_dict("records"))
+    return validated(str(path), sorted(set(with_gpu["model"])), groups)
+
+
+def node_group(kind: Mapping[Any, Any]) -> dict[str, object]:
+    """Return a group of identical servers of a node list."""
+    gpus, cpus, memory_gib = int(kind["gpu"]), kind["cpu_milli"] / 1000, kind["memory_mib"] / 1024
+    return {
+        "name": f"{kind['model']}-{gpus}gpu-{cpus:.15g}cpu-{memory_gib:.15g}gib",
+        "count": int(kind["servers"]),
+        "gpu_type": kind["model"],
+        "gpus": gpus,
+        "cpus": cpus,
+        "memory_gb": memory_gib * 1024**3 / 1e9,
+    }
+
+
+def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object], ...]) -> Cluster:
+    """Return the cluster, or raise with `where` it was described."""
+    try:
+        return Cluster.model_validate({"gpu_types": tuple(map(known_type, types)), "servers": servers})
+    except ValidationError as error:
+        raise InstanceError(f"{where}: {describe(error, Cluster)}") from None
+
+
+def known_type(name: str) -> GpuType:
+    """Return what the catalogue knows of a GPU type, under the name that jobs and servers use."""
+    return gpu_type(chip(name))
+
+
+@lru_cache(maxsize=1000)
+def chip(name: str) -> str:
+    """Return the catalogue's name for a GPU type; one that it does not know keeps its own."""
+    return gpu_type(ALIASES.get(name, name)).name
+
+
+def check_types(gpus: Mapping[str, int], jobs: Sequence[TraceJob]) -> None:
+    """Raise UsageError where a user's GPU type is unknown to the catalogue and to the trace's own rates."""
+    recorded = {name for job in jobs for name in job.rates}
+    for name in gpus:
+        if gpu_type(chip(name)).tflops is None and name not in recorded and name not in UNDISCLOSED:
+            raise UsageError(
+                f"gpus: unknown GPU type {name!r}; the catalogue has V100, P100, K80, T4, A10, A100, …"
+            )
+
+
+def count(n: int, noun: str = "job") -> str:
+    """Return ``1 job``, ``812 jobs``."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -1,0 +1,141 @@
+"""Every registered method, before anyone writes a test for it: it runs, repeats, verifies and respects bounds."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import instances
+from harness import codec
+from harness.certify import certify
+from harness.rows import Row
+from harness.tasks import Limits, Spec, Task, TaskResult, run_task, specs
+from harness.verify import VERIFIERS
+from instances.canonical import to_json
+from instances.catalogue import known
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS
+from models import MODELS, ModelSpec
+
+TINY = "gen/20jobs"
+LIMITS = Limits(time_limit_s=20, all_sizes=True)
+SPECS = specs()
+
+
+def task(spec: Spec, ref: str = TINY, seed: int = 0) -> Task:
+    instance = instances.load(ref)
+    return Task(to_json(instance), instance.name, instance.fingerprint, spec.id, seed, LIMITS)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, TaskResult]:
+    return {spec.id: run_task(task(spec)) for spec in SPECS}
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
+def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, TaskResult]) -> None:
+    row = results[spec.id].row
+    assert row.status in {"optimal", "feasible", "time limit with incumbent", "skipped"}, row.reason
+    assert row.verified is not False, row.violations
+    if row.status != "skipped":
+        assert row.verified
+        assert row.objective is not None
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
+def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, TaskResult]) -> None:
+    again = run_task(task(spec))
+    assert again.row.objective == results[spec.id].row.objective
+    if again.decision is not None:
+        assert codec.encode(again.decision) == codec.encode(results[spec.id].decision)
+
+
+def test_bounds_are_on_the_right_side(results: dict[str, TaskResult]) -> None:
+    rows = certify(result.row for result in results.values())
+    for row in rows:
+        assert row.verified is not False, row.violations
+        if row.ratio is not None:
+            assert row.ratio >= 1
+            assert row.gap is not None
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
+def test_is_documented_with_its_source(spec: Spec) -> None:
+    assert spec.id.startswith(f"{spec.paper}.")
+    assert spec.source
+    assert spec.problem in {p.id for p in PAPERS.get(spec.paper).problems}
+    made_by = spec.build if isinstance(spec, ModelSpec) else spec.run
+    doc = importlib.import_module(made_by.__module__).__doc__
+    assert doc
+    assert len(doc) > 80
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
+def test_decisions_survive_json(spec: Spec, results: dict[str, TaskResult]) -> None:
+    decision = results[spec.id].decision
+    if decision is None:
+        pytest.skip(f"no decision: {results[spec.id].row.reason}")
+    plain = codec.encode(decision)
+    assert codec.encode(codec.decode(PAPERS.get(spec.paper).decision, plain)) == plain
+
+
+@pytest.mark.parametrize("paper", PAPERS.ids())
+def test_a_paper_has_a_verifier_and_a_way_to_bound_each_problem(paper: str) -> None:
+    assert paper in VERIFIERS
+    bounded = {m.problem for m in MODELS if m.paper == paper and m.kind != "baseline"}
+    for problem in PAPERS.get(paper).problems:
+        assert problem.id in bounded
+        assert problem.restricts is None or problem.restricts in {p.id for p in PAPERS.get(paper).problems}
+
+
+@pytest.mark.parametrize("entry", known(), ids=lambda e: e.ref)
+def test_every_catalogued_instance_loads_and_is_seen_by_some_paper(entry: Any) -> None:
+    instance = instances.load(entry.ref)
+    assert instance.name == entry.ref
+    assert entry.title
+    papers = [paper.id for paper in PAPERS if _has_view(paper.view, instance)]
+    if entry.ref.startswith(("paper/oef", "gen/")):
+        assert "oef" in papers
+
+
+def _has_view(view: Any, instance: Any) -> bool:
+    try:
+        view(instance)
+    except NotApplicableError:
+        return False
+    return True
+
+
+def broken(decision: Any, how: Sequence[str]) -> list[Any]:
+    """Decisions with one array scaled up, made negative, or of another shape."""
+    import dataclasses
+
+    out = []
+    for f in dataclasses.fields(decision):
+        value = getattr(decision, f.name)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            changes = {"larger": value * 3 + 1, "negative": -value - 1, "nan": value * np.nan, "shape": value[:-1]}
+            out += [dataclasses.replace(decision, **{f.name: changes[name]}) for name in how]
+    return out
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
+def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, TaskResult]) -> None:
+    decision = results[spec.id].decision
+    if decision is None:
+        pytest.skip(f"no decision: {results[spec.id].row.reason}")
+    view = PAPERS.get(spec.paper).view(instances.load(TINY))
+    for wrong in broken(decision, ("larger", "negative", "nan", "shape")):
+        assert VERIFIERS.get(spec.paper).check(view, wrong, spec.problem, spec.claims).violations
+
+
+def test_rows_have_plain_values(results: dict[str, TaskResult]) -> None:
+    import json
+
+    for result in results.values():
+        assert isinstance(result.row, Row)
+        json.dumps(result.row.as_dict(), allow_nan=False)

@@ -1,0 +1,310 @@
+"""The property checkers, and what they find out about OEF's mechanisms (through the independent LPs)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oef_reference as ref
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from harness import fairness
+from heuristics import gandiva_fair
+from instances.views.oef import Allocation, View, efficiency, matrix_view
+
+Array = NDArray[np.float64]
+
+COOPERATIVE = ref.mechanism("oef.cooperative")
+NONCOOPERATIVE = ref.mechanism("oef.noncooperative")
+
+
+def shape(most_tenants: int = 4, most_types: int = 4) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(st.integers(2, most_tenants), st.integers(2, most_types))
+
+
+def hundredths(low: float, high: float, size: tuple[int, ...]) -> st.SearchStrategy[Array]:
+    grid = hnp.arrays(np.int64, size, elements=st.integers(round(100 * low), round(100 * high)))
+    return grid.map(lambda numbers: numbers / 100)
+
+
+def steps(ratios: Array) -> Array:
+    """Speedups whose neighbouring types have these ratios ``(n, k − 1)``."""
+    first = np.ones((len(ratios), 1))
+    return np.asarray(np.cumprod(np.hstack([first, ratios]), axis=1), float)
+
+
+@st.composite
+def views(draw: st.DrawFn, ordered: bool = False, weighted: bool = False, most_tenants: int = 4) -> View:
+    """Small instances; `ordered`: the ratios of neighbouring types rank all tenants alike, and differ."""
+    n, k = draw(shape(most_tenants))
+    if ordered:
+        ratios = 1.01 + np.cumsum(draw(hundredths(0.05, 1, (n, k - 1))), axis=0)
+        W = steps(ratios)
+    else:
+        W = np.hstack([np.ones((n, 1)), draw(hundredths(0.5, 6, (n, k - 1)))])
+    m = draw(hnp.arrays(np.int64, k, elements=st.integers(1, 4)))
+    weight = draw(hnp.arrays(np.int64, n, elements=st.integers(1, 3))) if weighted else np.ones(n)
+    return matrix_view(W, m.astype(float), weight.astype(float))
+
+
+def check(examples: int) -> settings:
+    return settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+
+
+def view_of(*rows: tuple[float, ...], m: tuple[float, ...] | None = None) -> View:
+    return matrix_view(np.array(rows), np.ones(len(rows[0])) if m is None else np.array(m, float))
+
+
+EQ1 = view_of((1, 2), (1, 3), (1, 4))
+
+
+# --- the checkers themselves -----------------------------------------------------------------------------
+
+
+def test_envy_of_gandiva_fair_is_the_one_the_paper_names() -> None:
+    finding = fairness.envy_free(EQ1, gandiva_fair.shares(EQ1))
+    assert not finding
+    assert list(finding.witness.edges) == [("u3", "u2")]
+    assert finding.witness.edges["u3", "u2"]["envy"] == pytest.approx(4 * (7 / 15 - 4 / 9))
+    assert finding.text == "u3 would gain 0.08889 with the allocation of u2"
+
+
+def test_gavel_leaves_envy_and_gains_from_trade() -> None:
+    X = ref.gavel(EQ1.speedups, EQ1.capacity, row_cap=True)
+    assert ("u3", "u2") in fairness.envy_free(EQ1, X).witness.edges
+    assert fairness.pareto_efficient(EQ1, X).margin < -0.04
+
+
+def test_envy_counts_per_weight() -> None:
+    view = matrix_view(np.array([[1, 2.0], [1, 2.0]]), np.array([3.0, 3.0]), np.array([1.0, 2.0]))
+    assert fairness.envy_free(view, view.equal_split)
+    turned = fairness.envy_free(view, view.equal_split[::-1])
+    assert list(turned.witness.edges) == [("u2", "u1")]
+
+
+def test_sharing_incentive_names_who_loses_what() -> None:
+    view = view_of((1, 2), (1, 5))
+    finding = fairness.sharing_incentive(view, ref.noncooperative(view.speedups, view.capacity))
+    assert not finding
+    assert finding.witness == pytest.approx({"u2": 3 - 15 / 7})
+    assert finding.margin == pytest.approx(15 / 21 - 1)
+
+
+def test_optimal_efficiency_against_no_rules_and_against_a_model() -> None:
+    assert fairness.optimal_efficiency(EQ1, np.array([[1, 0], [0, 0], [0, 1.0]]))
+    cooperative = COOPERATIVE(EQ1).devices
+    assert fairness.optimal_efficiency(EQ1, cooperative).witness == 5
+    assert not fairness.optimal_efficiency(EQ1, cooperative)
+    assert fairness.optimal_efficiency(EQ1, cooperative, best=4.5)
+
+
+def test_support_and_gaps_of_a_made_up_allocation() -> None:
+    view = view_of((1, 2, 6), (1, 4, 8))
+    X = np.array([[1, 0, 0.5], [0, 1e-9, 0.5]])
+    assert fairness.adjacent(view, X).witness == {"u1": ("GPU1", "GPU3")}
+    assert fairness.support_size(view, X).witness == 3
+    assert fairness.support_size(view, X).margin == 1
+
+
+def test_equal_efficiency_is_per_weight() -> None:
+    view = matrix_view(np.array([[1, 2.0], [1, 5.0]]), np.ones(2), np.array([1.0, 2.0]))
+    X = NONCOOPERATIVE(view).devices
+    assert fairness.equal_efficiency(view, X)
+    assert fairness.equal_efficiency(view, X).witness == pytest.approx([5 / 3, 5 / 3])
+    assert not fairness.equal_efficiency(view, view.equal_split)
+
+
+@given(views())
+@check(25)
+def test_pareto_gain_agrees_with_the_independent_program(view: View) -> None:
+    for X in (view.equal_split, COOPERATIVE(view).devices):
+        finding = fairness.pareto_efficient(view, X)
+        assert -finding.margin == pytest.approx(ref.pareto_gain(view.speedups, view.capacity, X)[0], abs=1e-6)
+        better = finding.witness
+        assert np.all(better.sum(axis=0) <= view.capacity + 1e-6)
+        assert np.all(efficiency(view.speedups, better) >= efficiency(view.speedups, X) - 1e-6)
+
+
+def test_truth_and_reports_are_kept_apart() -> None:
+    view = replace(view_of((1, 2.8), (1, 3), (1, 4)), true_speedups=EQ1.speedups)
+    X = gandiva_fair.shares(view)
+    assert fairness.sharing_incentive(view, X)
+    assert fairness.truthful(view).speedups is view.true_speedups
+    assert fairness.envy_free(fairness.truthful(view), X).witness.edges["u3", "u2"]["envy"] < 0.02
+
+
+def test_the_search_is_reproducible_and_keeps_to_its_direction() -> None:
+    view = view_of((1, 2, 3), (1, 5, 4))
+    directions: tuple[tuple[fairness.Direction, int], ...] = (("over", 1), ("under", -1))
+    for direction, sign in directions:
+        once = fairness.strategy_proof(NONCOOPERATIVE, view, direction=direction, trials=8, steps=4).witness
+        again = fairness.strategy_proof(NONCOOPERATIVE, view, direction=direction, trials=8, steps=4).witness
+        assert np.array_equal(once.report, again.report)
+        assert np.all(sign * (once.report - view.true_speedups[once.tenant]) >= 0)
+        assert once.report[0] == 1
+        assert once.report.min() >= 1
+
+
+def test_gandiva_fair_is_not_strategy_proof() -> None:
+    """The paper's own misreport, 2.8 for 2, and that the search finds one at least as good."""
+
+    def mechanism(view: View) -> Allocation:
+        return Allocation(gandiva_fair.shares(view))
+
+    lied = replace(view_of((1, 2.8), (1, 3), (1, 4)), true_speedups=EQ1.speedups)
+    gained = efficiency(EQ1.speedups, mechanism(lied).devices)[0]
+    finding = fairness.strategy_proof(mechanism, EQ1, direction="over")
+    assert not finding
+    assert finding.witness.gained >= gained - 1e-3 > finding.witness.honest
+
+
+# --- what theory really holds ----------------------------------------------------------------------------
+
+
+@st.composite
+def over_reports(draw: st.DrawFn) -> tuple[View, Array]:
+    """An instance and a report of its first tenant in which no speedup is below the truth."""
+    view = draw(views())
+    factors = draw(hundredths(1, 4, (view.capacity.size,)))
+    report = view.speedups[0] * factors
+    report[0] = 1.0
+    return view, report
+
+
+@given(over_reports())
+@check(500)
+def test_no_over_report_gains_without_cooperation(case: tuple[View, Array]) -> None:
+    """Theorem 5.4 in the paper's sense of lying, for speedups in any order."""
+    view, report = case
+    W = view.speedups.copy()
+    W[0] = report
+    honest = efficiency(view.speedups, ref.noncooperative(view.speedups, view.capacity))[0]
+    lied = efficiency(view.speedups, ref.noncooperative(W, view.capacity))[0]
+    assert lied <= honest * (1 + 1e-7)
+
+
+def test_searched_over_reports_do_not_gain_either() -> None:
+    for view in (EQ1, view_of((1, 2, 6), (1, 4, 8)), view_of((1, 3, 2), (1, 0.5, 4), (1, 2, 2))):
+        assert fairness.strategy_proof(NONCOOPERATIVE, view, direction="over", trials=20, steps=20)
+
+
+def test_an_under_report_gains_without_cooperation() -> None:
+    truth, lie = view_of((1, 2), (1, 5)), view_of((1, 2), (1, 3))
+    honest = efficiency(truth.speedups, NONCOOPERATIVE(truth).devices)
+    lied = efficiency(truth.speedups, NONCOOPERATIVE(lie).devices)
+    assert honest == pytest.approx([15 / 7, 15 / 7])
+    assert lied[1] == pytest.approx(3)
+    finding = fairness.strategy_proof(NONCOOPERATIVE, truth, direction="under", trials=20, steps=20)
+    assert not finding
+    assert finding.witness.tenant == 1
+    assert finding.witness.gained > 3
+
+
+def test_under_reports_can_triple_a_tenants_efficiency() -> None:
+    """Claiming not to be faster on the faster devices, of which there are more, leaves it most of them."""
+    truth = view_of((1, 1.57), (1, 4.11), (1, 3.12), (1, 0.92), m=(1, 2))
+    lie = view_of((1, 1.57), (1, 1.03), (1, 3.12), (1, 0.92), m=(1, 2))
+    honest = efficiency(truth.speedups, NONCOOPERATIVE(truth).devices)[1]
+    assert efficiency(truth.speedups, NONCOOPERATIVE(lie).devices)[1] > 3 * honest
+
+
+def test_under_reports_gain_almost_everywhere() -> None:
+    rng = np.random.default_rng(11)
+    gains = 0
+    for _ in range(20):
+        W = steps(rng.uniform(1, 3, (3, 2)))
+        finding = fairness.strategy_proof(
+            NONCOOPERATIVE, matrix_view(W, np.ones(3)), direction="under", trials=6, steps=4
+        )
+        gains += not finding
+    assert gains >= 16
+
+
+def test_cooperative_shares_invite_over_reports() -> None:
+    """Theorem 3.2: eq. (6), where tenant 1 reports 4 for 2."""
+    truth, lie = view_of((1, 2), (1, 5)), view_of((1, 4), (1, 5))
+    assert efficiency(truth.speedups, COOPERATIVE(truth).devices) == pytest.approx([1.5, 3.75])
+    assert efficiency(truth.speedups, COOPERATIVE(lie).devices)[0] == pytest.approx(1.75)
+    assert not fairness.strategy_proof(COOPERATIVE, truth, direction="over", trials=10, steps=5)
+
+
+@given(views(weighted=True))
+@check(100)
+def test_cooperative_shares_are_envy_free_and_give_sharing_incentive(view: View) -> None:
+    X = COOPERATIVE(view).devices
+    assert fairness.envy_free(view, X), fairness.envy_free(view, X).text
+    assert fairness.sharing_incentive(view, X), fairness.sharing_incentive(view, X).text
+
+
+@given(views(weighted=True))
+@check(60)
+def test_noncooperative_shares_are_equal_and_pareto_efficient(view: View) -> None:
+    X = NONCOOPERATIVE(view).devices
+    assert fairness.equal_efficiency(view, X)
+    assert ref.pareto_gain(view.speedups, view.capacity, X)[0] <= 1e-6
+
+
+def test_cooperative_shares_are_not_pareto_efficient() -> None:
+    """Theorem 5.3 fails: everybody at least as well off, and 1/15 more in total. The support is too large."""
+    view = view_of((1, 1.5, 2), (1, 2, 5), (1, 3, 8))
+    X = COOPERATIVE(view).devices
+    finding = fairness.pareto_efficient(view, X)
+    assert not finding
+    assert finding.margin == pytest.approx(-1 / 15)
+    before, after = efficiency(view.speedups, X), efficiency(view.speedups, finding.witness)
+    assert np.all(after >= before - 1e-9)
+    assert not fairness.envy_free(view, finding.witness)
+    assert fairness.support_size(view, X).witness == 6
+    assert fairness.support_size(view, X).margin == -1
+
+
+def test_noncooperative_shares_need_not_give_sharing_incentive_nor_freedom_from_envy() -> None:
+    view = view_of((1, 2), (1, 5))
+    X = NONCOOPERATIVE(view).devices
+    assert not fairness.sharing_incentive(view, X)
+    assert not fairness.envy_free(view, X)
+
+
+@given(views())
+@check(100)
+def test_noncooperative_support_is_small(view: View) -> None:
+    """A vertex of (9) has at most n + k − 1 positive shares: n + k rows, and the level is basic too."""
+    assert fairness.support_size(view, NONCOOPERATIVE(view).devices)
+
+
+def test_noncooperative_shares_can_skip_a_type() -> None:
+    """Theorem 5.2 fails where ratios of neighbouring types rank tenants differently (2, 3 and 4, 2)."""
+    view = view_of((1, 2, 6), (1, 4, 8))
+    X = NONCOOPERATIVE(view).devices
+    assert fairness.adjacent(view, X).witness == {"u1": ("GPU1", "GPU3")}
+    assert pytest.approx(np.array([[1, 0, 11 / 14], [0, 1, 3 / 14]])) == X
+
+
+@given(views(ordered=True))
+@check(150)
+def test_ordered_ratios_make_noncooperative_types_adjacent(view: View) -> None:
+    assert fairness.adjacent(view, NONCOOPERATIVE(view).devices)
+
+
+def test_cooperative_shares_can_skip_a_type_even_then() -> None:
+    rng = np.random.default_rng(0)
+    skipped = 0
+    for _ in range(120):
+        ratios = np.sort(rng.uniform(1, 3, (4, 3)), axis=0)
+        view = matrix_view(steps(ratios), rng.integers(1, 4, 4).astype(float))
+        skipped += not fairness.adjacent(view, COOPERATIVE(view).devices)
+    assert 0 < skipped < 20
+
+
+@given(views(weighted=True, most_tenants=3))
+@check(40)
+def test_weights_in_the_rows_equal_replicated_tenants(view: View) -> None:
+    W, m, weight = view.speedups, view.capacity, view.weight
+    copies = weight.astype(np.int64)
+    for solve in (ref.noncooperative, ref.cooperative):
+        in_rows = float(np.sum(W * solve(W, m, weight)))
+        assert in_rows == pytest.approx(float(np.sum(W * ref.replicated(solve, W, m, copies))), rel=1e-6)

@@ -1,0 +1,349 @@
+"""The harness: certificates, results that survive a kill, tasks that can be killed, resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+
+import harness
+from harness import codec
+from harness.certify import certify, gap, ratio
+from harness.comparing import compare, select
+from harness.pool import run_all, workers_for
+from harness.rows import FIELDS, Row
+from harness.store import Store, new_folder, read_run
+from harness.tasks import Limits, Task, TaskResult, find_spec, run_task
+from harness.verify.oef import check
+from heuristics import HEURISTICS, HeuristicSpec
+from instances import load
+from instances.canonical import to_json, write
+from instances.errors import NotApplicableError, UnknownNameError, UsageError
+from instances.schema import Instance
+from instances.views.oef import Allocation, matrix_view
+from models import MODELS
+
+EQ1 = "paper/oef-eq1"
+
+
+def row(method: str = "oef.gavel", problem: str = "oef.allocation", **fields: Any) -> Row:
+    usual = {"instance": "i", "fingerprint": "f", "paper": "oef", "kind": "baseline", "sense": "max", "verified": True}
+    return Row(**{**usual, "method": method, "problem": problem, "status": "optimal", **fields})
+
+
+def task(method: str, instance: str | Instance = EQ1, **limits: Any) -> Task:
+    loaded = load(instance)
+    return Task(to_json(loaded), loaded.name, loaded.fingerprint, method, 0, Limits(**limits))
+
+
+@pytest.mark.parametrize(
+    ("sense", "objective", "bound", "wanted_gap", "wanted_ratio"),
+    [
+        ("max", 4.0, 5.0, 0.2, 1.25),
+        ("min", 5.0, 4.0, 0.25, 1.25),
+        ("max", 5.0, 5.0, 0.0, 1.0),
+        ("max", 0.0, 5.0, 1.0, None),
+        ("min", 5.0, 0.0, float("inf"), None),
+        ("max", 0.0, 0.0, 0.0, 1.0),
+        ("max", -5.0, -4.0, 0.25, None),
+    ],
+)
+def test_gap_and_ratio(sense: str, objective: float, bound: float, wanted_gap: float, wanted_ratio: float | None) -> None:
+    assert gap(objective, bound) == pytest.approx(wanted_gap)
+    found = ratio(sense, objective, bound)
+    assert found == (None if wanted_ratio is None else pytest.approx(wanted_ratio))
+
+
+def test_the_tightest_bound_of_the_problem_or_a_wider_one_wins() -> None:
+    rows = certify(
+        [
+            row("oef.efficiency", objective=5.0, own_bound=5.0, kind="exact"),
+            row("oef.cooperative", "oef.envy_free", objective=4.5, own_bound=4.5, kind="exact"),
+            row("oef.cooperative.full", "oef.envy_free", objective=4.2, own_bound=4.8, kind="exact"),
+            row("oef.gavel", objective=4.0),
+        ]
+    )
+    assert [(r.best_bound, r.bound_from) for r in rows] == [
+        (5.0, "oef.efficiency"),
+        (4.5, "oef.cooperative"),
+        (4.5, "oef.cooperative"),
+        (5.0, "oef.efficiency"),
+    ]
+    assert rows[3].gap == pytest.approx(0.2)
+    assert rows[3].ratio_is_upper is False
+
+
+def test_a_ratio_is_an_upper_estimate_unless_the_optimum_is_proved() -> None:
+    unproved = certify([row("oef.efficiency", own_bound=5.0, objective=4.9), row(objective=4.0)])
+    assert [r.ratio_is_upper for r in unproved] == [True, True]
+    # A restriction that reaches the bound of the wider problem proves nothing about the wider problem's other rows …
+    elsewhere = certify([row("oef.efficiency", own_bound=5.0), row(problem="oef.envy_free", objective=5.0), row(objective=4.0)])
+    assert elsewhere[2].ratio_is_upper is True
+
+
+def test_an_objective_beyond_a_bound_is_wrong() -> None:
+    rows = certify([row("oef.efficiency", own_bound=5.0, objective=5.0), row(objective=5.1)])
+    assert rows[1].verified is False
+    assert rows[1].gap is None
+    assert rows[1].violations == ("objective 5.1 is better than the bound 5 of oef.efficiency",)
+
+
+def test_what_is_not_verified_bounds_nothing() -> None:
+    rows = certify([row("oef.efficiency", own_bound=3.0, verified=False), row(objective=4.0)])
+    assert rows[1].best_bound is None
+    assert rows[1].gap is None
+
+
+def test_compare_eq1_shows_the_published_numbers(tmp_path: Path) -> None:
+    comparison = compare(EQ1, papers=["oef"], results=tmp_path)
+    assert comparison.ok
+    rows = {r.method: r for r in comparison.rows}
+    assert rows["oef.cooperative"].objective == pytest.approx(4.5)
+    assert rows["oef.noncooperative"].objective == pytest.approx(54 / 13)
+    assert rows["oef.gandiva_fair"].verified
+    for method in ("oef.gandiva_fair", "oef.gavel", "oef.cooperative"):
+        assert rows[method].published, method
+    for r in rows.values():
+        assert r.status == "skipped" or r.verified, r
+        for entry in r.published:
+            assert entry["exact_agrees"] is not False, (r.method, entry)
+    assert list(comparison.table.columns) == list(FIELDS)
+    assert comparison.decision("oef.cooperative").devices.shape == (3, 2)
+    again = read_run(comparison.folder or tmp_path)
+    assert again.rows == comparison.rows
+    assert set(again.decisions) == set(comparison.run.decisions)
+    assert again.traces == comparison.run.traces
+    frame = pd.read_parquet((comparison.folder or tmp_path) / "rows.parquet")
+    assert list(frame.columns) == list(FIELDS)
+    assert frame.objective.notna().sum() == sum(r.objective is not None for r in comparison.rows)
+
+
+def test_resume_keeps_finished_rows_and_retries_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = ["oef.efficiency", "oef.cooperative", "oef.gavel"]
+    first = compare(EQ1, methods, results=tmp_path)
+    folder = first.folder
+    assert folder is not None
+    store = Store(folder)
+    failed = next(r for r in first.rows if r.method == "oef.gavel").replace(status="error", objective=None, verified=None)
+    store.add(TaskResult(failed))
+    ran: list[str] = []
+    again = compare(EQ1, methods, resume=folder, on_result=lambda r: ran.append(r.method))
+    assert ran == ["oef.gavel"]
+    assert again.ok
+    assert [r.method for r in again.rows] == [r.method for r in first.rows]
+    other: list[str] = []
+    compare(EQ1, methods, resume=folder, limits=Limits(time_limit_s=7), on_result=lambda r: other.append(r.method))
+    assert sorted(other) == sorted(methods)
+
+
+def test_journal_survives_a_torn_line(tmp_path: Path) -> None:
+    comparison = compare(EQ1, ["oef.efficiency", "oef.gavel"], results=tmp_path)
+    folder = comparison.folder
+    assert folder is not None
+    journal = (folder / "rows.jsonl").read_bytes()
+    (folder / "rows.jsonl").write_bytes(journal[:-40])
+    assert len(read_run(folder).rows) == 1
+    resumed = compare(EQ1, ["oef.efficiency", "oef.gavel"], resume=folder)
+    assert len(resumed.rows) == 2
+    assert read_run(folder).rows == resumed.rows
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"plan": 3}'])
+def test_damaged_results_are_one_clear_line(tmp_path: Path, damage: str) -> None:
+    with pytest.raises(UsageError, match="not a results folder"):
+        read_run(tmp_path)
+    (tmp_path / "run.json").write_text(damage)
+    with pytest.raises(UsageError, match="damaged results"):
+        read_run(tmp_path)
+
+
+def test_unwritable_results_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="results cannot be written there"):
+        compare(EQ1, results=tmp_path / "file")
+
+
+def test_a_slow_task_is_killed_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "hard_limit_s", 1.5)
+    slow = task("oef.cooperative.full", "gen/oef-scale?tenants=300", time_limit_s=50, all_sizes=True)
+    results = {r.row.method: r.row for r in run_all([slow, task("oef.gavel")])}
+    assert results["oef.cooperative.full"].status == "time limit without incumbent"
+    assert results["oef.cooperative.full"].reason == "killed after 1.5 s of wall-clock time"
+    assert results["oef.gavel"].status == "optimal"
+
+
+def test_a_killed_worker_is_one_failed_row() -> None:
+    def kill_the_busiest() -> None:
+        for _ in range(100):
+            time.sleep(0.1)
+            forked = [w for w in psutil.Process().children(recursive=True) if w.ppid() != os.getpid()]
+            busy = [w for w in forked if w.cpu_times().user > 0.8]
+            if busy:
+                max(busy, key=lambda w: w.cpu_times().user).kill()
+                return
+
+    threading.Thread(target=kill_the_busiest).start()
+    slow = task("oef.cooperative.full", "gen/oef-scale?tenants=300", time_limit_s=50, all_sizes=True)
+    results = {r.row.method: r.row for r in run_all([slow, task("oef.gavel")], jobs=1)}
+    assert results["oef.cooperative.full"].status == "error"
+    assert "SIGKILL" in (results["oef.cooperative.full"].reason or "")
+    assert results["oef.gavel"].status == "optimal"
+
+
+def test_memory_beyond_the_cap_is_a_failed_row() -> None:
+    large = task("oef.cooperative.full", "gen/oef-scale?tenants=300", memory_mb=300, all_sizes=True)
+    results = {r.row.method: r.row for r in run_all([large, task("oef.gavel", memory_mb=300)])}
+    assert results["oef.cooperative.full"].status == "out of memory", results["oef.cooperative.full"]
+    assert results["oef.gavel"].status == "optimal"
+
+
+def test_never_more_workers_times_threads_than_cores() -> None:
+    from harness.environment import cores
+
+    for threads in (1, 2, cores(), 2 * cores()):
+        for jobs in (0, 1, 64):
+            assert workers_for(jobs, threads) * threads <= max(cores(), threads)
+
+
+SLOW = ["compare", "--instance", "gen/oef-scale?tenants=400", "--all", "--method", "oef.cooperative.full"]
+
+
+def test_ctrl_c_keeps_finished_rows_and_a_kill_loses_none(tmp_path: Path) -> None:
+    for stop in (signal.SIGINT, signal.SIGKILL):
+        results = tmp_path / stop.name
+        command = [sys.executable, "-m", "harness.cli", *SLOW, "--method", "oef.efficiency", "--results", str(results)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        while not any(f.stat().st_size for f in results.glob("*/rows.jsonl")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(stop)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == (130 if stop is signal.SIGINT else -9)
+        run = read_run(next(results.iterdir()))
+        assert [(r.method, r.status) for r in run.rows] == [("oef.efficiency", "optimal")]
+        assert run.meta["interrupted"] is True
+        if stop is signal.SIGINT:
+            assert "--resume" in errors
+            assert "Traceback" not in errors
+
+
+def test_unknown_methods_and_papers_name_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean oef.cooperative"):
+        select(["oef.coperative"], [])
+    with pytest.raises(UnknownNameError, match="unknown paper 'oeff'; did you mean oef"):
+        select(["*"], ["oeff"])
+    assert {s.id for s in select(["oef.g*"], ["oef"])} >= {"oef.gavel", "oef.gandiva_fair"}
+
+
+def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(view: Any, context: Any) -> Any:
+        raise RuntimeError("it\nbroke")
+
+    def lie(view: Any, context: Any) -> Any:
+        return Allocation(np.full(view.speedups.shape, 9.0))
+
+    def decline(view: Any, context: Any) -> Any:
+        raise NotApplicableError("not today")
+
+    for name, run in (("fail", fail), ("lie", lie), ("decline", decline)):
+        spec = HeuristicSpec(f"oef.{name}", "oef", "oef.allocation", "online", run, "test")
+        monkeypatch.setitem(HEURISTICS._entries, spec.id, spec)
+    rows = [run_task(task(f"oef.{name}")).row for name in ("fail", "lie", "decline")]
+    assert [r.status for r in rows] == ["error", "feasible", "skipped"]
+    assert rows[0].reason == "RuntimeError: it broke"
+    assert rows[1].verified is False
+    assert "27 devices of GPU1 given out, 1 available" in rows[1].violations
+    assert rows[2].reason == "not today"
+
+
+def test_a_solver_that_reports_another_objective_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dataclasses
+
+    spec = MODELS.get("oef.efficiency")
+
+    def boast(view: Any, options: Any) -> Any:
+        outcome = spec.run_monolithic(view, options)
+        solution = dataclasses.replace(outcome.solution, objective=9.0, bound=9.0)
+        return dataclasses.replace(outcome, solution=solution)
+
+    boasting = dataclasses.replace(spec, procedure=boast)
+    monkeypatch.setitem(MODELS._entries, spec.id, boasting)
+    row = run_task(task(spec.id)).row
+    assert row.verified is False
+    assert row.violations == ("the solver reports 9, the checker finds 5",)
+
+
+def test_monolithic_models_above_their_size_run_only_on_request() -> None:
+    ref = "gen/oef-scale?tenants=160"
+    assert run_task(task("oef.cooperative.full", ref)).row.status == "skipped"
+    assert run_task(task("oef.cooperative.full", ref, all_sizes=True)).row.status == "optimal"
+
+
+def test_the_key_depends_on_content_method_seed_limits_only() -> None:
+    one = task("oef.gavel")
+    same = Task(one.instance_json, "renamed", one.fingerprint, one.method, one.seed, one.limits)
+    assert one.key == same.key
+    others = [task("oef.maxmin"), task("oef.gavel", time_limit_s=1), task("oef.gavel", "paper/oef-eq6")]
+    assert len({one.key, *(t.key for t in others)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("devices", "rounds", "violation"),
+    [
+        ([[2, 0], [0, 1]], None, "2 devices of GPU1 given out, 1 available"),
+        ([[-1, 0], [0, 1]], None, "u1 has -1 devices of GPU1: shares are 0 or more"),
+        ([[1, 0, 0], [0, 1, 0]], None, "devices: a finite (2, 2) array, not (2, 3)"),
+        ([[1, 0], [0, 1]], [[[1, 0], [0, 1]], [[1, 1], [0, 1]]], "round 1: 2 devices of GPU2, 1 available"),
+        ([[1, 0], [0, 1]], [[[0, 0], [0, 1]]], "devices: not the average of the rounds"),
+        ([[1, 0], [0, 1]], [[1, 0], [0, 1]], "rounds: a (rounds, tenants, types) array, not (2, 2)"),
+        ([[0, 0], [1, 1]], None, "u1 envies u2: 3 is more than its 0"),
+    ],
+)
+def test_the_oef_checker_names_what_is_wrong(devices: Any, rounds: Any, violation: str) -> None:
+    view = matrix_view([[1, 2], [1, 5]], [1, 1])
+    decision = Allocation(np.array(devices, float), None if rounds is None else np.array(rounds))
+    assert violation in check(view, decision, "oef.envy_free", ("envy_free",)).violations
+
+
+def test_codec_keeps_types_and_refuses_strangers() -> None:
+    decision = Allocation(np.eye(2), np.ones((3, 2, 2), np.int64))
+    back = codec.decode(Allocation, json.loads(json.dumps(codec.encode(decision))))
+    assert back.rounds is not None
+    assert back.rounds.dtype == np.int64
+    assert (back.devices == decision.devices).all()
+    with pytest.raises(ValueError, match="not a Allocation"):
+        codec.decode(Allocation, {"other": 1})
+
+
+def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:
+    name = new_folder(tmp_path, "x", ["f"]).name
+    stamp, digest = name.split("-")
+    assert len(stamp) == 16
+    assert len(digest) == 6
+
+
+def test_importing_harness_is_light() -> None:
+    code = "import sys, harness; print([m for m in ('pyomo', 'pandas', 'matplotlib', 'highspy') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
+    assert out.stdout.strip() == "[]"
+    assert callable(harness.compare)
+    assert find_spec("oef.gavel").id == "oef.gavel"
+
+
+def test_an_instance_file_of_ones_own_can_be_compared(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    write(load(EQ1), path)
+    comparison = compare(path, ["oef.cooperative"])
+    assert comparison.rows[0].objective == pytest.approx(4.5)
+    assert comparison.folder is None

@@ -1,0 +1,174 @@
+"""OEF's models: published numbers, agreement of all ways to solve them, and what theory says of the optima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import instances
+import models
+from harness.verify.oef import check
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS
+from instances.views.oef import View, efficiency, matrix_view, replicated
+from models import oef
+from models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
+
+EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
+LPS = [spec.id for spec in models.MODELS if spec.paper == "oef"]
+
+
+def optimum(model: str, view: View) -> float:
+    objective = models.get(model).run(view).solution.objective
+    assert objective is not None
+    return objective
+
+
+@st.composite
+def views(draw: Any, weighted: bool = False) -> View:
+    """Random speedups (types need not be ordered alike for all tenants), devices and rational weights."""
+    n, k = draw(st.integers(2, 6)), draw(st.integers(2, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    speedups = np.cumprod(np.c_[np.ones(n), 1 + rng.random((n, k - 1))], axis=1)
+    weights = rng.integers(1, 4, n) / rng.integers(1, 3, n) if weighted else np.ones(n)
+    return matrix_view(speedups, rng.integers(1, 6, k), weights)
+
+
+@pytest.mark.parametrize(
+    ("model", "total"),
+    [
+        ("oef.efficiency", 5.0),
+        ("oef.sharing_incentive", 41 / 9),
+        ("oef.cooperative", 4.5),
+        ("oef.cooperative.full", 4.5),
+        ("oef.noncooperative", 54 / 13),
+    ],
+)
+def test_eq1_totals(model: str, total: float) -> None:
+    assert optimum(model, EQ1) == pytest.approx(total, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", LPS)
+@pytest.mark.parametrize("view", [EQ1, matrix_view([[1, 1.5, 2], [1, 2, 5], [1, 3, 8]], [2, 1, 4], [1, 2, 0.5])])
+def test_cbc_agrees_on_every_lp(model: str, view: View) -> None:
+    solution = models.get(model).run(view, SolveOptions(cross_check=True)).solution
+    assert solution.status == "optimal"
+    assert solution.cross_check is not None
+    assert solution.cross_check <= CROSS_CHECK_TOLERANCE
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(views(weighted=True))
+def test_lazy_rows_and_full_lp_agree(view: View) -> None:
+    lazy, full = optimum("oef.cooperative", view), optimum("oef.cooperative.full", view)
+    assert lazy == pytest.approx(full, rel=1e-6)
+
+
+def test_lazy_rows_need_few_of_the_rows_at_a_hundred_tenants() -> None:
+    rng = np.random.default_rng(3)
+    view = matrix_view(np.cumprod(np.c_[np.ones(100), 1 + rng.random((100, 4)) / 2], axis=1), np.full(5, 8))
+    lazy = models.get("oef.cooperative").run(view)
+    full = models.get("oef.cooperative.full").run(view)
+    assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
+    assert lazy.solution.size.rows < full.solution.size.rows / 4
+    bounds = [point.bound for point in lazy.solution.trace if point.bound is not None]
+    assert bounds == sorted(bounds, reverse=True)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(views(weighted=True), st.sampled_from(["oef.noncooperative", "oef.cooperative"]))
+def test_replicating_tenants_and_weighting_rows_agree(view: View, model: str) -> None:
+    copies, original = replicated(view)
+    assert optimum(model, copies) == pytest.approx(optimum(model, view), rel=1e-6)
+    assert np.bincount(original) / len(original) == pytest.approx(view.weight / view.weight.sum())
+
+
+def test_weights_without_a_small_common_denominator_are_not_replicated() -> None:
+    with pytest.raises(NotApplicableError, match="replicas, more than 10000"):
+        replicated(matrix_view([[1, 2], [1, 3]], [1, 1], [0.997, np.pi]))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(views(weighted=True))
+def test_theorem_5_1_and_the_order_of_optima(view: View) -> None:
+    outcome = models.get("oef.cooperative").run(view)
+    assert check(view, outcome.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
+    totals = [optimum(m, view) for m in ("oef.cooperative", "oef.sharing_incentive", "oef.efficiency")]
+    assert totals[0] <= totals[1] + 1e-6
+    assert totals[1] <= totals[2] + 1e-6
+    assert optimum("oef.noncooperative", view) <= totals[2] + 1e-6
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(views(weighted=True))
+def test_every_model_keeps_its_claims(view: View) -> None:
+    for spec in models.MODELS:
+        if spec.paper == "oef":
+            outcome = spec.run(view)
+            assert outcome.solution.status == "optimal"
+            assert check(view, outcome.decision, spec.problem, spec.claims).violations == ()
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(views(weighted=True))
+def test_gavel_equals_its_ratio_and_uses_the_most_efficient_vertex(view: View) -> None:
+    first = models.registry.solve_built(oef.build_gavel, oef.decode, view, SolveOptions()).solution.objective
+    decision = models.get("oef.gavel").run(view).decision
+    base = efficiency(view.speedups, view.equal_split)
+    assert (efficiency(view.speedups, decision.devices) / base).min() == pytest.approx(first, rel=1e-6)
+
+
+def test_maxmin_is_the_equal_split() -> None:
+    view = matrix_view([[1, 2], [1, 5]], [3, 4], [1, 2])
+    assert models.get("oef.maxmin").run(view).decision.devices == pytest.approx(view.equal_split)
+
+
+def test_pareto_gain_of_the_cooperative_witness() -> None:
+    view = matrix_view([[1, 1.5, 2], [1, 2, 5], [1, 3, 8]], [1, 1, 1])
+    gain, better = oef.pareto_gain(view, models.oracle("oef.cooperative", view).devices)
+    assert gain == pytest.approx(1 / 15, abs=1e-6)
+    assert check(view, oef.Allocation(better), "oef.allocation", ()).violations == ()
+    assert oef.pareto_gain(EQ1, models.oracle("oef.efficiency", EQ1).devices)[0] == pytest.approx(0, abs=1e-9)
+    with pytest.raises(ValueError, match="exceeds the capacity"):
+        oef.pareto_gain(EQ1, np.full((3, 2), 2.0))
+
+
+def test_cooperative_out_of_time_returns_the_equal_split_and_a_bound() -> None:
+    rng = np.random.default_rng(0)
+    view = matrix_view(np.cumprod(np.c_[np.ones(300), 1 + rng.random((300, 9)) / 2], axis=1), np.full(10, 8))
+    outcome = models.get("oef.cooperative").run(view, SolveOptions(time_limit_s=0.25))
+    assert outcome.solution.status == "time limit with incumbent"
+    assert outcome.decision.devices == pytest.approx(view.equal_split)
+    assert outcome.solution.bound is not None
+    assert outcome.solution.objective is not None
+    assert outcome.solution.bound >= outcome.solution.objective
+    assert check(view, outcome.decision, "oef.envy_free", ("envy_free",)).violations == ()
+
+
+def published_cases() -> list[Any]:
+    from instances.catalogue import known
+
+    return [
+        pytest.param(entry.ref, p, id=f"{entry.ref}-{p.method}-{p.quantity}")
+        for entry in known()
+        if entry.ref.startswith("paper/oef-")
+        for p in instances.load(entry.ref).published
+        if p.method in models.MODELS
+    ]
+
+
+@pytest.mark.parametrize(("ref", "entry"), published_cases())
+def test_published_numbers(ref: str, entry: Any) -> None:
+    view = PAPERS.get("oef").view(instances.load(ref))
+    spec = models.get(entry.method)
+    verdict = check(view, spec.run(view).decision, spec.problem, spec.claims)
+    assert verdict.violations == ()
+    found = np.asarray({**verdict.quantities, "objective": verdict.objective}[entry.quantity])
+    if entry.exact is not None:
+        assert found == pytest.approx(np.asarray(entry.exact), abs=1e-6)
+    else:
+        assert np.abs(found - np.asarray(entry.value)).max() <= entry.tolerance * (1 + 1e-9)

@@ -1,0 +1,263 @@
+"""Figures: what they draw, what they leave out, and that they are the same every time."""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
+
+from harness.plots import FIGURES, Drawn, draw, draw_all, save_all
+from harness.plots.common import SHORTEST_S
+from harness.plots.instance import instance_figure, saved
+from harness.plots.oef import envy, per_tenant
+from harness.plots.style import PALETTE, bins, jitter, label, text_colour
+from harness.run import Run
+from harness.verify.oef import check
+from instances.schema import Instance
+from instances.views.oef import Allocation, matrix_view, view
+
+
+def drawn(run: Run, name: str) -> list[Drawn]:
+    return draw(run, FIGURES.get(name))
+
+
+def texts(figure: Figure) -> str:
+    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
+
+
+OEF = {"gap", "time", "efficiency", "envy", "devices"}
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (oef_run, OEF),
+        (hostile_run, OEF),
+        (lambda: large_run(20), OEF),
+        (lambda: sweep_run(1), {"gap", "time", "ratio", "traces"}),
+        (lambda: Run({}, [], {}), set()),
+        (lambda: Run({}, troubled_run().rows[-3:], troubled_run().instances), set()),
+    ],
+)
+def test_every_run_draws_what_it_has(make: Callable[[], Run], names: set[str]) -> None:
+    found = draw_all(make())
+    assert {item.name.split("-")[1] for item in found} == names
+    for item in found:
+        assert "n = " in item.caption
+        assert item.figure.get_suptitle() == item.title
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(oef_run, "envy"), (lambda: sweep_run(4), "gap"), (large_run, "envy")]
+)
+def test_figures_are_the_same_every_time(make: Callable[[], Run], name: str) -> None:
+    first, second = (drawn(make(), name)[0].svg() for _ in range(2))
+    assert first == second
+    ET.fromstring(first)
+
+
+def test_drawing_leaves_pyplot_and_settings_alone() -> None:
+    before = dict(mpl.rcParams)
+    drawn(sweep_run(4), "gap")[0].svg()
+    assert {key for key, value in mpl.rcParams.items() if value != before[key]} <= {"backend"}
+    assert plt.get_fignums() == []
+
+
+def test_saved_as_svg_and_png(tmp_path: Path) -> None:
+    paths = save_all(oef_run(), tmp_path, drawn(oef_run(), "gap"))
+    assert [p.relative_to(tmp_path).as_posix() for p in paths] == [
+        "figures/oef-gap.svg",
+        "figures/oef-gap.png",
+    ]
+    svg, png = (p.read_bytes() for p in paths)
+    assert svg.startswith(b"<?xml")
+    assert b"<dc:date>" not in svg
+    assert png.startswith(b"\x89PNG")
+
+
+# ---------------------------------------------------------------- common figures
+
+
+def test_gap_leaves_out_and_counts_what_is_wrong_or_failed() -> None:
+    (item,) = drawn(troubled_run(), "gap")
+    assert "Not drawn: 1 WRONG, 1 failed, 1 skipped." in item.caption
+    assert "n = 5 results of 5 methods on paper/oef-eq1." in item.caption
+    assert "oef.rounding" not in texts(item.figure)
+
+
+def test_gap_tells_estimates_from_proved_ones() -> None:
+    mark = instance().fingerprint
+    rows = [row("oef.a", mark, 4.0), row("oef.b", mark, 4.001, ratio_is_upper=True)]
+    (item,) = drawn(Run({}, rows, {}), "gap")
+    ax = item.figure.axes[0]
+    points = [
+        (line.get_marker(), float(line.get_xdata()[0])) for line in ax.lines if len(line.get_xdata()) == 1
+    ]
+    assert points == [("o", pytest.approx(20.0)), ("<", pytest.approx(19.98))]
+    assert "20.0 %" in texts(item.figure)
+    assert "≤ 20.0 %" in texts(item.figure)
+
+
+def test_gap_over_instances_has_boxes_and_all_points() -> None:
+    run = sweep_run(12)
+    (item,) = drawn(run, "gap")
+    ax = item.figure.axes[0]
+    assert sum(len(line.get_xdata()) == 1 for line in ax.lines) == len(run.rows)
+    assert len(ax.patches) == 5
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(dict.fromkeys(r.method for r in run.rows))
+
+
+def test_huge_gaps_get_a_logarithmic_axis() -> None:
+    rows = [row("oef.a", "f", 4.0, gap=90.0), row("oef.b", "f", 4.0, gap=0.01)]
+    (item,) = drawn(Run({}, rows, {}), "gap")
+    assert item.figure.axes[0].get_xscale() == "symlog"
+
+
+def test_ratio_shows_the_guarantee_of_each_row() -> None:
+    (item,) = drawn(sweep_run(5), "ratio")
+    ax = item.figure.axes[0]
+    guarantees = {
+        float(line.get_xdata()[0])
+        for line in ax.lines
+        if len(line.get_xdata()) == 2 and line.get_linewidth() > 1.7
+    }
+    assert guarantees == {7.1}
+    assert "n = 5 results of 1 method on 5 instances." in item.caption
+
+
+def test_times_below_the_axis_are_drawn_at_its_end() -> None:
+    (item,) = drawn(Run({}, [row("oef.a", "f", 4.0, solve_s=0.0)], {}), "time")
+    assert float(item.figure.axes[0].lines[0].get_xdata()[0]) == SHORTEST_S
+
+
+def test_traces_survive_missing_incumbents() -> None:
+    items = drawn(sweep_run(6), "traces")
+    assert len(items) == 4  # MAX_INSTANCES
+    assert "gap 1.7 % after 4 s" in texts(items[0].figure)
+    assert "n = 2 solves on gen/200jobs?seed=0." in items[0].caption
+
+
+# ---------------------------------------------------------------- OEF
+
+
+def test_envy_is_what_the_checker_finds() -> None:
+    v = view(instance())
+    for method, devices in ALLOCATIONS.items():
+        x = np.array(devices, float)
+        verdict = check(v, Allocation(x), "oef.allocation", ())
+        assert bool(envy(v, x).any()) != verdict.metrics["envy_free"], method
+
+
+def test_envy_of_one_who_has_nothing_is_infinite() -> None:
+    gain = envy(matrix_view(np.array([[1, 2], [1, 4]]), np.array([1, 1])), np.array([[0.0, 0.0], [1.0, 1.0]]))
+    assert gain[0, 1] == np.inf
+    assert gain[1, 0] == 0.0
+
+
+def test_envy_graph_has_an_arrow_per_envying_pair() -> None:
+    (item,) = drawn(oef_run(), "envy")
+    by_title = {ax.get_title(loc="left").split("\n")[0]: ax for ax in item.figure.axes}
+    arrows = {m: len(ax.findobj(FancyArrowPatch)) for m, ax in by_title.items()}
+    assert arrows == {
+        "oef.efficiency": 3,
+        "oef.noncooperative": 3,
+        "oef.cooperative": 0,
+        "oef.gavel": 1,
+        "oef.gandiva_fair": 1,
+    }
+    assert "nobody envies anybody" in by_title["oef.cooperative"].get_title(loc="left")
+
+
+def test_efficiency_bars_are_true_speedups_times_devices() -> None:
+    (item,) = drawn(oef_run(), "efficiency")
+    heights = [bar.get_height() for bar in item.figure.axes[0].patches]
+    assert heights[3:6] == pytest.approx([18 / 13] * 3)  # non-cooperative: equal efficiency
+    assert heights[6:9] == pytest.approx([1.0, 1.5, 2.0])
+
+
+def test_device_bars_stack_to_what_there_is() -> None:
+    (item,) = drawn(oef_run(), "devices")
+    for ax in item.figure.axes:
+        filled = [bar for bar in ax.patches if bar.get_fill()]
+        assert sum(bar.get_height() for bar in filled) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("tenants", [13, 200])
+def test_many_tenants_become_heat_maps_with_few_labels(tenants: int) -> None:
+    run = large_run(tenants)
+    for name in ("efficiency", "envy", "devices"):
+        (item,) = drawn(run, name)
+        assert f"n = {tenants} tenants" in item.caption
+        for ax in item.figure.axes:
+            assert len(ax.get_xticklabels()) <= 10
+            assert len(ax.get_yticklabels()) <= 10
+        assert len(item.svg()) < 300_000
+
+
+def test_virtual_tenants_add_up_to_their_owner() -> None:
+    v = matrix_view(np.array([[1, 2], [1, 3], [1, 4]]), np.array([1, 1]))
+    object.__setattr__(v, "owner", np.array([0, 1, 0]))
+    assert per_tenant(v, np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])).tolist() == [[6, 8], [3, 4], [0, 0]]
+
+
+# ---------------------------------------------------------------- style and instances
+
+
+def test_hostile_names_are_drawn_as_they_are() -> None:
+    (item,) = drawn(hostile_run(), "efficiency")
+    shown = texts(item.figure)
+    assert "[red]x[/red]" in shown
+    assert "$a$ {b} \\frac" in shown
+    assert "<script>" not in item.svg()
+
+
+def test_letters_that_the_font_lacks_do_not_stop_a_figure() -> None:
+    strange = instance(names=["租户", "\u202eabc", "𝔘𝔫𝔦"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert saved(instance_figure(strange), "png").startswith(b"\x89PNG")
+
+
+def test_instance_figure_has_a_panel_for_each_thing(tmp_path: Path) -> None:
+    figure = instance_figure(instance())
+    assert {ax.get_title(loc="left") for ax in figure.axes} >= {"2 GPUs by type", "speedup by tenant"}
+    jobs = [{"id": f"j{i}", "gpus": 1, "epochs": 1, "submit_s": 60.0 * i} for i in range(30)]
+    plain = Instance.model_validate(
+        {"name": "x", "jobs": tuple(jobs), "cluster": instance().cluster, "tenants": ()}
+    )
+    titles = {ax.get_title(loc="left") for ax in instance_figure(plain).axes}
+    assert titles == {"2 GPUs by type", "30 jobs by submission", "jobs by gang size"}
+
+
+def test_labels_are_short_and_never_hidden() -> None:
+    assert label("a" * 50, 10) == "aaaaa…aaaa"
+    assert not label("_hidden").startswith("_")
+
+
+@pytest.mark.parametrize("colour", [*PALETTE, "#ffffff", "#000000"])
+def test_ink_on_a_colour_is_readable(colour: str) -> None:
+    def luminance(c: str) -> float:
+        rgb = np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        return float(
+            np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+        )
+
+    ink = {"white": "#ffffff", "black": "#000000"}[text_colour(colour)]
+    light, dark = sorted((luminance(colour), luminance(ink)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_bins_and_jitter() -> None:
+    assert [list(group) for group in bins(5, 2)] == [[0, 1, 2], [3, 4]]
+    assert len(bins(3, 40)) == 3
+    assert jitter(1, 0.4).tolist() == [0.0]
+    assert np.abs(jitter(100, 0.4)).max() <= 0.2

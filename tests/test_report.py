@@ -1,0 +1,466 @@
+"""How a run reads: numbers, headline, table formats, and the page; hostile text in each of them."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import math
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
+from rich.console import Console
+
+from harness.plots import FIGURES, draw
+from harness.render import headline, to_csv, to_json, to_markdown, to_rich
+from harness.render import text as t
+from harness.render.columns import COLUMNS, visible
+from harness.render.formats import csv_cell, markdown_text
+from harness.report import inline_svg, save, to_fragment, to_html
+from harness.rows import FIELDS
+from harness.run import Run
+
+MARK = instance().fingerprint
+
+
+def run_of(*rows: Any, **meta: Any) -> Run:
+    return Run(meta=meta, rows=list(rows), instances={})
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "text"),
+    [
+        (t.number, (None,), "–"),
+        (t.number, (math.nan,), "–"),
+        (t.number, (math.inf,), "∞"),
+        (t.number, (-math.inf,), "−∞"),
+        (t.number, (5.0,), "5"),
+        (t.number, (-0.0,), "0"),
+        (t.number, (54 / 13,), "4.154"),
+        (t.number, (9999.6,), "10,000"),
+        (t.number, (123456.7,), "123,457"),
+        (t.number, (1e15,), "1e+15"),
+        (t.number, (0.0001234,), "0.0001234"),
+        (t.number, (1.2e-7,), "1.2e-07"),
+        (t.percent, (None,), "–"),
+        (t.percent, (0.0,), "0 %"),
+        (t.percent, (1e-13, True), "0 %"),
+        (t.percent, (1e-6,), "< 0.01 %"),
+        (t.percent, (0.0005,), "0.05 %"),
+        (t.percent, (0.1287,), "12.9 %"),
+        (t.percent, (0.12801, True), "12.9 %"),
+        (t.percent, (0.128, True), "12.8 %"),
+        (t.percent, (12.345,), "1,234 %"),
+        (t.percent, (math.inf,), "∞"),
+        (t.ratio, (1.07, True), "≤ 1.07"),
+        (t.ratio, (1.05, False), "1.05"),
+        (t.ratio, (1.0, False), "1.00"),
+        (t.ratio, (1.07 + 1e-15, None), "≤ 1.07"),
+        (t.ratio, (1.0741, True), "≤ 1.075"),
+        (t.ratio, (1.0741, False), "1.074"),
+        (t.ratio, (1.0000001, True), "≤ 1.001"),
+        (t.ratio, (12.34, True), "≤ 12.4"),
+        (t.ratio, (None, True), "–"),
+        (t.ratio, (math.inf, True), "∞"),
+        (t.seconds, (None,), "–"),
+        (t.seconds, (0.0,), "< 0.001 s"),
+        (t.seconds, (0.01,), "0.01 s"),
+        (t.seconds, (0.01234,), "0.012 s"),
+        (t.seconds, (45.25,), "45.2 s"),
+        (t.seconds, (119.96,), "2 min 00 s"),
+        (t.seconds, (312.0,), "5 min 12 s"),
+        (t.seconds, (7199.7,), "2 h 00 min"),
+        (t.seconds, (11100.0,), "3 h 05 min"),
+        (t.verdict, (True,), "✓"),
+        (t.verdict, (False,), "WRONG"),
+        (t.verdict, (None,), "–"),
+        (t.numbers, ([1.0, 18 / 13],), "1, 1.38462"),
+        (t.numbers, (np.array([[1, 0], [0, 0.5]]),), "1, 0; 0, 0.5"),
+        (t.numbers, (np.bool_(True),), "✓"),
+        (t.shorten, ("abcdefghij", 5), "ab…ij"),
+    ],
+)
+def test_formats(function: Any, arguments: tuple[Any, ...], text: str) -> None:
+    assert function(*arguments) == text
+
+
+@given(st.floats(1.0, 1e6))
+def test_upper_estimates_are_rounded_up(value: float) -> None:
+    shown = float(t.ratio(value, True).removeprefix("≤ ").replace(",", ""))
+    assert shown >= value * (1 - 1e-8)
+    assert shown - value <= 0.1001
+
+
+@given(st.text())
+def test_clean_leaves_one_harmless_line(text: str) -> None:
+    cleaned = t.clean(text, 50)
+    assert len(cleaned) <= 50
+    assert cleaned.isprintable() or not re.search(
+        "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", cleaned
+    )
+    assert t.clean(cleaned) == cleaned
+
+
+def test_published_numbers_stand_beside_ours() -> None:
+    entry = {"quantity": "objective", "value": 4.36, "exact": 4.348485, "measured": 4.348485}
+    assert t.published(entry | {"agrees": False, "exact_agrees": True}) == (
+        "objective 4.36 ≠ measured 4.34849 (exact 4.34849 ✓)"
+    )
+    assert t.published(entry | {"agrees": True, "exact": None}) == "objective 4.36 ✓ measured 4.34849"
+
+
+# ---------------------------------------------------------------- headline
+
+ONLINE = {"kind": "online", "paper": "hadar", "problem": "hadar.utility"}
+BASE = {"kind": "baseline"}
+ESTIMATE = {"ratio_is_upper": True}
+BOUND = row("oef.efficiency", MARK, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([], "No method was run."),
+        (
+            [BOUND, row("oef.gandiva_fair", MARK, 4.358, **BASE, **ESTIMATE)],
+            "On paper/oef-eq1, oef.gandiva_fair is at most 12.9 % below the optimum; the bound took 0.012 s.",
+        ),
+        (
+            [BOUND, row("oef.gandiva_fair", MARK, 4.358, **BASE)],
+            "On paper/oef-eq1, oef.gandiva_fair is 12.8 % below the optimum; the bound took 0.012 s.",
+        ),
+        (
+            [BOUND, row("oef.gavel", MARK, 5.0, **BASE)],
+            "On paper/oef-eq1, oef.gavel is optimal; the bound took 0.012 s.",
+        ),
+        (
+            [BOUND, *(row(f"oef.{m}", MARK, v, **BASE) for m, v in (("a", 5.0), ("b", 4.0), ("c", 4.5)))],
+            "On paper/oef-eq1, oef.a is optimal; oef.c is 10.0 % and oef.b 20.0 % below the optimum; "
+            "the bound took 0.012 s.",
+        ),
+        (
+            [BOUND, *(row(f"oef.{m}", MARK, v, **BASE) for m, v in zip("abcd", (3, 2, 4, 5), strict=True))],
+            "On paper/oef-eq1, the best of 4 heuristics, oef.d, is optimal, the worst, oef.b, is 60.0 % "
+            "below the optimum; the bound took 0.012 s.",
+        ),
+        (
+            [
+                row(
+                    "hadar.online",
+                    MARK,
+                    110.0,
+                    100.0,
+                    sense="min",
+                    gap=0.1,
+                    ratio=1.1,
+                    ratio_is_upper=True,
+                    **ONLINE,
+                )
+            ],
+            "On paper/oef-eq1, hadar.online is at most 10.0 % above the optimum; "
+            "the bound's time is not recorded.",
+        ),
+        ([BOUND], "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s."),
+        (
+            [BOUND, row("oef.b", MARK, 4.0, ratio_is_upper=True)],
+            "On paper/oef-eq1, oef.efficiency is optimal; oef.b is at most 20.0 % below the optimum; "
+            "solving took at most 0.01 s.",
+        ),
+        (
+            [row("oef.b", MARK, None, status="skipped", verified=None, reason="too large")],
+            "On paper/oef-eq1, no method has a certified gap. 1 result was skipped, for reasons given below.",
+        ),
+    ],
+)
+def test_headline(rows: list[Any], text: str) -> None:
+    assert headline(run_of(*rows)) == text
+
+
+def test_headline_tells_trouble_first() -> None:
+    text = headline(troubled_run())
+    assert text.startswith(
+        "1 of 8 results is WRONG: oef.rounding (capacity of GPU2: 1.2 > 1, and 1 more). "
+        "1 of 8 results failed: oef.maxmin (out of memory: more than 2000 MB). On paper/oef-eq1, "
+    )
+    assert text.endswith("1 result was skipped, for reasons given below.")
+    assert headline(run_of(BOUND, interrupted=True)).startswith("The run was stopped early, after 1 results.")
+
+
+def test_headline_never_uses_what_is_not_verified() -> None:
+    wrong = row("oef.a", MARK, 5.0, verified=False, kind="online", gap=0.0)
+    unchecked = row("oef.b", MARK, 5.0, verified=None, kind="online", gap=0.0)
+    assert "no method has a certified gap" in headline(run_of(wrong, unchecked))
+
+
+def test_headline_over_several_instances_and_papers() -> None:
+    run = sweep_run()
+    assert re.fullmatch(
+        r"Over 12 instances, hadar.online is at most [\d.]+ % \(median [\d.]+ %\) below the optimum; "
+        r"the best of 3 baselines, hadar.gavel, is at most [\d.]+ % \(median [\d.]+ %\) below the optimum; "
+        r"each bound took at most [\d.]+ s\.",
+        headline(run),
+    )
+    both = run_of(BOUND, row("hadar.online", MARK, 4.0, **ONLINE))
+    assert headline(both) == (
+        "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s. "
+        "hadar.online is 20.0 % below the optimum; the bound took 0.012 s."
+    )
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_columns_show_fields_of_a_row_with_an_explanation() -> None:
+    assert {column.key for column in COLUMNS} <= set(FIELDS)
+    assert all(column.explanation.endswith(".") for column in COLUMNS)
+
+
+def test_columns_without_news_are_left_out() -> None:
+    keys = [column.key for column in visible(oef_run().rows)]
+    assert {"method", "objective", "gap", "ratio", "status", "verified", "published"} <= set(keys)
+    assert not {"instance", "paper", "problem", "sense", "seed", "guarantee", "bound_from"} & set(keys)
+    assert {"instance", "guarantee"} <= {column.key for column in visible(sweep_run().rows)}
+
+
+def test_json_has_the_field_names_and_no_nan() -> None:
+    run = oef_run()
+    run.rows[0] = run.rows[0].replace(
+        gap=math.nan, ratio=math.inf, metrics={"n": np.int64(3), "ok": np.bool_(True)}
+    )
+    rows = json.loads(to_json(run), parse_constant=pytest.fail)
+    assert [list(entry) for entry in rows] == [list(FIELDS)] * len(run.rows)
+    assert (rows[0]["gap"], rows[0]["ratio"], rows[0]["metrics"]) == (None, None, {"n": 3, "ok": True})
+    assert rows[1]["objective"] == run.rows[1].objective
+
+
+def test_csv_keeps_numbers_exactly() -> None:
+    run = oef_run()
+    rows = list(csv.DictReader(io.StringIO(to_csv(run))))
+    assert [float(entry["objective"]) for entry in rows] == [r.objective for r in run.rows]
+    assert json.loads(rows[-1]["published"])[1]["value"] == 4.36
+    assert csv_cell(-1.5) == -1.5
+
+
+@pytest.mark.parametrize("width", [60, 80, 140, 200])
+def test_terminal_table_keeps_what_matters_at_every_width(width: int) -> None:
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(to_rich(troubled_run()))
+    shown = console.export_text()
+    assert max(map(len, shown.splitlines())) <= width
+    for wanted in ("gap", "objective", "verified", "WRONG") if width >= 80 else ("gap",):
+        assert wanted in shown
+    if width >= 80:
+        assert "oef.noncooperative " in shown
+    assert ("left out for lack of width" in shown) == (width < 140)
+
+
+# ---------------------------------------------------------------- hostile text
+
+
+def test_markdown_escapes_what_would_be_markup() -> None:
+    assert markdown_text("a|b`c`*d*<i>[x](y)\\") == r"a\|b\`c\`\*d\*&lt;i&gt;\[x\](y)" + "\\\\"
+    text = to_markdown(hostile_run())
+    assert "<script" not in text
+    tables = [line for line in text.splitlines() if line.startswith("| ")]
+    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
+    assert len(bars) == 1
+
+
+@pytest.mark.parametrize("text", ["=cmd()", "+1", "-1+1", "@x", "\t=x", "\x00=1", "\r=1"])
+def test_csv_cells_start_no_formula(text: str) -> None:
+    assert str(csv_cell(text)).startswith("'")
+
+
+def test_csv_of_a_hostile_run_has_no_formula_and_no_control_characters() -> None:
+    text = to_csv(hostile_run())
+    cells = [cell for line in csv.reader(io.StringIO(text)) for cell in line]
+    assert not [cell for cell in cells if cell[:1] in "=+-@\t\r" and cell and not _is_number(cell)]
+    assert "\x1b" not in text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def test_terminal_shows_hostile_text_as_it_is() -> None:
+    out = io.StringIO()
+    Console(width=200, file=out, force_terminal=True, color_system=None).print(to_rich(hostile_run()))
+    assert "[red]x[/red]" in out.getvalue()
+    assert "\x1b[31m" not in out.getvalue()
+
+
+def test_json_escapes_control_and_direction_characters() -> None:
+    text = to_json(run_of(row("oef.a", MARK, 5.0, reason="\x9b31m\u202etxt\x1b[2J")))
+    assert not re.search("[\x1b\x9b\u202e]", text)
+    assert json.loads(text)[0]["reason"] == "\x9b31m\u202etxt\x1b[2J"
+
+
+# ---------------------------------------------------------------- the page
+
+
+class Page(HTMLParser):
+    """Collects elements, ids, references and text of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """Pages by name: two with all figures, one with heat maps, two with none (drawing is slow)."""
+    maps = [*draw(large_run(20), FIGURES.get("envy")), *draw(large_run(20), FIGURES.get("devices"))]
+    return {
+        "oef": to_html(oef_run()),
+        "hostile": to_html(hostile_run()),
+        "large": to_html(large_run(20), maps),
+        "troubled": to_html(troubled_run(), []),
+        "sweep": to_html(sweep_run(3), []),
+    }
+
+
+@pytest.mark.parametrize("name", ["oef", "hostile", "large", "troubled", "sweep"])
+def test_page_is_self_contained(pages: dict[str, str], name: str) -> None:
+    page = Page(pages[name])
+    assert {"link", "iframe", "object", "embed", "form", "img", "base"}.isdisjoint(
+        tag for tag, _ in page.tags
+    )
+    for _, attributes in page.tags:
+        assert not [key for key in attributes if key.startswith("on") or key == "src"]
+        assert str(attributes.get("href", "#")).startswith(("#", "data:image/png;base64,"))
+    assert not re.search(r"https?://|@import", pages[name])
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    used = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', pages[name]))
+    assert {a or b for a, b in used} <= set(ids)
+
+
+def test_page_allows_its_own_script_and_nothing_else(pages: dict[str, str]) -> None:
+    for html in pages.values():
+        page = Page(html)
+        policies = [
+            m["content"] or "" for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"
+        ]
+        scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+        assert len(page.all("script")) == len(scripts) == len(policies) == 1
+        digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+        assert (
+            f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
+            in policies[0]
+        )
+
+
+def test_page_answers_first_and_says_how_to_reproduce(pages: dict[str, str]) -> None:
+    text = Page(pages["troubled"]).text
+    assert text.index("1 of 8 results is WRONG") < text.index("How to read the columns")
+    for wanted in (
+        "harness compare --instance paper/oef-eq1 --paper oef",
+        "git checkout 0123456789abcdef",
+        "pyomo",
+        "time_limit_s",
+        "capacity of GPU2: 1.2 > 1",
+        "skipped: no tenant has several job types",
+        "4.36 ≠",
+        "the text adds up rounded numbers",
+        "largest total efficiency within capacity (max, in slowest-GPU equivalents)",
+        "With ≤ it is an upper estimate",
+    ):
+        assert wanted in text
+
+
+def test_page_shows_figures_with_caption_and_alternative_text(pages: dict[str, str]) -> None:
+    page = Page(pages["oef"])
+    labels = [svg["aria-label"] or "" for svg in page.all("svg")]
+    assert len(labels) == len(page.all("figcaption")) == 5
+    assert all(re.search(r"on paper/oef-eq1\. .*n = ", text) for text in labels)
+    assert "Envy at the reported speedups" in page.text
+
+
+def test_page_of_many_instances_warns_about_the_largest_ratio(pages: dict[str, str]) -> None:
+    assert "only a lower bound on the competitive ratio" in Page(pages["sweep"]).text
+    assert "only a lower bound" not in Page(pages["oef"]).text
+
+
+def test_page_sorts_numbers_by_value(pages: dict[str, str]) -> None:
+    cells = [
+        a for tag, a in Page(pages["oef"]).tags if tag == "td" and "gap" in (a.get("class") or "").split()
+    ]
+    assert [float(cell["data-sort"] or "nan") for cell in cells] == [r.gap for r in oef_run().rows]
+
+
+def test_hostile_text_is_only_text(pages: dict[str, str]) -> None:
+    page = Page(pages["hostile"])
+    assert HOSTILE[0] in page.text
+    assert "\x1b" not in pages["hostile"]
+    assert len(page.all("script")) == 1
+    assert "<script>alert" not in to_fragment(hostile_run())
+
+
+def test_fragment_has_tables_and_no_script() -> None:
+    page = Page(to_fragment(troubled_run()))
+    assert page.all("table")
+    assert not page.all("script")
+    assert "1 of 8 results is WRONG" in page.text
+
+
+def test_svg_loses_everything_but_the_picture() -> None:
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        'viewBox="0 0 1 1" onload="x()">'
+        "<style>*{color:red}</style><script>x()</script><foreignObject/><!-- c -->"
+        '<defs><path id="a" d="M0 0"/><clipPath id="c"/></defs>'
+        '<g id="unused" onclick="x()" clip-path="url(#c)">'
+        '<use xlink:href="#a"/><image xlink:href="http://e.example/x.png"/></g></svg>'
+    )
+    assert inline_svg(svg, "f1-", 'a "b" <c>') == (
+        '<svg viewBox="0 0 1 1" role="img" aria-label="a &quot;b&quot; &lt;c&gt;" stroke-linejoin="round" '
+        'stroke-linecap="butt"><defs><path id="f1-a" d="M0 0" /><clipPath id="f1-c" /></defs>'
+        '<g clip-path="url(#f1-c)"><use href="#f1-a" /><image /></g></svg>'
+    )
+
+
+def test_save_writes_page_and_figures(tmp_path: Any) -> None:
+    run = oef_run()
+    run.decisions = {}
+    save(run, tmp_path / "report.html", figures=tmp_path)
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert {p.suffix for p in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
+
+
+def test_plain_formats_and_page_import_neither_matplotlib_nor_rich() -> None:
+    code = (
+        "import sys, harness, harness.report, harness.render as r; from harness.run import Run; "
+        "run = Run({}, [], {}); "
+        "r.to_json(run), r.to_csv(run), r.to_markdown(run);"
+        "print([m for m in ('matplotlib', 'seaborn', 'rich') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

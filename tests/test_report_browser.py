@@ -1,0 +1,179 @@
+"""The page in a real browser: it opens without complaint, sorts, and is readable, on a phone too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_runs import hostile_run, large_run, sweep_run, troubled_run
+
+from harness.plots import FIGURES, draw
+from harness.report import to_html
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+
+pytestmark = pytest.mark.browser
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+CONTRAST = """
+const parse = (text) => [...text.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
+const light = (c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const luminance = (c) => 0.2126 * light(c[0]) + 0.7152 * light(c[1]) + 0.0722 * light(c[2]);
+const background = (e) => {
+  for (; e; e = e.parentElement) {
+    const c = parse(getComputedStyle(e).backgroundColor);
+    if (c[3] > 0) return c;
+  }
+  return matchMedia('(prefers-color-scheme: dark)').matches ? [0, 0, 0, 1] : [255, 255, 255, 1];
+};
+const found = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  const text = walker.currentNode.data.trim();
+  if (!text || element.closest('script, svg') || !element.getClientRects().length) continue;
+  const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(background(element))];
+  found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), text.slice(0, 40)]);
+}
+return found.sort((x, y) => x[0] - y[0]);
+"""
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    if not CHROMIUM or not DRIVER:
+        pytest.skip("chromium and chromedriver are not installed (Debian: apt-get install chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    html = {
+        "troubled": to_html(troubled_run()),
+        "hostile": to_html(hostile_run()),
+        "large": to_html(large_run(20), draw(large_run(20), FIGURES.get("envy"))),
+        "sweep": to_html(sweep_run(4), []),
+    }
+    for name, text in html.items():
+        (folder / f"{name}.html").write_text(text)
+    return {name: folder / f"{name}.html" for name in html}
+
+
+def show(driver: Any, page: Path, width: int = 1280, scheme: str = "light", media: str = "screen") -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    driver.get(page.as_uri())
+
+
+def column(driver: Any, table: int, key: str) -> list[str]:
+    script = (
+        "const [place, key] = arguments; const table = document.querySelectorAll('table')[place];"
+        "return [...table.querySelectorAll('td.' + key)].map(cell => cell.dataset.sort)"
+    )
+    found: list[str] = driver.execute_script(script, table, key)
+    return found
+
+
+def press(driver: Any, header: str, key: str | None = None) -> str:
+    """Press a heading of the first table by mouse or key; return its aria-sort."""
+    xpath = f"(//table)[1]//th[button[normalize-space()='{header}']]"
+    cell = driver.find_element("xpath", xpath)
+    button = cell.find_element("tag name", "button")
+    button.send_keys(key) if key else button.click()
+    return str(cell.get_attribute("aria-sort"))
+
+
+@pytest.mark.parametrize("name", ["troubled", "hostile", "large", "sweep"])
+def test_opens_without_a_word_in_the_console(driver: Any, pages: dict[str, Path], name: str) -> None:
+    driver.get_log("browser")
+    show(driver, pages[name])
+    assert driver.get_log("browser") == []
+    assert driver.find_element("id", "headline").is_displayed()
+
+
+def test_the_policy_stops_foreign_scripts_and_requests(driver: Any, pages: dict[str, Path]) -> None:
+    show(driver, pages["troubled"])
+    stopped = driver.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
+        "document.body.append(s); return window.ran === undefined;"
+    )
+    assert stopped
+    driver.get_log("browser")
+
+
+def test_headings_sort_by_mouse_and_by_key(driver: Any, pages: dict[str, Path]) -> None:
+    show(driver, pages["troubled"])
+    assert press(driver, "gap") == "ascending"
+    gaps = column(driver, 0, "gap")
+    numbers = [float(text) for text in gaps if text]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[-1]
+    assert gaps[-3:] == ["", "", ""]
+    assert press(driver, "gap", "\ue007") == "descending"
+    assert [float(text) for text in column(driver, 0, "gap") if text] == numbers[::-1]
+    assert column(driver, 0, "gap")[-3:] == ["", "", ""]
+    assert press(driver, "kind", " ") == "ascending"
+    assert column(driver, 0, "kind") == sorted(column(driver, 0, "kind"))
+    sorted_by = driver.find_elements("css selector", "th[aria-sort]")
+    assert [cell.text.split()[0] for cell in sorted_by] == ["kind"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_figures_are_visible(driver: Any, pages: dict[str, Path], width: int) -> None:
+    for name, count in (("troubled", 5), ("large", 1)):
+        show(driver, pages[name], width)
+        boxes = driver.execute_script(
+            "return [...document.querySelectorAll('figure svg')].map(s => [s.getBoundingClientRect().width,"
+            "s.getBoundingClientRect().height, s.querySelectorAll('path, use, image').length])"
+        )
+        assert len(boxes) == count
+        assert all(wide >= 300 and high >= 80 and parts > 20 for wide, high, parts in boxes)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["troubled", "sweep"])
+def test_text_stands_out_from_its_background(
+    driver: Any, pages: dict[str, Path], scheme: str, name: str
+) -> None:
+    show(driver, pages[name], scheme=scheme)
+    found = driver.execute_script(CONTRAST)
+    assert len(found) > 100
+    assert found[0][0] >= 4.5, found[:3]
+    body, card = driver.execute_script(
+        "const c = document.querySelector('.card'); return [getComputedStyle(document.body).backgroundColor,"
+        "c && getComputedStyle(c).backgroundColor]"
+    )
+    assert (body == "rgb(255, 255, 255)") == (scheme == "light")
+    assert card in (None, "rgb(255, 255, 255)")
+
+
+@pytest.mark.parametrize("name", ["troubled", "hostile", "large", "sweep"])
+def test_no_sideways_scrolling_on_a_phone(driver: Any, pages: dict[str, Path], name: str) -> None:
+    show(driver, pages[name], 390)
+    assert driver.execute_script("return [innerWidth, document.documentElement.scrollWidth]") == [390, 390]
+
+
+def test_print_shows_whole_tables_on_white(driver: Any, pages: dict[str, Path]) -> None:
+    show(driver, pages["sweep"], 1000, scheme="dark", media="print")
+    hidden = driver.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map(e => e.scrollHeight - e.clientHeight)"
+    )
+    assert hidden
+    assert max(hidden) <= 1
+    colours = driver.execute_script(
+        "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
+    )
+    assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
