@@ -141,7 +141,7 @@ def import_(
     nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
     max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
     gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
-    gpus_per_server: Annotated[int, typer.Option(min=1, help="GPUs of one server.")] = 4,
+    gpus_per_server: Annotated[int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
 ) -> None:
     """Import a real trace as an instance."""

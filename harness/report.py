@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MAX_DESCRIBED = 20
 """So many instances of a run are described; their names are in the table in any case."""
 
+LONG = 28
+"""Longer cells may break into lines."""
+
 SVG_ELEMENTS = {
     "svg",
     "g",
@@ -187,7 +190,10 @@ def _cell(column: Column, row: Row) -> Cell:
     classes = [column.key, column.align]
     if (column.key == "verified" and wrong(row)) or (column.key == "status" and failed(row)):
         classes.append("bad")
-    return Cell(column.text(row), _sort_key(column.value(row)), " ".join(classes))
+    text = column.text(row)
+    if column.key == "status" and len(text) > LONG / 2:
+        classes.append("wide")
+    return Cell(text, _sort_key(column.value(row)), " ".join(classes))
 
 
 def _sort_key(value: object) -> str:
@@ -265,13 +271,17 @@ def _published_table(rows: Sequence[Row]) -> Table | None:
         note = "; ".join(text for text in texts if text not in ("", "1"))
         found.append([_published_cell(text) for text in (*cells, note)])
     caption = (
-        "Numbers that the paper printed about this instance, beside ours. ✓: equal to its last place. ≠: not."
+        "Numbers that the paper printed about this instance, beside ours. ✓: equal to its last place; "
+        "≠: not. Exact ✓: what we measured is the exact value."
     )
     return Table(caption, headings, found) if found else None
 
 
 def _published_cell(text: str) -> Cell:
-    return Cell(text, text.casefold(), "bad wide" if text.endswith("≠") else "wide" if len(text) > 28 else "")
+    classes = ["bad"] if text.endswith("≠") else []
+    if len(text) > LONG:
+        classes.append("note" if len(text) > 3 * LONG else "wide")
+    return Cell(text, text.casefold(), " ".join(classes))
 
 
 def _explained(run: Run) -> list[Column]:

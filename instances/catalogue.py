@@ -18,7 +18,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
 
@@ -36,6 +36,9 @@ KINDS = {"gen": "gen", "paper": "paper"}
 MAX_REFERENCE = 4096
 """Longest reference in characters, as long as paths can be."""
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Characters that could fool a terminal; no reference needs one."""
+
 MAX_BASES = 8
 """Longest chain of ``base`` keys; a longer one is a mistake (or a circle)."""
 
@@ -52,10 +55,14 @@ class CatalogueEntry:
 def known() -> list[CatalogueEntry]:
     """Return every generator and worked example that comes with the package, by name."""
     return [
-        CatalogueEntry(f"{kind}/{name}", kind, str(_packaged(kind, name).get("title", "")))
-        for kind in KINDS
-        for name in _files(kind)
+        CatalogueEntry(ref, ref.partition("/")[0], str(_packaged(*ref.split("/")).get("title", "")))
+        for ref in references()
     ]
+
+
+def references() -> list[str]:
+    """Return the references of all packaged instances, generators first."""
+    return [f"{kind}/{name}" for kind in KINDS for name in _files(kind)]
 
 
 def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = None) -> Instance:
@@ -77,7 +84,7 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     """
     if isinstance(ref, Instance):
         return _with_slots(ref, dict(overrides or {}), ref.name)
-    if len(str(ref)) > MAX_REFERENCE or not str(ref).isprintable():
+    if len(str(ref)) > MAX_REFERENCE or CONTROL.search(str(ref)):
         shown = f"{str(ref)[:60]!r}"
         raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")
     target, query = (str(ref), "") if isinstance(ref, Path) else _split(ref)
@@ -102,10 +109,9 @@ def _parse_query(ref: str, query: str) -> dict[str, Scalar]:
         return {}
     changes: dict[str, Scalar] = {}
     for part in query.split("&"):
-        pairs = parse_qsl(part, keep_blank_values=True)
-        if len(pairs) != 1 or "=" not in part:
+        key, equals, value = (unquote(text) for text in part.partition("="))
+        if not key or not equals:
             raise InstanceError(f"{ref!r}: {unquote(part)!r} is not key=value (write ?load=1.2&seed=7)")
-        key, value = pairs[0]
         if key in changes:
             raise InstanceError(f"{ref!r}: {key!r} is given twice")
         changes[key] = value
@@ -114,8 +120,13 @@ def _parse_query(ref: str, query: str) -> dict[str, Scalar]:
 
 def labelled(name: str, changes: Mapping[str, Scalar]) -> str:
     """Return the name under which results show an instance: its overrides follow in alphabetical order."""
-    text = "&".join(f"{key}={changes[key]}" for key in sorted(changes))
+    text = "&".join(f"{_quoted(key)}={_quoted(changes[key])}" for key in sorted(changes))
     return f"{name}?{text}" if text else name
+
+
+def _quoted(value: Scalar) -> str:
+    """Return a key or value as a reference writes it: what could be mistaken or hidden is percent-encoded."""
+    return quote(str(value), safe="+")
 
 
 def _document(target: str) -> tuple[dict[str, Any], str]:
@@ -128,8 +139,8 @@ def _document(target: str) -> tuple[dict[str, Any], str]:
     if os.path.isdir(target):
         raise InstanceError(f"{target}: a folder, not a file")
     if os.path.exists(target) or _looks_like_path(target):
-        return _inherit(canonical.read_mapping(Path(target)), None, target), Path(target).stem
-    raise UnknownNameError(unknown("instance", target, [entry.ref for entry in known()]))
+        return _inherit(canonical.read_mapping(Path(target)), None, target), Path(target).stem[:200]
+    raise UnknownNameError(unknown("instance", target, references()))
 
 
 def _looks_like_path(target: str) -> bool:
@@ -168,8 +179,7 @@ def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int 
     text = str(base) if "/" in str(base) or kind is None else f"{kind}/{base}"
     base_kind, _, name = text.partition("/")
     if base_kind not in KINDS or name not in _files(base_kind):
-        names = [f"{k}/{n}" for k in KINDS for n in _files(k)]
-        raise UnknownNameError(f"{where}: {unknown('base', text[:200], names)}")
+        raise UnknownNameError(f"{where}: {unknown('base', text[:200], references())}")
     if depth >= MAX_BASES:
         raise InstanceError(f"{where}: more than {MAX_BASES} bases one upon another; is {text} its own base?")
     below = _inherit(tomllib.loads(_files(base_kind)[name].read_text("utf-8")), base_kind, where, depth + 1)
@@ -199,7 +209,9 @@ def _with_slots(instance: Instance, changes: dict[str, Scalar], where: str) -> I
     except ValueError:
         slot_s = 0.0
     if not 0 < slot_s < float("inf"):
-        raise InstanceError(f"{where}: slot_s = {changes['slot_s']}: a slot has a positive length in seconds")
+        raise InstanceError(
+            f"{where}: slot_s = {_quoted(changes['slot_s'])}: a slot has a positive length in seconds"
+        )
     horizon = Horizon(slot_s=slot_s, slots=slots_until(instance.horizon.end_s, slot_s))
     fields = {name: getattr(instance, name) for name in Instance.model_fields}
     try:

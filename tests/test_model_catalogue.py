@@ -136,7 +136,7 @@ def test_rates_on_unmeasured_types() -> None:
     )
 
 
-# against the sources -------------------------------------------------------------------------------------------
+# against the sources -------------------------------------------------------------------------------
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -191,12 +191,8 @@ def test_muri_facts(data_dir: Path) -> None:
 
 @pytest.mark.real_data
 def test_every_model_of_every_trace_is_known(data_dir: Path) -> None:
-    names = {
-        line.split("\t")[0]
-        for path in (data_dir / "gavel").glob("*.trace")
-        for line in path.open()
-        if line.strip()
-    }
+    gavel = [path.read_text() for path in (data_dir / "gavel").glob("*.trace")]
+    names = {line.split("\t")[0] for text in gavel for line in text.splitlines() if line.strip()}
     for trace in ("test_trace", "static_100job_6_3_1100.0", "dynamic_srtf.log"):
         names |= {line.split(",")[1] for line in (data_dir / "synergy" / trace).open() if line.strip()}
     assert not {name for name in names if find(name) is None}

@@ -236,6 +236,17 @@ def test_debts_survive_a_change_of_shares_and_those_who_leave_are_forgotten(rule
     assert np.abs(placer.deviation).max() < 2
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_those_who_leave_again_and_again_do_not_shift_the_others(rule: Rule) -> None:
+    """A tenant always leaves while it is owed something; what it forgoes is nobody's debt."""
+    placer = Placer(3, np.array([1.0]), rule)
+    one = np.ones(3, np.int64)
+    for _ in range(60):
+        placer.place(np.array([[0.45], [0.35], [0.2]]), one)
+        placer.forget(np.array([False, False, placer.deviation[2, 0] > 0]))
+        assert np.abs(placer.deviation[:2]).max() < 2
+
+
 def test_a_solver_s_tolerance_passes_and_more_does_not() -> None:
     placer = Placer(2, np.array([1.0]), "tijdeman")
     one = np.ones(2, np.int64)

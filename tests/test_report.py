@@ -87,7 +87,7 @@ def run_of(*rows: Any, **meta: Any) -> Run:
         (t.verdict, (True,), "✓"),
         (t.verdict, (False,), "WRONG"),
         (t.verdict, (None,), "–"),
-        (t.numbers, ([1.0, 18 / 13],), "1, 1.38462"),
+        (t.numbers, ([1.0, 18 / 13],), "1, 1.3846"),
         (t.numbers, (np.array([[1, 0], [0, 0.5]]),), "1, 0; 0, 0.5"),
         (t.numbers, (np.bool_(True),), "✓"),
         (t.shorten, ("abcdefghij", 5), "ab…ij"),
@@ -117,9 +117,10 @@ def test_clean_leaves_one_harmless_line(text: str) -> None:
 def test_published_numbers_stand_beside_ours() -> None:
     entry = {"quantity": "objective", "value": 4.36, "exact": 4.348485, "measured": 4.348485}
     assert t.published(entry | {"agrees": False, "exact_agrees": True}) == (
-        "objective 4.36 ≠ measured 4.34849 (exact 4.34849 ✓)"
+        "objective 4.36 ≠ measured 4.3485 (exact ✓)"
     )
-    assert t.published(entry | {"agrees": True, "exact": None}) == "objective 4.36 ✓ measured 4.34849"
+    assert t.published(entry | {"agrees": True, "exact": None}) == "objective 4.36 ✓ measured 4.3485"
+    assert t.published_cells(entry | {"exact": 4.4, "exact_agrees": False}) == ("4.36", "4.3485", "4.4 ≠")
 
 
 # ---------------------------------------------------------------- headline
@@ -172,6 +173,23 @@ BOUND = row("oef.efficiency", MARK, 5.0)
             ],
             "On paper/oef-eq1, hadar.online is at most 10.0 % above the optimum; "
             "the bound's time is not recorded.",
+        ),
+        (
+            [
+                BOUND,
+                row("oef.on", MARK, 4.5, kind="online"),
+                row("oef.b", MARK, 4.9, problem="oef.envy_free", **BASE),
+            ],
+            "On paper/oef-eq1, oef.on is 10.0 % below the optimum; the bound took 0.012 s.",
+        ),
+        (
+            [
+                BOUND,
+                row("oef.a", MARK, 4.0, **BASE),
+                row("oef.b", MARK, 4.5, problem="oef.envy_free", **BASE),
+            ],
+            "On paper/oef-eq1, oef.b is 10.0 % and oef.a 20.0 % below the optimum, each of its own problem; "
+            "the bound took 0.012 s.",
         ),
         ([BOUND], "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s."),
         (

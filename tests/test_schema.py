@@ -141,8 +141,8 @@ ERRORS: list[tuple[Change, str]] = [
     (job(sensitivity={}), "jobs[0].sensitivity = {}: unable to extract tag using discriminator 'kind'"),
     (
         job(sensitivity={"kind": "x"}),
-        "jobs[0].sensitivity = {\"kind\": \"x\"}: input tag 'x' found using 'kind' does not match any of the expected "
-        "tags: 'matrix', 'pipeline'",
+        'jobs[0].sensitivity = {"kind": "x"}: '
+        "input tag 'x' found using 'kind' does not match any of the expected tags: 'matrix', 'pipeline'",
     ),
     (
         job(sensitivity={**MATRIX, "cpus_per_gpu": [2, 1]}),
@@ -299,10 +299,10 @@ def test_the_limit_can_be_raised_as_the_message_says(monkeypatch: pytest.MonkeyP
 def test_an_instance_is_immutable() -> None:
     instance = canonical.validate(small(), "x")
     with pytest.raises(ValueError, match="frozen"):
-        instance.jobs[0].gpus = 2  # type: ignore[misc]
+        instance.jobs[0].gpus = 2
 
 
-# files ------------------------------------------------------------------------------------------------------
+# files ---------------------------------------------------------------------------------------------
 
 
 def refused(path: Path) -> str:
@@ -385,7 +385,7 @@ def test_writing_into_a_missing_folder(tmp_path: Path) -> None:
         canonical.write(canonical.validate(small(), "x"), path)
 
 
-# round trip and fingerprint ----------------------------------------------------------------------------------
+# round trip and fingerprint ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ def test_fractions_in_published_numbers() -> None:
     assert published.exact == ((1.0, -5 / 26), (0.0, 0.5))
 
 
-# hostile -----------------------------------------------------------------------------------------------------
+# hostile -------------------------------------------------------------------------------------------
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

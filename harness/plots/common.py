@@ -305,7 +305,7 @@ def draw_traces(data: FigureInput) -> Figure | None:
 def _trace(ax: Axes, method: str, points: Sequence[Mapping[str, Any]]) -> None:
     time, incumbent, bound = (_column(points, name) for name in ("time_s", "incumbent", "bound"))
     ax.fill_between(time, incumbent, bound, step="post", color=FAINT, alpha=0.8, lw=0)
-    ax.step(time, incumbent, where="post", color=PALETTE[0])
+    ax.step(time, incumbent, where="post", color=PALETTE[0], marker="." if len(time) <= 40 else "")
     ax.step(time, bound, where="post", color=PALETTE[3], ls=DASHED)
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
     end = (

@@ -7,11 +7,13 @@ fastest GPU type, as cells of a heat map, and neighbours are averaged where cell
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -24,6 +26,7 @@ from harness.plots.style import (
     MUTED,
     PALETTE,
     bins,
+    heat_map,
     is_first_column,
     label,
     legend_below,
@@ -57,6 +60,9 @@ MAX_TENANTS = 2000
 NODE = 430
 ARC = "arc3,rad=0.16"
 """Size of a node, and a bend that keeps an arrow there apart from the arrow back."""
+
+SLIM: dict[str, Any] = {"pad": 0.02, "aspect": 35, "fraction": 0.04}
+"""A colour bar that leaves the width to the panels."""
 
 ENVY_COLOURS = sns.light_palette(PALETTE[3], as_cmap=True)
 
@@ -129,8 +135,10 @@ def _efficiency_map(view: View, methods: Sequence[str], relative: Array) -> Figu
     """Draw methods × tenants (in order of speedup), coloured by efficiency relative to the equal split."""
     groups = bins(relative.shape[1], CELLS)
     cells = np.array([[row[group].mean() for group in groups] for row in relative])
-    figure, ax = one_axes(1.5 + 0.3 * len(methods))
-    away = max(cells.max() - 1.0, 1.0 - cells.min(), 0.05)
+    figure, ax = one_axes(1.6 + 0.3 * len(methods))
+    # one tenant that takes a whole type would leave no colour for all the others
+    away = min(1.0, max(cells.max() - 1.0, 1.0 - cells.min(), 0.05))
+    extend = "max" if cells.max() > 1.0 + away else "neither"
     sns.heatmap(
         cells,
         ax=ax,
@@ -138,10 +146,10 @@ def _efficiency_map(view: View, methods: Sequence[str], relative: Array) -> Figu
         vmin=1.0 - away,
         vmax=1.0 + away,
         annot=len(groups) <= NUMBERED_CELLS,
-        fmt=".2f",
+        fmt=".2f" if len(groups) <= NUMBERED_CELLS / 2 else ".1f",
         annot_kws={"fontsize": 6.5},
         linewidths=0.4,
-        cbar_kws={"label": "efficiency / equal split [1]", "pad": 0.02},
+        cbar_kws={"label": "efficiency / equal split [1]", "pad": 0.02, "extend": extend},
     )
     sparse_ticks(ax, "x", _group_labels(view, groups), 10)
     sparse_ticks(ax, "y", [label(method, 30) for method in methods], len(methods))
@@ -187,7 +195,7 @@ def draw_envy(data: FigureInput) -> Figure | None:
         return None
     view = data.view
     few = view.size <= FEW_NODES
-    figure, axes = panels(len(allocations), 1.75 if few else 2.3)
+    figure, axes = panels(len(allocations), 1.75)
     for ax, (method, allocation) in zip(axes, allocations, strict=True):
         gain = envy(view, allocation.devices)
         pairs = int(np.count_nonzero(gain))
@@ -195,7 +203,9 @@ def draw_envy(data: FigureInput) -> Figure | None:
         words = f"{pairs} of {view.size * (view.size - 1)} pairs envy" if pairs else "nobody envies anybody"
         ax.set_title(f"{label(method, 30)}\n{words}", fontsize=8.5)
     if not few:
-        figure.colorbar(axes[0].images[0], ax=axes, label="gain [%]", pad=0.02)
+        figure.supxlabel("envied tenant (by speedup, slowest left)", fontsize=9)
+        figure.supylabel("envying tenant (slowest on top)", fontsize=9)
+        figure.colorbar(axes[0].images[0], ax=axes, label="gain [%]", **SLIM)
     return figure
 
 
@@ -232,13 +242,7 @@ def _envy_matrix(ax: Axes, view: View, gain: Array) -> None:
     starts = [int(group[0]) for group in bins(view.size, CELLS)]
     by_speedup = np.minimum(gain, 1.0)[np.ix_(order, order)]
     cells = np.maximum.reduceat(np.maximum.reduceat(by_speedup, starts, axis=0), starts, axis=1)
-    box = (0, len(starts), len(starts), 0)
-    # one small image instead of 1600 outlines: a tenth of the file
-    ax.imshow(100 * cells, cmap=ENVY_COLOURS, vmin=0, vmax=100, interpolation="none", extent=box)
-    names = [label(view.labels[order[start]], 9) for start in starts]
-    sparse_ticks(ax, "x", names, 4)
-    sparse_ticks(ax, "y", names, 6)
-    ax.set(xlabel="envied", ylabel="envies" if is_first_column(ax) else "")
+    heat_map(ax, 100 * cells, ENVY_COLOURS, Normalize(0.0, 100.0))
 
 
 def _caption_envy(data: FigureInput) -> str:
@@ -294,15 +298,17 @@ def _device_maps(view: View, held: Sequence[tuple[str, Array]]) -> Figure:
     order = _order(view)
     groups = bins(len(order), CELLS)
     names = _group_labels(view, groups)
-    figure, axes = panels(len(held), 2.2)
+    figure, axes = panels(len(held), 1.9)
     cells = [np.array([devices[order[group]].mean(axis=0) for group in groups]) for _, devices in held]
-    top = max(float(values.max()) for values in cells)
+    # by the square root, so that small shares show beside whole types in one hand
+    norm = PowerNorm(0.5, 0.0, max(float(values.max()) for values in cells))
     for ax, (method, _), values in zip(axes, held, cells, strict=True):
-        sns.heatmap(values, ax=ax, cmap="viridis", vmin=0.0, vmax=top, cbar=False)
-        sparse_ticks(ax, "y", names, 8)
-        sparse_ticks(ax, "x", [label(name, 9) for name in view.gpu_types], 6)
+        heat_map(ax, values, "viridis", norm)
+        sparse_ticks(ax, "x", [label(name, 9) for name in view.gpu_types], 6, room=22)
+        if is_first_column(ax):
+            sparse_ticks(ax, "y", names, 6)
         ax.set_title(label(method, 30), fontsize=8.5)
-    figure.colorbar(axes[0].collections[0], ax=axes, label="devices per tenant", pad=0.02)
+    figure.colorbar(axes[0].images[0], ax=axes, label="devices per tenant", **SLIM)
     return figure
 
 

@@ -113,7 +113,10 @@ COLUMNS: tuple[Column, ...] = (
     _field("paper", "The paper whose view of the instance the method works on.", priority=9),
     _field("method", "Registered name; “harness list” prints the source of each."),
     _field(
-        "problem", "What the objective means; bounds of one problem are never used for another.", priority=8
+        "problem",
+        "What the objective means; bounds of one problem are never used for another.",
+        lambda row: clean(row.problem, 60).removeprefix(f"{row.paper}."),
+        priority=1,
     ),
     _field(
         "kind",
@@ -151,15 +154,6 @@ COLUMNS: tuple[Column, ...] = (
         "right",
         3,
     ),
-    _number(
-        "solve_s",
-        "Time in the solver or the heuristic itself.",
-        lambda row: seconds(row.solve_s),
-        header="solve",
-    ),
-    _number(
-        "build_s", "Time to build the model.", lambda row: seconds(row.build_s), header="build", priority=5
-    ),
     _field(
         "status", "How the run ended: proved optimal, within its limits, skipped for a reason, or failed."
     ),
@@ -168,6 +162,15 @@ COLUMNS: tuple[Column, ...] = (
         "✓: every constraint and claim re-checked and the objective recomputed without the solver. "
         "WRONG: something did not hold. –: there was nothing to check.",
         lambda row: verdict(row.verified),
+    ),
+    _number(
+        "solve_s",
+        "Time in the solver or the heuristic itself.",
+        lambda row: seconds(row.solve_s),
+        header="solve",
+    ),
+    _number(
+        "build_s", "Time to build the model.", lambda row: seconds(row.build_s), header="build", priority=5
     ),
     Column(
         "metrics",

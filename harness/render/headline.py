@@ -85,13 +85,18 @@ def _answer(rows: Sequence[Row], everything: Sequence[Row]) -> str:
 
 
 def _heuristics(rows: Sequence[Row], everything: Sequence[Row]) -> str:
+    """Return the sentence about a paper's own algorithms and the best baseline, or about its baselines."""
     online = [row for row in rows if row.kind == "online"]
-    sentence = _list(_by_method(online or rows), "heuristics")
-    baselines = _by_method([row for row in rows if row.kind == "baseline"])
+    focus = online or rows
+    sentence = _list(_by_method(focus), "heuristics")
+    # gaps to the optima of different problems do not rank methods
+    same = {row.problem for row in focus}
+    baselines = _by_method([row for row in rows if row.kind == "baseline" and row.problem in same])
     if online and baselines:
         which = "the baseline" if len(baselines) == 1 else f"the best of {len(baselines)} baselines"
         sentence += f"; {which}, {_apposition(baselines[0])}"
-    return f"{sentence}; {_bound_time(rows, everything)}."
+    several = ", each of its own problem" if len(same) > 1 else ""
+    return f"{sentence}{several}; {_bound_time(focus, everything)}."
 
 
 def _by_method(rows: Sequence[Row]) -> list[list[Row]]:
@@ -188,6 +193,6 @@ def _models(rows: Sequence[Row]) -> str:
         return (
             f"{clean(row.method, 60)} proves the optimum, {number(row.objective)}, in {seconds(row.solve_s)}."
         )
-    return (
-        f"{_list(groups, 'models')}; solving took at most {seconds(max(row.solve_s or 0.0 for row in rows))}."
-    )
+    several = ", each of its own problem" if len({row.problem for row in rows}) > 1 else ""
+    time = seconds(max(row.solve_s or 0.0 for row in rows))
+    return f"{_list(groups, 'models')}{several}; solving took at most {time}."

@@ -110,7 +110,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def numbers(value: Any, digits: int = 6) -> str:
+def numbers(value: Any, digits: int = 5) -> str:
     """Return a number, a vector (``1, 1.5, 2``), a matrix (``1, 0; 0, 0.5``) or a truth value as text."""
     value = plain(value)
     if value is None:
@@ -139,17 +139,18 @@ MARKS = {True: "✓", False: "≠", None: ""}
 
 
 def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return what the paper printed (✓ or ≠), what is measured, and the exact value (✓ or ≠), as text."""
-    agrees, exact_agrees = MARKS[entry.get("agrees")], MARKS[entry.get("exact_agrees")]
-    return (
-        f"{numbers(entry.get('value'))} {agrees}".strip(),
-        numbers(entry.get("measured")),
-        f"{numbers(entry.get('exact'))} {exact_agrees}".strip(),
+    """Return what the paper printed (✓ or ≠), what is measured, and the exact value (✓: as measured)."""
+    mark = MARKS[entry.get("agrees")]
+    exact = (
+        "✓"
+        if entry.get("exact_agrees")
+        else f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
     )
+    return f"{numbers(entry.get('value'))} {mark}".strip(), numbers(entry.get("measured")), exact.strip()
 
 
 def published(entry: Mapping[str, Any]) -> str:
-    """Return a published number beside ours: ``objective 4.36 ≠ measured 4.34849 (exact 4.34849 ✓)``."""
+    """Return a published number beside ours: ``objective 4.36 ≠ measured 4.3485 (exact ✓)``."""
     printed, measured, exact = published_cells(entry)
     end = f" (exact {exact})" if entry.get("exact") is not None else ""
     return f"{clean(entry.get('quantity', ''), 40)} {printed} measured {measured}{end}"

@@ -1,0 +1,207 @@
+"""The installed command, as a stranger would use and misuse it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.rows import FIELDS
+
+COMMAND = Path(sys.executable).with_name("harness")
+LIGHT = ["--no-report", "--jobs", "1"]
+
+
+def run(*args: str | Path, cwd: Path, width: int = 200) -> subprocess.CompletedProcess[str]:
+    assert COMMAND.exists(), "the project is not installed in this environment"
+    environment = {**os.environ, "COLUMNS": str(width)}
+    return subprocess.run(
+        [str(COMMAND), *map(str, args)], capture_output=True, text=True, cwd=cwd, env=environment, timeout=180
+    )
+
+
+def one_line_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:
+    assert result.returncode == 2, result
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    result = run("--help", cwd=tmp_path)
+    assert result.returncode == 0
+    for command in ("compare", "list", "show", "import", "report"):
+        assert command in result.stdout
+
+
+def test_compare_prints_published_beside_measured_and_writes_results(tmp_path: Path) -> None:
+    result = run("compare", "--instance", "paper/oef-eq1", "--paper", "oef", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    out = " ".join(result.stdout.split())
+    for text in ("oef.cooperative", "4.5", "4.154", "oef.gandiva_fair", "1.18", "1.10204", "published"):
+        assert text in out
+    (folder,) = (tmp_path / "results").iterdir()
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"run.json", "rows.jsonl", "rows.parquet", "traces.parquet", "instances", "schedules", "figures", "report.html"}
+    meta = json.loads((folder / "run.json").read_text())
+    assert meta["command"] == "harness compare --instance paper/oef-eq1 --paper oef"
+    assert meta["interrupted"] is False
+    assert not [path for path in folder.rglob(".*")]
+    assert str(folder.relative_to(tmp_path)) in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("output", ["json", "csv", "markdown"])
+def test_formats_keep_standard_output_clean(output: str, tmp_path: Path) -> None:
+    args = ["compare", "--instance", "paper/oef-eq6", "--method", "oef.coop*", "--format", output, *LIGHT]
+    result = run(*args, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    if output == "json":
+        rows = json.loads(result.stdout)
+        assert [set(row) for row in rows] == [set(FIELDS)] * 2
+        assert rows[0]["objective"] == pytest.approx(5.25)
+    elif output == "csv":
+        records = list(csv.DictReader(io.StringIO(result.stdout)))
+        assert [r["method"] for r in records] == ["oef.cooperative", "oef.cooperative.full"]
+    else:
+        assert "| oef.cooperative" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        (["compare", "--instance", "gen/200job"], ["gen/200job", "did you mean gen/200jobs"]),
+        (["compare", "--instance", "paper/oef-eq1", "--method", "oef.cooperativ"], ["did you mean oef.cooperative"]),
+        (["compare", "--instance", "paper/oef-eq1", "--paper", "gandiva"], ["unknown paper 'gandiva'"]),
+        (["compare", "--instance", "paper/oef-eq1", "--time-limit", "0"], ["time limit = 0 s", "positive"]),
+        (["compare", "--instance", "paper/oef-eq1", "--time-limit", "nan"], ["time limit = nan s"]),
+        (["compare", "--instance", "paper/oef-eq1", "--results", "/proc/none"], ["/proc/none", "cannot be written"]),
+        (["compare", "--instance", "paper/oef-eq1", "--resume", "nowhere"], ["nowhere: not a results folder"]),
+        (["compare", "--instance", "missing.json"], ["missing.json", "no such file"]),
+        (["compare", "--instance", "gen/200jobs?jbs=3"], ["jbs", "jobs"]),
+        (["compare", "--instance", "gen/200jobs?jobs=-3"], ["jobs", "-3"]),
+        (["compare", "--instance", "gen/../../etc/passwd"], ["gen/../../etc/passwd"]),
+        (["show", "paper/nothing"], ["paper/nothing"]),
+        (["report", "nowhere"], ["nowhere: not a results folder"]),
+        (["import", "gavl", "x.trace", "-o", "x.json"], ["gavl", "did you mean gavel"]),
+        (["import", "gavel", "x.trace", "-o", "x.json"], ["x.trace", "no such file"]),
+        (["import", "gavel", "x.trace", "-o", "x.yaml"], ["x.yaml", ".json"]),
+        (["import", "philly", "x.csv", "-o", "x.json", "--gpus", "V100"], ["--gpus V100", "V100=36,P100=36"]),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(args: Sequence[str], parts: Sequence[str], tmp_path: Path) -> None:
+    one_line_error(run(*args, cwd=tmp_path), *parts)
+    assert not any(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("{", ["bad.json: not valid JSON"]),
+        ('{"name": "x"}', ["bad.json: cluster: missing"]),
+        (
+            '{"name":"x","cluster":{"gpu_types":[{"name":"A"}],"servers":[{"name":"s","count":1,"gpu_type":"A","gpus":2}]},'
+            '"jobs":[{"id":"j","gpus":0,"epochs":1}]}',
+            ["bad.json: jobs[0].gpus = 0: a job needs at least one GPU"],
+        ),
+        ('{"name":"[red]x\\u001b[31m"}', ["bad.json: name"]),
+    ],
+)
+def test_bad_instances_name_file_field_value_and_what_is_right(content: str, parts: Sequence[str], tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(content)
+    result = run("compare", "--instance", "bad.json", cwd=tmp_path)
+    one_line_error(result, *parts)
+    assert "\x1b" not in result.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_instance_no_method_can_take_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "rateless.json").write_text(
+        '{"name":"rateless","cluster":{"gpu_types":[{"name":"A"}],"servers":[{"name":"s","count":1,"gpu_type":"A",'
+        '"gpus":2}]},"jobs":[{"id":"j","gpus":1,"epochs":1}]}'
+    )
+    result = run("compare", "--instance", "rateless.json", "--paper", "oef", "--format", "json", *LIGHT, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    assert {row["status"] for row in rows} == {"skipped"}
+    assert all("positive rate on each GPU type" in row["reason"] for row in rows)
+
+
+def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
+    instance = json.loads(run("show", "paper/oef-eq1", "--json", cwd=tmp_path).stdout)
+    instance["name"] = "[bold red]=cmd()<script>alert(1)</script>"
+    instance["tenants"][0]["id"] = "<img src=x onerror=alert(1)>"
+    (tmp_path / "hostile.json").write_text(json.dumps(instance))
+    result = run("compare", "--instance", "hostile.json", "--method", "oef.cooperative", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "[bold red]" in result.stdout
+    page = next((tmp_path / "results").glob("*/report.html")).read_text()
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+
+
+@pytest.mark.parametrize("kind", ["instances", "models", "heuristics", "papers", "formats"])
+def test_list(kind: str, tmp_path: Path) -> None:
+    lines = json.loads(run("list", kind, "--format", "json", cwd=tmp_path).stdout)
+    assert lines
+    first = next(iter(lines[0].values()))
+    assert first in run("list", kind, cwd=tmp_path).stdout
+    assert all(next(iter(line.values())) for line in lines)
+
+
+def test_show_in_words_and_a_picture(tmp_path: Path) -> None:
+    result = run("show", "gen/20jobs", "--picture", "p.png", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for text in ("gen/20jobs", "V100", "jobs arriving", "█"):
+        assert text in result.stdout
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert run("show", "gen/20jobs", "--picture", "p.doc", cwd=tmp_path).returncode == 2
+
+
+def test_report_of_an_earlier_run_can_be_written_elsewhere(tmp_path: Path) -> None:
+    args = ["compare", "--instance", "paper/oef-eq1", "--method", "oef.cooperative", "--results", "r", *LIGHT]
+    assert run(*args, cwd=tmp_path).returncode == 0
+    (folder,) = (tmp_path / "r").iterdir()
+    assert not (folder / "report.html").exists()
+    assert run("report", folder, "-o", "page.html", cwd=tmp_path).returncode == 0
+    assert "<html" in (tmp_path / "page.html").read_text()
+    assert run("report", folder, "-o", "missing/page.html", cwd=tmp_path).returncode == 2
+    assert run("report", folder, cwd=tmp_path).returncode == 0
+    assert (folder / "report.html").exists()
+    assert list((folder / "figures").glob("*.png"))
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    command = f"{COMMAND} list models --format json | head -c 20"
+    result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert "Traceback" not in result.stderr
+    assert "BrokenPipe" not in result.stderr
+
+
+@pytest.mark.real_data
+def test_import_gavel_and_compare(data_dir: Path, tmp_path: Path) -> None:
+    trace, table = data_dir / "gavel/philly_vc_103959.trace", data_dir / "gavel/simulation_throughputs.json"
+    result = run("import", "gavel", trace, "--throughputs", table, "-o", "philly.json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "877 jobs" in result.stdout
+    assert "1 of 878 jobs left out" in result.stderr
+    compared = run("compare", "--instance", "philly.json", "--format", "json", *LIGHT, cwd=tmp_path)
+    assert compared.returncode == 0, compared.stderr
+    rows = json.loads(compared.stdout)
+    assert all(row["verified"] for row in rows if row["status"] != "skipped")
+    assert {row["status"] for row in rows} <= {"optimal", "feasible", "skipped"}
+
+
+@pytest.mark.real_data
+def test_import_that_cannot_be_written_leaves_nothing(data_dir: Path, tmp_path: Path) -> None:
+    trace = data_dir / "gavel/small_test.trace"
+    one_line_error(run("import", "gavel", trace, "-o", "missing/x.json", cwd=tmp_path), "missing/x.json")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,312 @@
+"""Generators: reproducible, prefix-stable, at the load they promise, and feasible."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from instances.catalogue import load
+from instances.generate import FAMILIES, Family, GeneratorSpec, Streams, draws, generate
+from instances.generate.day import DaySpec, split
+from instances.generate.oef import vary
+from instances.model_catalogue import find
+from instances.schema import Instance
+from instances.summary import load as fluid_load
+
+DAYS = ["gen/20jobs", "gen/50jobs", "gen/200jobs", "gen/1000jobs", "gen/2000jobs"]
+
+
+# random numbers -----------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**64), st.integers(0, 40), st.integers(0, 40))
+def test_streams_depend_on_seed_and_quantity_only(seed: int, n: int, more: int) -> None:
+    streams = Streams(seed)
+    first = streams.uniform("sizes", n)
+    assert streams.uniform("sizes", n + more)[:n].tolist() == first.tolist()
+    if n:
+        assert streams.uniform("arrivals", n).tolist() != first.tolist()
+        assert Streams(seed + 1).uniform("sizes", n).tolist() != first.tolist()
+
+
+def test_streams_are_the_same_on_every_machine() -> None:
+    assert Streams(1).uniform("sizes", 2).tolist() == [0.4022781634066661, 0.7674726584062708]
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(3.0, 48.0), (1.0, 1.5), (100.0, 1e4)])
+def test_log_uniform_has_the_mean_and_spread_it_says(mean: float, spread: float) -> None:
+    u = (np.arange(200_000) + 0.5) / 200_000
+    values = draws.log_uniform(u, mean, spread)
+    assert values.mean() == pytest.approx(mean, rel=1e-6)
+    assert values[-1] / values[0] == pytest.approx(spread, rel=1e-3)
+
+
+def test_choice_and_whole_cover_all_values() -> None:
+    u = (np.arange(1000) + 0.5) / 1000
+    assert np.bincount(draws.choice(u, [0.7, 0.0, 0.3])).tolist() == [700, 0, 300]
+    assert {draws.whole(v, 5, 8) for v in (0.0, 0.3, 0.6, math.nextafter(1, 0))} == {5, 6, 7, 8}
+
+
+def test_poisson_arrivals_have_the_rate() -> None:
+    times = draws.poisson_arrivals(Streams(3).uniform("arrivals", 20_000), rate=0.5)
+    assert times[-1] == pytest.approx(40_000, rel=0.02)
+    assert (np.diff(times) > 0).all()
+
+
+# the family of gen/200jobs ------------------------------------------------------------------------
+
+
+def test_golden_fingerprint() -> None:
+    """Changes only when the spec, the catalogue's facts or the generator change."""
+    assert load("gen/200jobs").fingerprint == GOLDEN
+
+
+GOLDEN = "9faab54800d4c8573db8193e5733ababa21c3091544a2ddf7dc5018b023c99d8"
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 1000))
+def test_more_jobs_do_not_change_earlier_ones(n: int, more: int, seed: int) -> None:
+    short = load("gen/200jobs", {"jobs": n, "seed": seed})
+    long = load("gen/200jobs", {"jobs": n + more, "seed": seed})
+    assert long.jobs[:n] == short.jobs
+    assert long.tenants == short.tenants
+    assert long.cluster == short.cluster
+
+
+@pytest.mark.parametrize("ref", DAYS)
+def test_a_day_at_load_09(ref: str) -> None:
+    instance = load(ref)
+    assert len(instance.jobs) == int(ref.removeprefix("gen/").removesuffix("jobs"))
+    assert fluid_load(instance) == pytest.approx(0.9, rel=0.011)
+    assert instance.jobs[-1].submit_s == pytest.approx(86_400, rel=0.02)
+    assert [job.submit_s for job in instance.jobs] == sorted(job.submit_s for job in instance.jobs)
+    assert len({job.tenant for job in instance.jobs}) == len(instance.tenants)
+
+
+def test_the_front_door() -> None:
+    instance = load("gen/200jobs")
+    assert instance.cluster.gpus_by_type == {"V100": 20, "P100": 20, "K80": 20}
+    assert sum(group.count for group in instance.cluster.servers) == 15
+    assert (len(instance.tenants), len(instance.worker_types), len(instance.ps_types)) == (20, 8, 10)
+    assert {job.gpus for job in instance.jobs} == {1, 2, 4, 8}
+    assert {tenant.weight for tenant in instance.tenants} == {1.0, 2.0}
+    assert {len(tenant.job_types) for tenant in instance.tenants} == {1, 2}
+    assert instance.horizon is not None
+    assert (instance.horizon.slot_s, instance.horizon.slots) == (900, 288)
+
+
+@pytest.mark.parametrize("load_factor", [0.5, 1.2, 2.0])
+def test_load_scales_the_sizes_of_the_same_jobs(load_factor: float) -> None:
+    base, other = load("gen/200jobs"), load("gen/200jobs", {"load": load_factor})
+    ratio = sum(j.iterations for j in other.jobs) / sum(j.iterations for j in base.jobs)
+    assert ratio == pytest.approx(load_factor / 0.9, rel=0.01)
+    assert [j.submit_s for j in base.jobs] == [j.submit_s for j in other.jobs]
+    assert [j.gpus for j in base.jobs] == [j.gpus for j in other.jobs]
+
+
+def test_the_load_holds_on_average_over_seeds() -> None:
+    loads = [fluid_load(load("gen/1000jobs", {"seed": seed})) or 0.0 for seed in range(10)]
+    assert np.mean(loads) == pytest.approx(0.9, rel=0.05)
+
+
+@pytest.mark.parametrize("ref", ["gen/20jobs", "gen/200jobs"])
+def test_jobs_serve_all_papers(ref: str) -> None:
+    instance = load(ref)
+    kinds = {(t.id, k.name): k.rates for t in instance.tenants for k in t.job_types}
+    for job in instance.jobs:
+        model = find(job.model or "")
+        assert model is not None
+        assert job.rates == kinds[job.tenant or "", model.name] == {r: model.rates[r] for r in job.rates}
+        assert job.sensitivity is model.sensitivity
+        assert 50 <= job.epochs <= 100
+        assert 5 <= job.chunks <= 50
+        assert 200 <= job.weight <= 5000
+        assert job.weight == int(job.weight)
+        shortest = job.iterations / (job.gpus * max(job.rates.values()))
+        assert job.deadline_s is not None
+        factor = (job.deadline_s - job.submit_s - 1800) / shortest
+        assert 1.99 < factor < 6.01
+
+
+def test_distributed_profiles_are_consistent_with_the_rates() -> None:
+    instance = load("gen/200jobs")
+    workers = {w.name: w for w in instance.worker_types}
+    for job in instance.jobs:
+        profile = job.distributed
+        assert profile is not None
+        assert 30 <= profile.gradient_mb <= 575
+        assert set(profile.minibatch_ms) == set(workers)
+        for name, milliseconds in profile.minibatch_ms.items():
+            rate = workers[name].gpus * job.rates[workers[name].gpu_type or ""]
+            assert milliseconds == pytest.approx(1000 / rate, rel=1e-5)
+        updates = [profile.update_ms[p.name] for p in sorted(instance.ps_types, key=lambda p: p.cpus)]
+        assert all(a >= b for a, b in pairwise(updates))
+        assert 10 <= min(updates) <= max(updates) <= 100
+
+
+def list_schedule(instance: Instance) -> int:
+    """Last slot in use when jobs, in the order of arrival, take the GPUs on which they end earliest."""
+    assert instance.horizon is not None
+    slot_s = instance.horizon.slot_s
+    gpus = [(r, 0) for r, count in instance.cluster.gpus_by_type.items() for _ in range(count)]
+    for job in instance.jobs:
+        options = []
+        for bottleneck in set(job.rates.values()):
+            free = sorted((until, i) for i, (r, until) in enumerate(gpus) if job.rates[r] >= bottleneck)[
+                : job.gpus
+            ]
+            start = max(math.ceil(job.submit_s / slot_s), free[-1][0])
+            end = start + math.ceil(job.iterations / (job.gpus * bottleneck * slot_s))
+            options += [(end, [i for _, i in free])] if len(free) == job.gpus else []
+        end, used = min(options)
+        for i in used:
+            gpus[i] = (gpus[i][0], end)
+    return max(until for _, until in gpus)
+
+
+@pytest.mark.parametrize(
+    "ref", [*DAYS[:4], "gen/20jobs?load=1.2", "gen/200jobs?load=1.2", "gen/200jobs?jobs=300"]
+)
+def test_a_list_schedule_ends_within_the_horizon(ref: str) -> None:
+    instance = load(ref)
+    assert instance.horizon is not None
+    assert list_schedule(instance) < 0.75 * instance.horizon.slots
+
+
+@given(st.floats(1, 1e9), st.floats(0, 0.999), st.floats(0, 0.999))
+def test_split_keeps_the_work(work: float, u_epochs: float, u_chunks: float) -> None:
+    spec = DaySpec.model_construct(epochs=(50, 100), chunks=(5, 50))
+    epochs, chunks, batches = split(work, spec, u_epochs, u_chunks)
+    assert 1 <= epochs <= 100
+    assert 5 <= chunks <= 50
+    got = epochs * chunks * batches
+    if work >= 5000:
+        assert epochs >= 50
+        assert got == pytest.approx(work, rel=0.051)
+    elif work >= 5:
+        assert got == pytest.approx(work, rel=0.51)
+
+
+# OEF's set-ups ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ref", "tenants", "jobs"), [("gen/oef-20", 20, 100), ("gen/oef-50", 50, 1000)])
+def test_oef_tenants(ref: str, tenants: int, jobs: int) -> None:
+    instance = load(ref)
+    assert instance.cluster.gpus_by_type == {"RTX 3070": 8, "RTX 3080": 8, "RTX 3090": 8}
+    assert [(g.count, g.gpus) for g in instance.cluster.servers] == [(2, 4)] * 3
+    assert (len(instance.tenants), len(instance.jobs)) == (tenants, jobs)
+    for tenant in instance.tenants:
+        rates = list(tenant.job_types[0].rates.values())
+        assert rates == sorted(rates)
+        own = [job for job in instance.jobs if job.tenant == tenant.id]
+        assert own
+        assert all(job.rates == tenant.job_types[0].rates for job in own)
+        assert tenant.arrive_s == min(job.submit_s for job in own)
+    assert len({tuple(t.job_types[0].rates.values()) for t in instance.tenants}) == tenants
+
+
+def test_oef_variation_is_bounded() -> None:
+    model = find("OEF VGG")
+    assert model is not None
+    base = model.rates["RTX 3090"] / model.rates["RTX 3070"]
+    for tenant in load("gen/oef-50").tenants[::6]:
+        rates = tenant.job_types[0].rates
+        assert 0.9**2 <= rates["RTX 3090"] / rates["RTX 3070"] / base <= 1.1**2
+        assert 0.5 <= rates["RTX 3070"] / model.rates["RTX 3070"] <= 2
+
+
+@given(st.lists(st.floats(0.1, 1.9), min_size=3, max_size=3))
+def test_faster_types_stay_faster(factors: list[float]) -> None:
+    rates = list(vary({"a": 1.0, "b": 1.2, "c": 1.3}, 1.0, np.array(factors)).values())
+    assert rates[0] < rates[1] < rates[2]
+
+
+def test_oef_scale() -> None:
+    small, large = load("gen/oef-scale"), load("gen/oef-scale?tenants=1000")
+    assert (len(small.tenants), len(small.cluster.gpu_types), len(small.jobs)) == (200, 10, 0)
+    assert large.tenants[:200] == small.tenants
+    for tenant in small.tenants:
+        speedups = list(tenant.job_types[0].rates.values())
+        assert speedups[0] == 1
+        assert speedups == sorted(speedups)
+
+
+def test_oef_more_jobs_do_not_change_earlier_ones() -> None:
+    short, long = load("gen/oef-50?jobs=60"), load("gen/oef-50?jobs=90")
+    assert long.jobs[:60] == short.jobs
+
+
+# the mechanism ------------------------------------------------------------------------------------
+
+
+def test_families_register_themselves() -> None:
+    assert set(FAMILIES.ids()) >= {"day", "tenants", "speedups"}
+    with pytest.raises(ValueError, match="generator family 'day' is registered twice"):
+        FAMILIES.register(Family("day", GeneratorSpec, lambda spec, streams: {}))
+
+
+def test_an_instance_that_cannot_be_is_refused_in_one_line() -> None:
+    with pytest.raises(
+        ValueError, match=r"^gen/20jobs\?tail_h=0: jobs\[.*before the end of the horizon"
+    ) as caught:
+        load("gen/20jobs?tail_h=0")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"models": ["ResNet-5"]}, "models[0] = ResNet-5: unknown model 'ResNet-5'; did you mean "),
+        ({"models": []}, "models = []: names from the model catalogue"),
+        (
+            {"gang_probabilities": [0.5, 0.5]},
+            "gang_probabilities = (0.5, 0.5): one probability per gang size",
+        ),
+        ({"epochs": [9, 3]}, "epochs = [9, 3]: two whole numbers, the smaller first"),
+        ({"server": {"gpus": 0}}, "server.gpus = 0: a server has at least one GPU"),
+        (
+            {"gangs": [100], "gang_probabilities": [1]},
+            "jobs[0].gpus = 100: a gang fits on the 12 GPUs the job can use",
+        ),
+        (
+            {"gpu_types": ["V100", "Tesla V100"]},
+            "cluster.gpu_types[1].name = V100: already used by cluster.gpu_types[0]",
+        ),
+    ],
+)
+def test_specs_are_validated(changes: dict[str, object], message: str) -> None:
+    spec = {**MINIMAL, **changes}
+    with pytest.raises(ValueError, match=r"^mine: ") as caught:
+        generate({"generator": spec}, {}, name="mine", where="mine")
+    assert str(caught.value).startswith(f"mine: {message}")
+
+
+def test_gpu_types_go_by_the_names_of_the_catalogue() -> None:
+    instance = generate({"generator": {**MINIMAL, "gpu_types": ["tesla v100", "T4"]}}, {}, name="mine")
+    assert set(instance.jobs[0].rates) == {"V100", "T4"}
+    assert "rate of A3C on T4 = rate on V100 x 0.518 (TFLOPS)" in " ".join(instance.derived)
+
+
+MINIMAL = {
+    "family": "day",
+    "jobs": 4,
+    "jobs_per_day": 4.0,
+    "load": 0.5,
+    "size_spread": 10.0,
+    "tail_h": 48.0,
+    "slot_s": 900.0,
+    "tenants": 1,
+    "models": ["A3C"],
+    "gangs": [1],
+    "gang_probabilities": [1.0],
+    "gpu_types": ["V100", "P100", "K80"],
+    "servers_per_type": 1,
+    "server": {"gpus": 4},
+}
