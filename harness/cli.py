@@ -65,7 +65,9 @@ def compare(
     threads: Annotated[int, typer.Option(min=1, help="Threads of one solve.")] = 1,
     memory_mb: Annotated[int, typer.Option(min=256, help="Memory cap of one worker process.")] = 4096,
     jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
-    all_sizes: Annotated[bool, typer.Option("--all", help="Run monolithic models above their stated size, too.")] = False,
+    all_sizes: Annotated[
+        bool, typer.Option("--all", help="Run monolithic models above their stated size, too.")
+    ] = False,
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
     output: FormatOption = Format.TABLE,
     results: Annotated[Path, typer.Option(help="Folder in which the results folder is made.")] = Path("results"),
@@ -141,7 +143,9 @@ def import_(
     nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
     max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
     gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
-    gpus_per_server: Annotated[int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")] = None,
+    gpus_per_server: Annotated[
+        int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
 ) -> None:
     """Import a real trace as an instance."""
@@ -170,7 +174,9 @@ def import_(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Results folder.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="HTML file; FOLDER/report.html by default.")
+    ] = None,
 ) -> None:
     """Write the self-contained HTML page of a results folder."""
     from harness.comparison import Comparison
@@ -200,7 +206,11 @@ def emit(comparison: Comparison, output: Format) -> None:
     if output is Format.TABLE:
         stdout().print(render.to_rich(comparison.run))
     else:
-        formats = {Format.MARKDOWN: render.to_markdown, Format.CSV: render.to_csv, Format.JSON: render.to_json}
+        formats = {
+            Format.MARKDOWN: render.to_markdown,
+            Format.CSV: render.to_csv,
+            Format.JSON: render.to_json,
+        }
         sys.stdout.write(formats[output](comparison.run).rstrip("\n") + "\n")
 
 
@@ -235,7 +245,12 @@ class progress:  # noqa: N801 - used as a verb: `with progress() as …`
         """Return the callbacks for the number of tasks and for each finished row."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
         self._progress = Progress(*columns, console=stderr(), transient=True)
         self._progress.start()
         return self._start, self._advance

@@ -1,4 +1,4 @@
-"""Decisions as JSON: any dataclass whose fields are arrays, numbers, texts, ``None``, or tuples and mappings of these."""
+"""Decisions as JSON: dataclasses whose fields are arrays, numbers, texts, ``None``, or tuples and mappings of these."""
 
 from __future__ import annotations
 

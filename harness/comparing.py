@@ -154,7 +154,9 @@ def _run(
     return done, False
 
 
-def assemble(meta: dict[str, Any], instances: Sequence[Instance], tasks: Sequence[Task], done: Iterable[TaskResult]) -> Run:
+def assemble(
+    meta: dict[str, Any], instances: Sequence[Instance], tasks: Sequence[Task], done: Iterable[TaskResult]
+) -> Run:
     """Put finished tasks into a run: in the order of the plan, with bounds, gaps and ratios certified."""
     by_key = {result.row.key: result for result in done}
     ordered = [by_key[task.key] for task in tasks if task.key in by_key]

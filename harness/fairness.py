@@ -127,7 +127,7 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
         Witness: ``(v, k)`` an allocation of the largest total that hurts nobody. Margin: minus its gain in
         total efficiency.
     """
-    from models.oef import pareto_gain  # noqa: PLC0415 -- Pyomo takes a second to import
+    from models.oef import pareto_gain
 
     gain, better = pareto_gain(view, devices)
     total = float(efficiency(view.speedups, devices).sum())
@@ -262,9 +262,7 @@ def strategy_proof(
     search = _Search(mechanism, honest_view, honest, direction, np.random.default_rng(seed), reach)
     found = [search.best(tenant, trials, steps) for tenant in range(view.size)]
     best = max(found, key=lambda misreport: misreport.gain)
-    text = (
-        f"{view.labels[best.tenant]} gains {best.gain:.2%} by reporting {np.round(best.report, 4).tolist()}"
-    )
+    text = f"{view.labels[best.tenant]} gains {best.gain:.2%} by reporting {np.round(best.report, 4).tolist()}"
     return Finding("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
 
 

@@ -91,7 +91,9 @@ def to_rich(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...
 def to_text(columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: str) -> str:
     """Return a listing as ``markdown``, ``csv`` or ``json`` text."""
     if output == "json":
-        return json.dumps([dict(zip(columns, line, strict=True)) for line in lines], indent=2, ensure_ascii=False) + "\n"
+        return (
+            json.dumps([dict(zip(columns, line, strict=True)) for line in lines], indent=2, ensure_ascii=False) + "\n"
+        )
     if output == "csv":
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([columns, *lines])

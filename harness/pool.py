@@ -1,4 +1,4 @@
-"""A process pool in which every task can be killed: a wall-clock limit, a memory cap, a dead worker is one failed row."""
+"""A process pool with a wall-clock limit and a memory cap per task, where a dead worker is one failed row."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def to_html(run: Run, drawn: Sequence[Drawn] | None = None) -> str:
         Its figures, where :func:`harness.plots.draw_all` has drawn them already.
     """
     if drawn is None:
-        from harness.plots import draw_all  # noqa: PLC0415 -- matplotlib takes a second to import
+        from harness.plots import draw_all
 
         drawn = draw_all(run)
     script = _source("report.js")
@@ -122,7 +122,7 @@ def save(run: Run, path: Path, figures: Path | None = None) -> None:
     OSError
         If a folder or file cannot be written.
     """
-    from harness.plots import draw_all, save_all  # noqa: PLC0415 -- matplotlib takes a second to import
+    from harness.plots import draw_all, save_all
 
     drawn = draw_all(run)
     if figures is not None:
@@ -137,9 +137,7 @@ def to_fragment(run: Run) -> str:
 
 def _environment() -> Environment:
     loader = PackageLoader("harness", "templates")
-    return Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def _source(name: str) -> str:
@@ -209,9 +207,7 @@ def _by_method(rows: Sequence[Row]) -> Table | None:
     if len(methods) == len(rows):
         return None
     groups = [[row for row in rows if row.method == method] for method in methods]
-    cells = [
-        [Cell(text, _sort_key(value), css) for text, value, css in _method_line(group)] for group in groups
-    ]
+    cells = [[Cell(text, _sort_key(value), css) for text, value, css in _method_line(group)] for group in groups]
     names = ("method", "kind", "verified", "median gap", "largest gap", "largest proved ratio", "median time")
     headings = [(name, "", "left" if name in ("method", "kind") else "right") for name in names]
     caption = (
@@ -224,9 +220,7 @@ def _by_method(rows: Sequence[Row]) -> Table | None:
 def _method_line(group: Sequence[Row]) -> list[tuple[str, float | str | None, str]]:
     """Return text, value and classes of a method's cells."""
     gaps = [row.gap for row in group if measured(row) and row.gap is not None]
-    proved = [
-        row.ratio for row in group if measured(row) and row.ratio_is_upper is False and row.ratio is not None
-    ]
+    proved = [row.ratio for row in group if measured(row) and row.ratio_is_upper is False and row.ratio is not None]
     times = [row.solve_s for row in group if row.solve_s is not None]
     middle, worst = (median(gaps), max(gaps)) if gaps else (None, None)
     largest, time = max(proved, default=None), median(times) if times else None
@@ -251,15 +245,10 @@ def _property_table(rows: Sequence[Row]) -> Table | None:
     headings += [(clean(name, 40).replace("_", " "), "", "right") for name in names]
     cells = [
         [_cell(column, row) for column in fixed]
-        + [
-            Cell(numbers(row.metrics.get(name), 5), _sort_key(plain(row.metrics.get(name))), "right")
-            for name in names
-        ]
+        + [Cell(numbers(row.metrics.get(name), 5), _sort_key(plain(row.metrics.get(name))), "right") for name in names]
         for row in rows
     ]
-    return Table(
-        "Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", headings, cells
-    )
+    return Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", headings, cells)
 
 
 def _published_table(rows: Sequence[Row]) -> Table | None:
@@ -304,7 +293,7 @@ def _problems(run: Run) -> list[tuple[str, str]]:
 
 
 def _described(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
-    from instances.summary import describe  # noqa: PLC0415 -- only the page needs it
+    from instances.summary import describe
 
     names = {row.fingerprint: row.instance for row in run.rows}
     found = []
@@ -317,9 +306,7 @@ def _described(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
 def _environment_facts(meta: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return versions, machine and limits as named lists of (name, value)."""
     groups = [(name, meta.get(name) or {}) for name in ("versions", "machine", "limits")]
-    return [
-        (name, [(clean(k, 60), clean(v, 120)) for k, v in facts.items()]) for name, facts in groups if facts
-    ]
+    return [(name, [(clean(k, 60), clean(v, 120)) for k, v in facts.items()]) for name, facts in groups if facts]
 
 
 def _commands(meta: Mapping[str, Any]) -> list[str]:
@@ -334,9 +321,7 @@ def _commands(meta: Mapping[str, Any]) -> list[str]:
 
 
 def _figure(drawn: Drawn, index: int) -> FigureBlock:
-    return FigureBlock(
-        inline_svg(drawn.svg(), f"f{index}-", f"{drawn.title}. {drawn.caption}"), drawn.caption
-    )
+    return FigureBlock(inline_svg(drawn.svg(), f"f{index}-", f"{drawn.title}. {drawn.caption}"), drawn.caption)
 
 
 def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
@@ -393,12 +378,6 @@ def _attributes(attributes: Mapping[str, str], prefix: str, used: set[str]) -> d
             continue
         if name == "href" and not value.startswith(("#", "data:image/png;base64,")):
             continue
-        renamed = (
-            prefix + value
-            if name == "id"
-            else re.sub(r"^#", f"#{prefix}", value)
-            if name == "href"
-            else value
-        )
+        renamed = prefix + value if name == "id" else re.sub(r"^#", f"#{prefix}", value) if name == "href" else value
         kept[name] = renamed.replace("url(#", f"url(#{prefix}")
     return kept

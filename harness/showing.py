@@ -58,12 +58,12 @@ def picture(instance: Instance) -> list[str]:
 
 def sparkline(counts: Sequence[int]) -> str:
     """Return one character per count, its height in proportion; anything above 0 is visible."""
-    top = max(max(counts), 1)
+    top = max(1, *counts)
     return "".join(LEVELS[-(-count * (len(LEVELS) - 1) // top)] for count in counts)
 
 
 def _bars(counts: Mapping[str, int]) -> list[str]:
-    top = max(max(counts.values()), 1)
+    top = max(1, *counts.values())
     width = min(max(map(len, counts)), 24)
     return [f"{name[:width]:>{width}} {'█' * -(-count * BAR_WIDTH // top)} {count}" for name, count in counts.items()]
 

@@ -63,7 +63,7 @@ class Store:
         try:
             for part in ("instances", "schedules"):
                 (folder / part).mkdir(parents=True, exist_ok=True)
-            self._journal: IO[bytes] = open(folder / "rows.jsonl", "ab")
+            self._journal: IO[bytes] = open(folder / "rows.jsonl", "ab")  # noqa: SIM115 - open for the whole run
             self._end_torn_line()
         except OSError as error:
             raise UsageError(f"{folder}: results cannot be written there: {error.strerror or error}") from error

@@ -297,5 +297,3 @@ def _instance(fingerprint: str, text: str) -> Instance:
 def _view(fingerprint: str, text: str, paper: str) -> Any:
     view: Callable[[Instance], Any] = PAPERS.get(paper).view
     return view(_instance(fingerprint, text))
-
-

@@ -88,9 +88,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """Read a JSON object or TOML document without validating it (errors as in :func:`read`)."""
     suffix = path.suffix.lower()
     if suffix not in {".json", ".toml"}:
-        raise InstanceError(
-            f"{path}: an instance file ends in .json or .toml; import traces with: harness import"
-        )
+        raise InstanceError(f"{path}: an instance file ends in .json or .toml; import traces with: harness import")
     content = read_bytes(path)
     try:
         data = json.loads(content) if suffix == ".json" else tomllib.loads(content.decode())

@@ -209,9 +209,7 @@ def _with_slots(instance: Instance, changes: dict[str, Scalar], where: str) -> I
     except ValueError:
         slot_s = 0.0
     if not 0 < slot_s < float("inf"):
-        raise InstanceError(
-            f"{where}: slot_s = {_quoted(changes['slot_s'])}: a slot has a positive length in seconds"
-        )
+        raise InstanceError(f"{where}: slot_s = {_quoted(changes['slot_s'])}: a slot has a positive length in seconds")
     horizon = Horizon(slot_s=slot_s, slots=slots_until(instance.horizon.end_s, slot_s))
     fields = {name: getattr(instance, name) for name in Instance.model_fields}
     try:

@@ -248,9 +248,7 @@ def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[
     low, high = PRINTED_SPEEDUPS
     rank = entry.get("speedup_rank")
     speedup = entry["speedup"] if rank is None else low * (high / low) ** (rank / 5)
-    slow, middle, fast, v100 = (
-        gpu_type(r).tflops or math.nan for r in ("RTX 3070", "RTX 3080", "RTX 3090", "V100")
-    )
+    slow, middle, fast, v100 = (gpu_type(r).tflops or math.nan for r in ("RTX 3070", "RTX 3080", "RTX 3090", "V100"))
     exponent = math.log(middle / slow) / math.log(fast / slow)
     base = like.rates["V100"] * slow / v100
     speedups = {"RTX 3070": 1.0, "RTX 3080": speedup**exponent, "RTX 3090": speedup}
@@ -259,9 +257,7 @@ def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[
         f"speedup on RTX 3080 = speedup on RTX 3090 ^ {exponent:.3g} (power law in TFLOPS)",
     ]
     if rank is not None:
-        notes.append(
-            f"speedup on RTX 3090 = {low} x ({high}/{low})^({rank}/5), between the printed VGG and LSTM"
-        )
+        notes.append(f"speedup on RTX 3090 = {low} x ({high}/{low})^({rank}/5), between the printed VGG and LSTM")
     return {r: significant(base * s) for r, s in speedups.items()}, notes
 
 

@@ -118,9 +118,7 @@ class ServerGroup(Record):
 class Cluster(Record):
     """GPU types and the servers that hold them."""
 
-    gpu_types: tuple[GpuType, ...] = rule(
-        "a cluster has at least one GPU type", min_length=1, max_length=1000
-    )
+    gpu_types: tuple[GpuType, ...] = rule("a cluster has at least one GPU type", min_length=1, max_length=1000)
     servers: tuple[ServerGroup, ...] = rule("a cluster has at least one server", min_length=1)
 
     @cached_property
@@ -143,9 +141,7 @@ class MatrixSensitivity(Variant):
     kind: Literal["matrix"] = "matrix"
     cpus_per_gpu: tuple[float, ...] = rule("CPU levels, ascending", min_length=1)
     memory_gb_per_gpu: tuple[float, ...] = rule("memory levels in GB per GPU, ascending", min_length=1)
-    progress: tuple[tuple[float, ...], ...] = rule(
-        "one row per CPU level, one column per memory level, all 0 or more"
-    )
+    progress: tuple[tuple[float, ...], ...] = rule("one row per CPU level, one column per memory level, all 0 or more")
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
@@ -156,9 +152,7 @@ class MatrixSensitivity(Variant):
         rows, columns = len(self.cpus_per_gpu), len(self.memory_gb_per_gpu)
         shape = [len(row) for row in self.progress]
         if shape != [columns] * rows:
-            raise violation(
-                "progress", f"rows of {shape}", f"{rows} rows (CPU levels) of {columns} (memory levels)"
-            )
+            raise violation("progress", f"rows of {shape}", f"{rows} rows (CPU levels) of {columns} (memory levels)")
         if min(map(min, self.progress)) < 0:
             raise violation("progress", min(map(min, self.progress)), "progress is 0 or more")
         return self
@@ -232,9 +226,7 @@ class DistributedProfile(Record):
     minibatch_ms: Mapping[Name, Annotated[float, Field(gt=0)]] = rule(
         "milliseconds per worker type, positive", default={}
     )
-    update_ms: Mapping[Name, Annotated[float, Field(ge=0)]] = rule(
-        "milliseconds per PS type, 0 or more", default={}
-    )
+    update_ms: Mapping[Name, Annotated[float, Field(ge=0)]] = rule("milliseconds per PS type, 0 or more", default={})
     colocated_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
     spread_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
 
@@ -271,9 +263,7 @@ class JobType(Record):
     """A kind of job that a tenant runs, with its true rates and the rates the tenant reports."""
 
     name: Name
-    rates: Mapping[Name, Annotated[float, Field(gt=0)]] = rule(
-        "a positive rate for each GPU type", min_length=1
-    )
+    rates: Mapping[Name, Annotated[float, Field(gt=0)]] = rule("a positive rate for each GPU type", min_length=1)
     reported_rates: Mapping[Name, Annotated[float, Field(gt=0)]] | None = rule(
         "a positive rate for each GPU type", default=None
     )
@@ -283,9 +273,7 @@ class Tenant(Record):
     """A user of the cluster, with a weight (priority) and, for fairness models, the job types it runs."""
 
     id: Name
-    weight: Annotated[float, BeforeValidator(fraction)] = rule(
-        "a tenant's weight is positive", gt=0, default=1.0
-    )
+    weight: Annotated[float, BeforeValidator(fraction)] = rule("a tenant's weight is positive", gt=0, default=1.0)
     job_types: tuple[JobType, ...] = ()
     arrive_s: float = rule("arrival is 0 or more seconds", ge=0, default=0.0)
     leave_s: float | None = rule("a tenant leaves after it arrives", gt=0, default=None)
@@ -383,12 +371,12 @@ class Instance(Record):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical content, in hexadecimal (see :func:`instances.canonical.fingerprint`)."""
-        from instances.canonical import fingerprint  # noqa: PLC0415 (canonical imports this module)
+        from instances.canonical import fingerprint
 
         return fingerprint(self)
 
     def _repr_html_(self) -> str:
-        from instances.summary import to_html  # noqa: PLC0415 (summary imports this module)
+        from instances.summary import to_html
 
         return to_html(self)
 
@@ -408,9 +396,7 @@ def check_sizes(instance: Instance) -> None:
 def check_size(path: str, size: int) -> None:
     """Raise where `size` is more than :data:`MAX_ITEMS`; the message says how to raise the limit."""
     if size > MAX_ITEMS:
-        raise violation(
-            path, size, f"at most {MAX_ITEMS}; to raise it, set instances.schema.MAX_ITEMS in Python"
-        )
+        raise violation(path, size, f"at most {MAX_ITEMS}; to raise it, set instances.schema.MAX_ITEMS in Python")
 
 
 def check_names(instance: Instance) -> None:
@@ -486,9 +472,7 @@ def check_jobs(instance: Instance) -> None:
         if job.deadline_s is not None and job.deadline_s <= job.submit_s:
             raise violation(f"{path}.deadline_s", job.deadline_s, f"after submit_s = {job.submit_s:g}")
         if job.iterations > MAX_ITERATIONS:
-            raise violation(
-                f"{path}: iterations", job.iterations, f"at most {MAX_ITERATIONS} (epochs · chunks · …)"
-            )
+            raise violation(f"{path}: iterations", job.iterations, f"at most {MAX_ITERATIONS} (epochs · chunks · …)")
         if job.distributed:
             for worker in job.distributed.minibatch_ms:
                 known(f"{path}.distributed.minibatch_ms", worker, workers, "worker type")

@@ -41,7 +41,7 @@ FULL_LIMIT = 150
 """Tenants up to which the full envy-free LP (n(n−1) rows) runs unasked: about a second."""
 
 ENVY_TOLERANCE = 1e-9
-"""Envy (in units of efficiency per weight) below which a row counts as satisfied, relative to the largest efficiency."""
+"""Envy in efficiency per weight, relative to the largest, below which a row counts as satisfied."""
 
 
 def shares(view: View) -> pyo.ConcreteModel:
@@ -69,7 +69,8 @@ def _table(matrix: Array) -> dict[tuple[int, int], float]:
 def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
     """Add the objective (4a), (9a), (10a): total efficiency."""
     m.efficiency = pyo.Objective(
-        rule=lambda m: sum(m.speedup[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES), sense=pyo.maximize
+        rule=lambda m: sum(m.speedup[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES),
+        sense=pyo.maximize,
     )
     return m
 
@@ -339,7 +340,11 @@ def _register(name: str, build_model: Callable[[View], pyo.ConcreteModel], sourc
 
 _register("efficiency", build_efficiency, "OEF §2.3.2, eq. (4)")
 _register(
-    "noncooperative", build_noncooperative, "OEF §4.2.1, eq. (9)", problem=EQUAL.id, claims=("equal_efficiency",)
+    "noncooperative",
+    build_noncooperative,
+    "OEF §4.2.1, eq. (9)",
+    problem=EQUAL.id,
+    claims=("equal_efficiency",),
 )
 _register(
     "sharing_incentive",

@@ -125,7 +125,10 @@ class ModelSpec:
 
 
 def solve_built(
-    builder: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any], view: Any, options: SolveOptions
+    builder: Callable[[Any], Any],
+    decode: Callable[[Any, Any, Solution], Any],
+    view: Any,
+    options: SolveOptions,
 ) -> Outcome:
     """Build a model from `view`, solve it, decode its incumbent, and account for the building time."""
     began = time.perf_counter()

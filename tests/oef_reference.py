@@ -29,9 +29,7 @@ def lp(
     n, k = W.shape
     capacity = np.zeros((k, cost.size))
     capacity[:, : n * k] = np.tile(np.eye(k), n)
-    A, b = (
-        (capacity, m) if upper is None else (np.vstack([capacity, upper[0]]), np.concatenate([m, upper[1]]))
-    )
+    A, b = (capacity, m) if upper is None else (np.vstack([capacity, upper[0]]), np.concatenate([m, upper[1]]))
     A_eq, b_eq = equal if equal is not None else (None, None)
     result = linprog(-cost, A_ub=A, b_ub=b, A_eq=A_eq, b_eq=b_eq, method="highs-ds")
     assert result.status == 0, result.message
@@ -99,9 +97,7 @@ def cooperative(W: Array, m: Array, weight: Array | None = None) -> Array:
     return lp(W, m, W.ravel(), (rows, np.zeros(len(rows)))).reshape(W.shape)
 
 
-def replicated(
-    solve: Callable[[Array, Array], Array], W: Array, m: Array, weight: NDArray[np.int64]
-) -> Array:
+def replicated(solve: Callable[[Array, Array], Array], W: Array, m: Array, weight: NDArray[np.int64]) -> Array:
     """Weighted shares as the paper defines them: a tenant of weight π counts as π tenants."""
     owner = np.repeat(np.arange(len(W)), weight)
     shares = np.zeros_like(W)

@@ -59,9 +59,7 @@ def instance(speedups: Any = ((1, 2), (1, 3), (1, 4)), devices: Any = (1, 1), na
     )
 
 
-def row(
-    method: str, fingerprint: str, objective: float | None = None, bound: float = 5.0, **fields: Any
-) -> Row:
+def row(method: str, fingerprint: str, objective: float | None = None, bound: float = 5.0, **fields: Any) -> Row:
     """Return a verified row of a maximisation problem; gap and ratio follow from objective and bound."""
     known = objective is not None and fields.get("verified", True)
     base: dict[str, Any] = {
@@ -222,9 +220,7 @@ def sweep_run(instances: int = 12, seed: int = 3) -> Run:
         name, mark = f"gen/200jobs?seed={i}", f"{i:02x}" * 32
         for method, (kind, mean) in SWEPT.items():
             gap = float(min(0.9, rng.gamma(4.0, mean / 4.0)))
-            fields: dict[str, Any] = (
-                {"guarantee": "2α = 7.1", "guarantee_factor": 7.1} if kind == "online" else {}
-            )
+            fields: dict[str, Any] = {"guarantee": "2α = 7.1", "guarantee_factor": 7.1} if kind == "online" else {}
             found = row(
                 method,
                 mark,
@@ -278,7 +274,5 @@ def hostile_run() -> Run:
         ),
     ]
     run.decisions = {(inst.fingerprint, "oef.maxmin", 0): Allocation(view(inst).equal_split)}
-    run.meta = dict(
-        META, command=f"harness compare --instance '{evil}'", machine={evil: evil}, versions={evil: evil}
-    )
+    run.meta = dict(META, command=f"harness compare --instance '{evil}'", machine={evil: evil}, versions={evil: evil})
     return run

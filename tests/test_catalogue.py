@@ -126,9 +126,7 @@ def test_nothing_near_lists_what_there_is(ref: str) -> None:
         ),
     ],
 )
-def test_paths_that_cannot_be_read(
-    ref: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_that_cannot_be_read(ref: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InstanceError) as caught:
         load(ref)
@@ -367,9 +365,7 @@ def test_walkthrough_utilities() -> None:
 def test_synergy_example_speeds_up_the_sensitive_jobs_only() -> None:
     instance = load("paper/synergy-example")
     proportional = [rate(instance, i, 12, 250) for i in range(4)]
-    sensitive = [
-        rate(instance, i, c, m) for i, (c, m) in enumerate([(23, 400), (12, 450), (1, 100), (12, 50)])
-    ]
+    sensitive = [rate(instance, i, c, m) for i, (c, m) in enumerate([(23, 400), (12, 450), (1, 100), (12, 50)])]
     speedups = [b / a for a, b in zip(proportional, sensitive, strict=True)]
     assert speedups == pytest.approx([1.917, 1.385, 1, 1], abs=1e-3)
     hours = [job.iterations / r / 3600 for job, r in zip(instance.jobs, proportional, strict=True)]

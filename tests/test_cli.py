@@ -23,7 +23,13 @@ def run(*args: str | Path, cwd: Path, width: int = 200) -> subprocess.CompletedP
     assert COMMAND.exists(), "the project is not installed in this environment"
     environment = {**os.environ, "COLUMNS": str(width)}
     return subprocess.run(
-        [str(COMMAND), *map(str, args)], capture_output=True, text=True, cwd=cwd, env=environment, timeout=180
+        [str(COMMAND), *map(str, args)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment,
+        timeout=180,
+        check=False,
     )
 
 
@@ -51,11 +57,20 @@ def test_compare_prints_published_beside_measured_and_writes_results(tmp_path: P
         assert text in out
     (folder,) = (tmp_path / "results").iterdir()
     names = {path.name for path in folder.iterdir()}
-    assert names == {"run.json", "rows.jsonl", "rows.parquet", "traces.parquet", "instances", "schedules", "figures", "report.html"}
+    assert names == {
+        "run.json",
+        "rows.jsonl",
+        "rows.parquet",
+        "traces.parquet",
+        "instances",
+        "schedules",
+        "figures",
+        "report.html",
+    }
     meta = json.loads((folder / "run.json").read_text())
     assert meta["command"] == "harness compare --instance paper/oef-eq1 --paper oef"
     assert meta["interrupted"] is False
-    assert not [path for path in folder.rglob(".*")]
+    assert not list(folder.rglob(".*"))
     assert str(folder.relative_to(tmp_path)) in " ".join(result.stderr.split())
 
 
@@ -79,12 +94,21 @@ def test_formats_keep_standard_output_clean(output: str, tmp_path: Path) -> None
     ("args", "parts"),
     [
         (["compare", "--instance", "gen/200job"], ["gen/200job", "did you mean gen/200jobs"]),
-        (["compare", "--instance", "paper/oef-eq1", "--method", "oef.cooperativ"], ["did you mean oef.cooperative"]),
+        (
+            ["compare", "--instance", "paper/oef-eq1", "--method", "oef.cooperativ"],
+            ["did you mean oef.cooperative"],
+        ),
         (["compare", "--instance", "paper/oef-eq1", "--paper", "gandiva"], ["unknown paper 'gandiva'"]),
         (["compare", "--instance", "paper/oef-eq1", "--time-limit", "0"], ["time limit = 0 s", "positive"]),
         (["compare", "--instance", "paper/oef-eq1", "--time-limit", "nan"], ["time limit = nan s"]),
-        (["compare", "--instance", "paper/oef-eq1", "--results", "/proc/none"], ["/proc/none", "cannot be written"]),
-        (["compare", "--instance", "paper/oef-eq1", "--resume", "nowhere"], ["nowhere: not a results folder"]),
+        (
+            ["compare", "--instance", "paper/oef-eq1", "--results", "/proc/none"],
+            ["/proc/none", "cannot be written"],
+        ),
+        (
+            ["compare", "--instance", "paper/oef-eq1", "--resume", "nowhere"],
+            ["nowhere: not a results folder"],
+        ),
         (["compare", "--instance", "missing.json"], ["missing.json", "no such file"]),
         (["compare", "--instance", "gen/200jobs?jbs=3"], ["jbs", "jobs"]),
         (["compare", "--instance", "gen/200jobs?jobs=-3"], ["jobs", "-3"]),
@@ -115,7 +139,9 @@ def test_mistakes_are_one_line_and_exit_code_2(args: Sequence[str], parts: Seque
         ('{"name":"[red]x\\u001b[31m"}', ["bad.json: name"]),
     ],
 )
-def test_bad_instances_name_file_field_value_and_what_is_right(content: str, parts: Sequence[str], tmp_path: Path) -> None:
+def test_bad_instances_name_file_field_value_and_what_is_right(
+    content: str, parts: Sequence[str], tmp_path: Path
+) -> None:
     (tmp_path / "bad.json").write_text(content)
     result = run("compare", "--instance", "bad.json", cwd=tmp_path)
     one_line_error(result, *parts)
@@ -181,7 +207,9 @@ def test_report_of_an_earlier_run_can_be_written_elsewhere(tmp_path: Path) -> No
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     command = f"{COMMAND} list models --format json | head -c 20"
-    result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert "Traceback" not in result.stderr
     assert "BrokenPipe" not in result.stderr
 

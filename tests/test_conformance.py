@@ -118,7 +118,12 @@ def broken(decision: Any, how: Sequence[str]) -> list[Any]:
     for f in dataclasses.fields(decision):
         value = getattr(decision, f.name)
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            changes = {"larger": value * 3 + 1, "negative": -value - 1, "nan": value * np.nan, "shape": value[:-1]}
+            changes = {
+                "larger": value * 3 + 1,
+                "negative": -value - 1,
+                "nan": value * np.nan,
+                "shape": value[:-1],
+            }
             out += [dataclasses.replace(decision, **{f.name: changes[name]}) for name in how]
     return out
 

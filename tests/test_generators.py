@@ -158,9 +158,7 @@ def list_schedule(instance: Instance) -> int:
     for job in instance.jobs:
         options = []
         for bottleneck in set(job.rates.values()):
-            free = sorted((until, i) for i, (r, until) in enumerate(gpus) if job.rates[r] >= bottleneck)[
-                : job.gpus
-            ]
+            free = sorted((until, i) for i, (r, until) in enumerate(gpus) if job.rates[r] >= bottleneck)[: job.gpus]
             start = max(math.ceil(job.submit_s / slot_s), free[-1][0])
             end = start + math.ceil(job.iterations / (job.gpus * bottleneck * slot_s))
             options += [(end, [i for _, i in free])] if len(free) == job.gpus else []
@@ -170,9 +168,7 @@ def list_schedule(instance: Instance) -> int:
     return max(until for _, until in gpus)
 
 
-@pytest.mark.parametrize(
-    "ref", [*DAYS[:4], "gen/20jobs?load=1.2", "gen/200jobs?load=1.2", "gen/200jobs?jobs=300"]
-)
+@pytest.mark.parametrize("ref", [*DAYS[:4], "gen/20jobs?load=1.2", "gen/200jobs?load=1.2", "gen/200jobs?jobs=300"])
 def test_a_list_schedule_ends_within_the_horizon(ref: str) -> None:
     instance = load(ref)
     assert instance.horizon is not None
@@ -253,9 +249,7 @@ def test_families_register_themselves() -> None:
 
 
 def test_an_instance_that_cannot_be_is_refused_in_one_line() -> None:
-    with pytest.raises(
-        ValueError, match=r"^gen/20jobs\?tail_h=0: jobs\[.*before the end of the horizon"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"^gen/20jobs\?tail_h=0: jobs\[.*before the end of the horizon") as caught:
         load("gen/20jobs?tail_h=0")
     assert "\n" not in str(caught.value)
 

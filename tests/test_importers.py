@@ -118,9 +118,7 @@ def test_counts_of_a_real_trace(real: Real, imported: dict[str, Instance]) -> No
     assert tuple(d for d in instance.derived if "left out" in d) == real.left_out
     shift = [d for d in instance.derived if d.startswith("arrivals shifted")]
     assert shift == (
-        [f"arrivals shifted by {real.shift_s} s, so that the first job arrives at 0 s"]
-        if real.shift_s
-        else []
+        [f"arrivals shifted by {real.shift_s} s, so that the first job arrives at 0 s"] if real.shift_s else []
     )
     assert instance.cluster.gpus_by_type == real.gpus
     assert instance.horizon is None
@@ -137,24 +135,18 @@ def test_every_real_trace_is_tested(data_dir: Path) -> None:
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("file", [PHILLY, "itp/cluster01.csv", "tiresias/60_job.csv", "muri/muri_trace1.csv"])
-def test_a_job_takes_its_recorded_duration_on_the_recorded_gpu_type(
-    file: str, imported: dict[str, Instance]
-) -> None:
+def test_a_job_takes_its_recorded_duration_on_the_recorded_gpu_type(file: str, imported: dict[str, Instance]) -> None:
     """Work and rates together reproduce the recorded run time, to half an iteration."""
     gpu_type = "P100" if file.startswith("tiresias") else "V100"
     for job in imported[file].jobs:
         whole = 1 / (job.gpus * job.rates[gpu_type])
         assert job.duration_s is not None
         wrong = abs(gang_seconds(job, gpu_type) - job.duration_s)
-        assert wrong <= 0.5 * whole + 1e-9 * job.duration_s or (
-            job.iterations == 1 and job.duration_s < whole
-        )
+        assert wrong <= 0.5 * whole + 1e-9 * job.duration_s or (job.iterations == 1 and job.duration_s < whole)
 
 
 @pytest.mark.real_data
-def test_philly_is_sorted_and_keeps_its_virtual_clusters(
-    data_dir: Path, imported: dict[str, Instance]
-) -> None:
+def test_philly_is_sorted_and_keeps_its_virtual_clusters(data_dir: Path, imported: dict[str, Instance]) -> None:
     with (data_dir / PHILLY).open() as file:
         rows = list(csv.DictReader(file))
     assert [r["timestamp"] for r in rows] != sorted(r["timestamp"] for r in rows)
@@ -170,9 +162,7 @@ def test_philly_is_sorted_and_keeps_its_virtual_clusters(
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize(
-    "name", ["artifact_evaluation", "minimize_makespan", "small_test", "philly_vc_103959"]
-)
+@pytest.mark.parametrize("name", ["artifact_evaluation", "minimize_makespan", "small_test", "philly_vc_103959"])
 def test_rates_of_one_gpu_are_those_of_the_throughput_table(data_dir: Path, name: str) -> None:
     """Against the flattened CSV of the same measurements."""
     with (data_dir / "gavel/isolated_throughputs.csv").open() as file:
@@ -186,9 +176,7 @@ def test_rates_of_one_gpu_are_those_of_the_throughput_table(data_dir: Path, name
         lacking += row is None
         scale = job.gpus if row else max(s for kind, s in whole if kind == job.model and s < job.gpus)
         row = whole[job.model, scale]
-        assert job.rates == {
-            g: pytest.approx(float(row[g.lower()]) / scale, rel=1e-9) for g in ("V100", "P100", "K80")
-        }
+        assert job.rates == {g: pytest.approx(float(row[g.lower()]) / scale, rel=1e-9) for g in ("V100", "P100", "K80")}
     assert any(f"lacks the scale factor of {lacking} jobs" in d for d in instance.derived) == (lacking > 0)
     assert lacking == {"philly_vc_103959": 101}.get(name, 0)
     assert not any("catalogue models that the trace names" in d for d in instance.derived)
@@ -536,9 +524,7 @@ def test_unknown_model_gets_a_stand_in_and_keeps_its_name(tmp_path: Path) -> Non
     stand_in = filling.chosen("1")
     assert (job.model, job.tenant) == ("no_such_model", "no_such_model")
     assert job.rates["P100"] == pytest.approx(133 / 147 / 8)
-    assert job.rates["V100"] / job.rates["P100"] == pytest.approx(
-        stand_in.rates["V100"] / stand_in.rates["P100"]
-    )
+    assert job.rates["V100"] / job.rates["P100"] == pytest.approx(stand_in.rates["V100"] / stand_in.rates["P100"])
     assert (
         "rates of 1 job on P100 from their iterations and durations, on other GPU types in the proportions "
         "of catalogue models chosen by a hash of the job id: the catalogue has no no_such_model"
@@ -554,14 +540,11 @@ def test_chosen_models_depend_on_the_job_id_alone(tmp_path: Path) -> None:
     assert {j.id: j.model for j in other.jobs} == {f"id-{i}": models[f"id-{i}"] for i in range(50)}
     assert len(set(models.values())) > 30
     candidates = sorted(name for name, model in MODELS.items() if "V100" in model.rates)
-    digest = int(
-        "a9412fdddb26a113", 16
-    )  # the first eight bytes of the SHA-256 of id-0, the same on every machine
+    digest = int("a9412fdddb26a113", 16)  # the first eight bytes of the SHA-256 of id-0, the same on every machine
     assert models["id-0"] == candidates[digest % len(candidates)]
     assert "only the first 50 of 200 jobs by arrival" in other.derived
     assert (
-        "rates of 50 jobs from catalogue models chosen by a hash of the job id: the trace names none"
-        in other.derived
+        "rates of 50 jobs from catalogue models chosen by a hash of the job id: the trace names none" in other.derived
     )
 
 
@@ -571,9 +554,7 @@ def test_default_cluster_grows_evenly_until_the_largest_gang_fits(tmp_path: Path
     assert instance.cluster.gpus_by_type == {"V100": 104, "P100": 104, "K80": 104}
     assert any("grown to the largest gang of 101" in d for d in instance.derived)
     eight = imported_text(tmp_path, "itp", text, Options(gpus_per_server=8, name="mine"))
-    assert [(s.count, s.gpus, s.cpus, s.memory_gb) for s in eight.cluster.servers] == [
-        (13, 8, 24.0, 500.0)
-    ] * 3
+    assert [(s.count, s.gpus, s.cpus, s.memory_gb) for s in eight.cluster.servers] == [(13, 8, 24.0, 500.0)] * 3
     assert eight.name == "mine"
 
 
@@ -706,9 +687,7 @@ def test_missing_file_folder_and_archives(tmp_path: Path) -> None:
         import_trace("itp", tmp_path / "latin")
 
 
-def test_long_traces_are_refused_before_they_are_parsed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_traces_are_refused_before_they_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_LINES", 2)
     with pytest.raises(InstanceError, match=r"3 lines are more than the limit of 2 lines \(instances"):
         imported_text(tmp_path, "itp", ITP + "a,0,1,1\nb,0,1,1\n")
@@ -842,11 +821,7 @@ FUZZ = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChe
 
 @pytest.mark.parametrize("format", sorted(SAMPLES))
 @FUZZ
-@given(
-    content=st.one_of(
-        st.binary(max_size=300), st.text(max_size=300).map(lambda t: t.encode("utf-8", "replace"))
-    )
-)
+@given(content=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(lambda t: t.encode("utf-8", "replace"))))
 def test_fuzz_random_content(tmp_path: Path, format: str, content: bytes) -> None:
     ends_well(tmp_path / "fuzz", format, content)
 

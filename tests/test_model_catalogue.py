@@ -109,9 +109,7 @@ def test_oef_speedups() -> None:
     assert speedup["VGG"] == pytest.approx(1.39, rel=1e-4)
     assert speedup["LSTM"] == pytest.approx(2.15, rel=1e-4)
     assert sorted(speedup.values()) == list(speedup.values())
-    printed = {
-        name for name in speedup if not any("RTX 3090 =" in line for line in known(name, "oef").derived)
-    }
+    printed = {name for name in speedup if not any("RTX 3090 =" in line for line in known(name, "oef").derived)}
     assert printed == {"VGG", "LSTM"}
 
 
@@ -150,9 +148,7 @@ def test_gavel_facts(data_dir: Path) -> None:
     assert len(single) == sum(model.suite == "gavel" for model in MODELS.values()) == 26
     for row in single:
         model = MODELS[row["job_type"]]
-        assert model.rates == {
-            gpu: pytest.approx(float(row[gpu.lower()]), rel=1e-5) for gpu in ("K80", "P100", "V100")
-        }
+        assert model.rates == {gpu: pytest.approx(float(row[gpu.lower()]), rel=1e-5) for gpu in ("K80", "P100", "V100")}
 
 
 @pytest.mark.real_data

@@ -213,9 +213,7 @@ def test_the_engine_checks_what_a_policy_does(entries: list[tuple[int, int, int]
         simulate(work, cluster((0, 2), (1, 2)), lambda state: Assignment.of(entries))
 
 
-@pytest.mark.parametrize(
-    "option", [{"round_s": 0}, {"restart_s": -1}, {"spread_factor": 0}, {"round_s": math.inf}]
-)
+@pytest.mark.parametrize("option", [{"round_s": 0}, {"restart_s": -1}, {"spread_factor": 0}, {"round_s": math.inf}])
 def test_options_out_of_range(option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="rounds are positive"):
         simulate(jobs({"work": 1}), cluster((0, 1)), fifo, **option)
@@ -231,9 +229,7 @@ def test_dense_and_sparse_assignments_agree() -> None:
     assert np.array_equal(sparse.dense(6, 2)[[3, 5]], matrix)
 
 
-def object_by_object(
-    work: Workload, hosts: Servers, round_s: float, restart_s: float, spread: float
-) -> list[float]:
+def object_by_object(work: Workload, hosts: Servers, round_s: float, restart_s: float, spread: float) -> list[float]:
     """A second engine with one dictionary per job, for FIFO only; returns the completions."""
     todo = {i: float(w) for i, w in enumerate(work.work)}
     before: dict[int, dict[int, int]] = {}
@@ -435,9 +431,7 @@ HALF_A_DAY = 12 * 3600.0
 
 def test_everybody_progresses_alike_until_and_after_one_leaves() -> None:
     """Fig. 4a: non-cooperative shares; tenant 4 leaves at minute 40."""
-    result = oef.simulate(
-        paper_testbed(four_tenants(leave_s=2400.0)), "noncooperative", ref.oracle, until_s=HALF_A_DAY
-    )
+    result = oef.simulate(paper_testbed(four_tenants(leave_s=2400.0)), "noncooperative", ref.oracle, until_s=HALF_A_DAY)
     before, after = result.trace.start_s < 2400, result.trace.start_s >= 2400
     assert np.ptp(result.estimated[before], axis=1).max() < 1e-6
     assert np.ptp(result.estimated[after][:, :3], axis=1).max() < 1e-6
@@ -465,9 +459,7 @@ def test_who_exaggerates_gets_less_and_the_others_more() -> None:
     honest = four_tenants()
     lying = [tenant(0, "LSTM", reported=dict(zip(TYPES, (2.0, 4.0, 6.0), strict=True))), *honest[1:]]
     got = [
-        oef.simulate(paper_testbed(tenants), "noncooperative", ref.oracle, until_s=HALF_A_DAY).actual.mean(
-            axis=0
-        )
+        oef.simulate(paper_testbed(tenants), "noncooperative", ref.oracle, until_s=HALF_A_DAY).actual.mean(axis=0)
         for tenants in (honest, lying)
     ]
     assert got[1][0] < 0.9 * got[0][0]
@@ -479,12 +471,9 @@ def test_a_second_job_type_shares_its_tenant_s_weight() -> None:
     tenants = [tenant(0, "LSTM", "ResNet"), *four_tenants()[1:]]
     instance = paper_testbed(tenants)
     later = tuple(
-        job.model_copy(update={"submit_s": 2400.0}) if job.id.startswith("u1-ResNet") else job
-        for job in instance.jobs
+        job.model_copy(update={"submit_s": 2400.0}) if job.id.startswith("u1-ResNet") else job for job in instance.jobs
     )
-    result = oef.simulate(
-        instance.model_copy(update={"jobs": later}), "noncooperative", ref.oracle, until_s=HALF_A_DAY
-    )
+    result = oef.simulate(instance.model_copy(update={"jobs": later}), "noncooperative", ref.oracle, until_s=HALF_A_DAY)
     assert result.view.labels[:2] == ("u1/LSTM", "u1/ResNet")
     assert np.ptp(result.estimated, axis=1).max() < 1e-6
     first = result.trace.start_s < 2400
@@ -505,9 +494,7 @@ def test_a_tenant_of_large_jobs_is_served() -> None:
 def test_oef_s_placement_avoids_stragglers() -> None:
     instance = paper_testbed(four_tenants())
     packed, naive = (
-        oef.simulate(
-            instance, "cooperative", ref.oracle, packed=packed, until_s=HALF_A_DAY, spread_factor=0.9
-        )
+        oef.simulate(instance, "cooperative", ref.oracle, packed=packed, until_s=HALF_A_DAY, spread_factor=0.9)
         for packed in (True, False)
     )
     assert packed.trace.stragglers.sum() < naive.trace.stragglers.sum()
@@ -587,7 +574,7 @@ def mean_cost(error: float, seeds: int) -> Array:
     view = matrix_view(W, np.full(3, 8.0))
     evaluate = oef.evaluator("noncooperative", ref.oracle)
     costs = [oef.profiling_error(view, evaluate, error, np.random.default_rng(s)) for s in range(seeds)]
-    return np.mean([(cost.deviation, cost.loss) for cost in costs], axis=0)
+    return np.asarray(np.mean([(cost.deviation, cost.loss) for cost in costs], axis=0))
 
 
 def test_profiling_errors_cost_a_few_percent() -> None:

@@ -56,9 +56,7 @@ def test_every_run_draws_what_it_has(make: Callable[[], Run], names: set[str]) -
         assert item.figure.get_suptitle() == item.title
 
 
-@pytest.mark.parametrize(
-    ("make", "name"), [(oef_run, "envy"), (lambda: sweep_run(4), "gap"), (large_run, "envy")]
-)
+@pytest.mark.parametrize(("make", "name"), [(oef_run, "envy"), (lambda: sweep_run(4), "gap"), (large_run, "envy")])
 def test_figures_are_the_same_every_time(make: Callable[[], Run], name: str) -> None:
     first, second = (drawn(make(), name)[0].svg() for _ in range(2))
     assert first == second
@@ -99,9 +97,7 @@ def test_gap_tells_estimates_from_proved_ones() -> None:
     rows = [row("oef.a", mark, 4.0), row("oef.b", mark, 4.001, ratio_is_upper=True)]
     (item,) = drawn(Run({}, rows, {}), "gap")
     ax = item.figure.axes[0]
-    points = [
-        (line.get_marker(), float(line.get_xdata()[0])) for line in ax.lines if len(line.get_xdata()) == 1
-    ]
+    points = [(line.get_marker(), float(line.get_xdata()[0])) for line in ax.lines if len(line.get_xdata()) == 1]
     assert points == [("o", pytest.approx(20.0)), ("<", pytest.approx(19.98))]
     assert "20.0 %" in texts(item.figure)
     assert "≤ 20.0 %" in texts(item.figure)
@@ -126,9 +122,7 @@ def test_ratio_shows_the_guarantee_of_each_row() -> None:
     (item,) = drawn(sweep_run(5), "ratio")
     ax = item.figure.axes[0]
     guarantees = {
-        float(line.get_xdata()[0])
-        for line in ax.lines
-        if len(line.get_xdata()) == 2 and line.get_linewidth() > 1.7
+        float(line.get_xdata()[0]) for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linewidth() > 1.7
     }
     assert guarantees == {7.1}
     assert "n = 5 results of 1 method on 5 instances." in item.caption
@@ -231,9 +225,7 @@ def test_instance_figure_has_a_panel_for_each_thing(tmp_path: Path) -> None:
     figure = instance_figure(instance())
     assert {ax.get_title(loc="left") for ax in figure.axes} >= {"2 GPUs by type", "speedup by tenant"}
     jobs = [{"id": f"j{i}", "gpus": 1, "epochs": 1, "submit_s": 60.0 * i} for i in range(30)]
-    plain = Instance.model_validate(
-        {"name": "x", "jobs": tuple(jobs), "cluster": instance().cluster, "tenants": ()}
-    )
+    plain = Instance.model_validate({"name": "x", "jobs": tuple(jobs), "cluster": instance().cluster, "tenants": ()})
     titles = {ax.get_title(loc="left") for ax in instance_figure(plain).axes}
     assert titles == {"2 GPUs by type", "30 jobs by submission", "jobs by gang size"}
 
@@ -247,9 +239,7 @@ def test_labels_are_short_and_never_hidden() -> None:
 def test_ink_on_a_colour_is_readable(colour: str) -> None:
     def luminance(c: str) -> float:
         rgb = np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-        return float(
-            np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
-        )
+        return float(np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722])
 
     ink = {"white": "#ffffff", "black": "#000000"}[text_colour(colour)]
     light, dark = sorted((luminance(colour), luminance(ink)), reverse=True)

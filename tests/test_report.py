@@ -108,9 +108,7 @@ def test_upper_estimates_are_rounded_up(value: float) -> None:
 def test_clean_leaves_one_harmless_line(text: str) -> None:
     cleaned = t.clean(text, 50)
     assert len(cleaned) <= 50
-    assert cleaned.isprintable() or not re.search(
-        "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", cleaned
-    )
+    assert cleaned.isprintable() or not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", cleaned)
     assert t.clean(cleaned) == cleaned
 
 
@@ -171,8 +169,7 @@ BOUND = row("oef.efficiency", MARK, 5.0)
                     **ONLINE,
                 )
             ],
-            "On paper/oef-eq1, hadar.online is at most 10.0 % above the optimum; "
-            "the bound's time is not recorded.",
+            "On paper/oef-eq1, hadar.online is at most 10.0 % above the optimum; the bound's time is not recorded.",
         ),
         (
             [
@@ -255,9 +252,7 @@ def test_columns_without_news_are_left_out() -> None:
 
 def test_json_has_the_field_names_and_no_nan() -> None:
     run = oef_run()
-    run.rows[0] = run.rows[0].replace(
-        gap=math.nan, ratio=math.inf, metrics={"n": np.int64(3), "ok": np.bool_(True)}
-    )
+    run.rows[0] = run.rows[0].replace(gap=math.nan, ratio=math.inf, metrics={"n": np.int64(3), "ok": np.bool_(True)})
     rows = json.loads(to_json(run), parse_constant=pytest.fail)
     assert [list(entry) for entry in rows] == [list(FIELDS)] * len(run.rows)
     assert (rows[0]["gap"], rows[0]["ratio"], rows[0]["metrics"]) == (None, None, {"n": 3, "ok": True})
@@ -368,9 +363,7 @@ def pages() -> dict[str, str]:
 @pytest.mark.parametrize("name", ["oef", "hostile", "large", "troubled", "sweep"])
 def test_page_is_self_contained(pages: dict[str, str], name: str) -> None:
     page = Page(pages[name])
-    assert {"link", "iframe", "object", "embed", "form", "img", "base"}.isdisjoint(
-        tag for tag, _ in page.tags
-    )
+    assert {"link", "iframe", "object", "embed", "form", "img", "base"}.isdisjoint(tag for tag, _ in page.tags)
     for _, attributes in page.tags:
         assert not [key for key in attributes if key.startswith("on") or key == "src"]
         assert str(attributes.get("href", "#")).startswith(("#", "data:image/png;base64,"))
@@ -384,15 +377,12 @@ def test_page_is_self_contained(pages: dict[str, str], name: str) -> None:
 def test_page_allows_its_own_script_and_nothing_else(pages: dict[str, str]) -> None:
     for html in pages.values():
         page = Page(html)
-        policies = [
-            m["content"] or "" for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"
-        ]
+        policies = [m["content"] or "" for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
         scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
         assert len(page.all("script")) == len(scripts) == len(policies) == 1
         digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
         assert (
-            f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-            in policies[0]
+            f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:" in policies[0]
         )
 
 
@@ -428,9 +418,7 @@ def test_page_of_many_instances_warns_about_the_largest_ratio(pages: dict[str, s
 
 
 def test_page_sorts_numbers_by_value(pages: dict[str, str]) -> None:
-    cells = [
-        a for tag, a in Page(pages["oef"]).tags if tag == "td" and "gap" in (a.get("class") or "").split()
-    ]
+    cells = [a for tag, a in Page(pages["oef"]).tags if tag == "td" and "gap" in (a.get("class") or "").split()]
     assert [float(cell["data-sort"] or "nan") for cell in cells] == [r.gap for r in oef_run().rows]
 
 

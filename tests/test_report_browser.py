@@ -145,9 +145,7 @@ def test_figures_are_visible(driver: Any, pages: dict[str, Path], width: int) ->
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["troubled", "sweep"])
-def test_text_stands_out_from_its_background(
-    driver: Any, pages: dict[str, Path], scheme: str, name: str
-) -> None:
+def test_text_stands_out_from_its_background(driver: Any, pages: dict[str, Path], scheme: str, name: str) -> None:
     show(driver, pages[name], scheme=scheme)
     found = driver.execute_script(CONTRAST)
     assert len(found) > 100
@@ -173,7 +171,5 @@ def test_print_shows_whole_tables_on_white(driver: Any, pages: dict[str, Path]) 
     )
     assert hidden
     assert max(hidden) <= 1
-    colours = driver.execute_script(
-        "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
-    )
+    colours = driver.execute_script("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
     assert colours == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]

@@ -500,9 +500,7 @@ def test_random_json_files_end_in_one_line(tmp_path_factory: pytest.TempPathFact
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([".json", ".toml"]))
-def test_random_bytes_end_in_one_line(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str
-) -> None:
+def test_random_bytes_end_in_one_line(tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str) -> None:
     path = tmp_path_factory.getbasetemp() / f"random{suffix}"
     path.write_bytes(content)
     with pytest.raises(UsageError) as caught:

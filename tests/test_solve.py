@@ -79,7 +79,12 @@ def test_lp_optimum_with_duals_and_reduced_costs(sense: Any, sign: int) -> None:
     assert solution.cross_check is not None
     assert solution.cross_check <= CROSS_CHECK_TOLERANCE
     assert solution.basis is not None
-    assert (solution.size.rows, solution.size.columns, solution.size.nonzeros, solution.size.integers) == (1, 2, 2, 0)
+    assert (solution.size.rows, solution.size.columns, solution.size.nonzeros, solution.size.integers) == (
+        1,
+        2,
+        2,
+        0,
+    )
     assert solution.times.solve_s > 0
     assert solution.peak_mb is not None
     assert solution.peak_mb > 10
@@ -256,9 +261,14 @@ def test_building_restores_pyomos_settings_even_after_an_error() -> None:
     import pyomo.core.base.constraint as module
 
     before = module.TEMPLATIZE_CONSTRAINTS
-    with pytest.raises(RuntimeError), building():
-        assert not gc.isenabled()
-        raise RuntimeError
+
+    def build_badly() -> None:
+        with building():
+            assert not gc.isenabled()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        build_badly()
     assert before == module.TEMPLATIZE_CONSTRAINTS
     assert gc.isenabled()
 
@@ -321,7 +331,12 @@ def test_templates_agree_with_plain_rules_scipy_and_cbc(seed: int) -> None:
     assert fast.cross_check <= CROSS_CHECK_TOLERANCE
     form = compile_model(builder())
     sign = -1 if form.maximise else 1
-    peer = linprog(sign * form.cost, A_ub=form.matrix, b_ub=form.row_upper, bounds=list(zip(form.lower, form.upper, strict=True)))
+    peer = linprog(
+        sign * form.cost,
+        A_ub=form.matrix,
+        b_ub=form.row_upper,
+        bounds=list(zip(form.lower, form.upper, strict=True)),
+    )
     assert fast.objective == pytest.approx(sign * peer.fun, abs=1e-7)
 
 

@@ -194,11 +194,7 @@ RATIO = Marks(
 
 
 def _ratio_rows(data: FigureInput) -> list[Row]:
-    return [
-        row
-        for row in data.rows
-        if measured(row) and row.ratio is not None and row.guarantee_factor is not None
-    ]
+    return [row for row in data.rows if measured(row) and row.ratio is not None and row.guarantee_factor is not None]
 
 
 def draw_ratio(data: FigureInput) -> Figure | None:
@@ -261,9 +257,7 @@ def draw_time(data: FigureInput) -> Figure | None:
 
 def _caption_time(data: FigureInput) -> str:
     drawn = _time_rows(data)
-    return (
-        f"Time in the solver or heuristic in seconds, by method, on a logarithmic axis. {data.sample(drawn)}"
-    )
+    return f"Time in the solver or heuristic in seconds, by method, on a logarithmic axis. {data.sample(drawn)}"
 
 
 # ---------------------------------------------------------------- bound over time
@@ -309,9 +303,7 @@ def _trace(ax: Axes, method: str, points: Sequence[Mapping[str, Any]]) -> None:
     ax.step(time, bound, where="post", color=PALETTE[3], ls=DASHED)
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
     end = (
-        f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}"
-        if np.isfinite(last)
-        else "gap unknown"
+        f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if np.isfinite(last) else "gap unknown"
     )
     ax.set_title(f"{label(method, 30)}\n{end}", fontsize=8.5)
     ax.set_xlim(0.0, time[-1] or 1.0)
@@ -336,6 +328,4 @@ def _caption_traces(data: FigureInput) -> str:
 FIGURES.register(FigureSpec("gap", None, "Gap by method", _caption_gap, draw_gap))
 FIGURES.register(FigureSpec("ratio", None, "Ratio against guarantee", _caption_ratio, draw_ratio))
 FIGURES.register(FigureSpec("time", None, "Solve time by method", _caption_time, draw_time))
-FIGURES.register(
-    FigureSpec("traces", None, "Bound over time", _caption_traces, draw_traces, per_instance=True)
-)
+FIGURES.register(FigureSpec("traces", None, "Bound over time", _caption_traces, draw_traces, per_instance=True))

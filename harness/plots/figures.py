@@ -138,9 +138,7 @@ class Drawn:
 
 def saved(figure: Figure, ending: str) -> bytes:
     """Return the content of a ``png`` or ``svg`` file of `figure`, the same every time."""
-    options: dict[str, Any] = (
-        {"dpi": PNG_DPI} if ending == "png" else {"metadata": {"Date": None, "Creator": None}}
-    )
+    options: dict[str, Any] = {"dpi": PNG_DPI} if ending == "png" else {"metadata": {"Date": None, "Creator": None}}
     buffer = io.BytesIO()
     with styled():
         figure.savefig(buffer, format=ending, **options)

@@ -45,12 +45,8 @@ def _gpus(ax: Axes, instance: Instance) -> None:
     shown = list(counts.items())[:MOST_BARS]
     bars = ax.bar(range(len(shown)), [count for _, count in shown], 0.7, color=PALETTE[0])
     ax.bar_label(bars, fontsize=7)
-    ax.set_xticks(
-        range(len(shown)), [label(name, 12) for name, _ in shown], rotation=0 if len(shown) <= 4 else 45
-    )
-    ax.set_title(
-        f"{instance.cluster.gpus:,} GPUs by type" + (" (the first)" if len(shown) < len(counts) else "")
-    )
+    ax.set_xticks(range(len(shown)), [label(name, 12) for name, _ in shown], rotation=0 if len(shown) <= 4 else 45)
+    ax.set_title(f"{instance.cluster.gpus:,} GPUs by type" + (" (the first)" if len(shown) < len(counts) else ""))
     ax.set_ylabel("GPUs")
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -79,9 +75,7 @@ def _speedups(ax: Axes, instance: Instance) -> None:
     cells = rates / rates.min(axis=1, keepdims=True)
     annotate = cells.size <= 40
     bar = {"label": "rate / slowest type's rate [1]"}
-    sns.heatmap(
-        cells, ax=ax, cmap="viridis", annot=annotate, fmt=".2g", annot_kws={"fontsize": 7}, cbar_kws=bar
-    )
+    sns.heatmap(cells, ax=ax, cmap="viridis", annot=annotate, fmt=".2g", annot_kws={"fontsize": 7}, cbar_kws=bar)
     sparse_ticks(ax, "y", [label(name, 10) for name, _ in shown], 12)
     sparse_ticks(ax, "x", [label(name, 9) for name in types], 6)
     more = f" (first {len(shown)} of {len(rows)})" if len(shown) < len(rows) else ""

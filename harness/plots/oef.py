@@ -322,10 +322,6 @@ def _caption_devices(data: FigureInput) -> str:
     return f"{what} {_sample(data)}"
 
 
-FIGURES.register(
-    FigureSpec("efficiency", "oef", "Efficiency per tenant", _caption_efficiency, draw_efficiency, True)
-)
+FIGURES.register(FigureSpec("efficiency", "oef", "Efficiency per tenant", _caption_efficiency, draw_efficiency, True))
 FIGURES.register(FigureSpec("envy", "oef", "Who envies whom", _caption_envy, draw_envy, True))
-FIGURES.register(
-    FigureSpec("devices", "oef", "Devices by type and tenant", _caption_devices, draw_devices, True)
-)
+FIGURES.register(FigureSpec("devices", "oef", "Devices by type and tenant", _caption_devices, draw_devices, True))

@@ -9,9 +9,7 @@ from typing import Literal
 from harness.render.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
 from harness.rows import Row
 
-FAILED = frozenset(
-    {"error", "out of memory", "infeasible", "unbounded", "interrupted", "time limit without incumbent"}
-)
+FAILED = frozenset({"error", "out of memory", "infeasible", "unbounded", "interrupted", "time limit without incumbent"})
 """Statuses of methods that should have produced a decision and did not."""
 
 
@@ -154,9 +152,7 @@ COLUMNS: tuple[Column, ...] = (
         "right",
         3,
     ),
-    _field(
-        "status", "How the run ended: proved optimal, within its limits, skipped for a reason, or failed."
-    ),
+    _field("status", "How the run ended: proved optimal, within its limits, skipped for a reason, or failed."),
     _field(
         "verified",
         "✓: every constraint and claim re-checked and the objective recomputed without the solver. "
@@ -169,9 +165,7 @@ COLUMNS: tuple[Column, ...] = (
         lambda row: seconds(row.solve_s),
         header="solve",
     ),
-    _number(
-        "build_s", "Time to build the model.", lambda row: seconds(row.build_s), header="build", priority=5
-    ),
+    _number("build_s", "Time to build the model.", lambda row: seconds(row.build_s), header="build", priority=5),
     Column(
         "metrics",
         "properties",

@@ -28,13 +28,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def parts(run: Run) -> list[tuple[str, list[Row]]]:
     """Return the rows that share a table, with its caption: one paper's methods."""
-    ordered = sorted(
-        run.rows, key=lambda row: list(dict.fromkeys(r.paper for r in run.rows)).index(row.paper)
-    )
+    ordered = sorted(run.rows, key=lambda row: list(dict.fromkeys(r.paper for r in run.rows)).index(row.paper))
     return [
-        (caption(run, rows), rows)
-        for _, group in groupby(ordered, key=lambda row: row.paper)
-        if (rows := list(group))
+        (caption(run, rows), rows) for _, group in groupby(ordered, key=lambda row: row.paper) if (rows := list(group))
     ]
 
 
@@ -65,9 +61,7 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
     for row in rows:
         name = clean(row.method, 60) + (f" on {clean(row.instance, 60)}" if several else "")
         if wrong(row):
-            found += [
-                (name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)
-            ]
+            found += [(name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)]
         elif failed(row) or row.status == "skipped":
             reason = f": {clean(row.reason, 400)}" if row.reason else ""
             found.append((name, f"{row.status}{reason}"))
@@ -96,9 +90,7 @@ def to_markdown(run: Run) -> str:
             *([markdown_text(column.text(row)) for column in columns] for row in rows),
         ]
         blocks += [markdown_text(text), "\n".join(f"| {' | '.join(line)} |" for line in lines)]
-    listed = "\n".join(
-        f"- {markdown_text(method)}: {markdown_text(note)}" for method, note in notes(run.rows)
-    )
+    listed = "\n".join(f"- {markdown_text(method)}: {markdown_text(note)}" for method, note in notes(run.rows))
     return "\n\n".join([*blocks, listed] if listed else blocks) + "\n"
 
 
@@ -143,6 +135,6 @@ def _json(value: Any) -> str:
 
 def to_rich(run: Run) -> RenderableType:
     """Return what the terminal shows: headline, a table per paper, published numbers, notes."""
-    from harness.render.terminal import terminal  # noqa: PLC0415 -- the plain formats do not pay for rich
+    from harness.render.terminal import terminal
 
     return terminal(run)

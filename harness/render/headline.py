@@ -42,17 +42,13 @@ def _where(rows: Sequence[Row]) -> str:
     return f"On {clean(next(iter(names)), 60)}, " if len(names) == 1 else f"Over {len(names)} instances, "
 
 
-def _trouble(
-    rows: Sequence[Row], concerned: Callable[[Row], bool], word: str, why: Callable[[Row], str]
-) -> str:
+def _trouble(rows: Sequence[Row], concerned: Callable[[Row], bool], word: str, why: Callable[[Row], str]) -> str:
     """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing where all is well."""
     bad = [row for row in rows if concerned(row)]
     if not bad:
         return ""
     by_method = {row.method: row for row in reversed(bad)}
-    named = ", ".join(
-        f"{clean(name, 60)} ({why(by_method[name])})" for name in list(reversed(by_method))[:NAMED]
-    )
+    named = ", ".join(f"{clean(name, 60)} ({why(by_method[name])})" for name in list(reversed(by_method))[:NAMED])
     more = f" and {len(by_method) - NAMED} more methods" if len(by_method) > NAMED else ""
     verb = word if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
     return f"{len(bad)} of {len(rows)} results {verb}: {named}{more}."
@@ -102,9 +98,7 @@ def _heuristics(rows: Sequence[Row], everything: Sequence[Row]) -> str:
 def _by_method(rows: Sequence[Row]) -> list[list[Row]]:
     """Return the rows of each method, worst first, the method with the smallest worst gap first."""
     ordered = sorted(rows, key=lambda row: row.method)
-    groups = [
-        sorted(group, key=_gap, reverse=True) for _, group in groupby(ordered, key=lambda row: row.method)
-    ]
+    groups = [sorted(group, key=_gap, reverse=True) for _, group in groupby(ordered, key=lambda row: row.method)]
     return sorted(groups, key=lambda group: _gap(group[0]))
 
 
@@ -120,11 +114,7 @@ def _list(groups: Sequence[list[Row]], noun: str) -> str:
     optimal = [group for group in groups if _optimal(group)]
     others = [group for group in groups if not _optimal(group)]
     names = _and([clean(group[0].method, 60) for group in optimal])
-    sentences = (
-        [f"{names} {'is' if len(optimal) == 1 else 'are'} optimal{_every_time(optimal[0])}"]
-        if optimal
-        else []
-    )
+    sentences = [f"{names} {'is' if len(optimal) == 1 else 'are'} optimal{_every_time(optimal[0])}"] if optimal else []
     for side in ("below", "above"):
         here = [f"{clean(g[0].method, 60)} is {_amount(g)}" for g in others if _side(g) == side]
         if here:
@@ -180,9 +170,7 @@ def _bound_time(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     if not times:
         return "the bound's time is not recorded"
     return (
-        f"the bound took {seconds(times[0])}"
-        if len(times) == 1
-        else f"each bound took at most {seconds(max(times))}"
+        f"the bound took {seconds(times[0])}" if len(times) == 1 else f"each bound took at most {seconds(max(times))}"
     )
 
 
@@ -190,9 +178,7 @@ def _models(rows: Sequence[Row]) -> str:
     """Return the sentence about a paper of which only models ran."""
     groups = _by_method(rows)
     if len(rows) == 1 and (row := rows[0]).ratio_is_upper is False and percent(_gap(row)) == "0 %":
-        return (
-            f"{clean(row.method, 60)} proves the optimum, {number(row.objective)}, in {seconds(row.solve_s)}."
-        )
+        return f"{clean(row.method, 60)} proves the optimum, {number(row.objective)}, in {seconds(row.solve_s)}."
     several = ", each of its own problem" if len({row.problem for row in rows}) > 1 else ""
     time = seconds(max(row.solve_s or 0.0 for row in rows))
     return f"{_list(groups, 'models')}{several}; solving took at most {time}."

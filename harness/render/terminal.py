@@ -23,9 +23,7 @@ SEPARATOR = 2
 
 def terminal(run: Run) -> RenderableType:
     """Return headline, a table per paper, published numbers and notes."""
-    blocks: list[RenderableType] = [
-        Text(headline(run), style="bold red" if any(map(wrong, run.rows)) else "bold")
-    ]
+    blocks: list[RenderableType] = [Text(headline(run), style="bold red" if any(map(wrong, run.rows)) else "bold")]
     for text, rows in parts(run):
         blocks += [Text(), TerminalTable(text, rows)]
     if any(row.published for row in run.rows):

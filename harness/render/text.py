@@ -141,11 +141,7 @@ MARKS = {True: "✓", False: "≠", None: ""}
 def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return what the paper printed (✓ or ≠), what is measured, and the exact value (✓: as measured)."""
     mark = MARKS[entry.get("agrees")]
-    exact = (
-        "✓"
-        if entry.get("exact_agrees")
-        else f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
-    )
+    exact = "✓" if entry.get("exact_agrees") else f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
     return f"{numbers(entry.get('value'))} {mark}".strip(), numbers(entry.get("measured")), exact.strip()
 
 

@@ -1,4 +1,4 @@
-"""Independent checkers: they read a view and a decision, re-check every constraint and claim, and recompute the objective.
+"""Independent checkers: from a view and a decision, re-check every constraint and claim, recompute the objective.
 
 They use numpy only, never Pyomo or a solver, and share nothing with the models. One file per paper registers its
 checker in :data:`VERIFIERS`.

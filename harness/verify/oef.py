@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify import TOLERANCE, VERIFIERS, VerifierSpec, Verdict
+from harness.verify import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
 from instances.views.oef import Allocation, View
 
 Array = NDArray[np.float64]
@@ -41,7 +41,12 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
             "support_size": int((x > TOLERANCE).sum()),
             "true_total": float(true.sum()),
         },
-        quantities={"devices": x, "efficiency": own, "true_efficiency": true, "true_total": float(true.sum())},
+        quantities={
+            "devices": x,
+            "efficiency": own,
+            "true_efficiency": true,
+            "true_total": float(true.sum()),
+        },
     )
 
 

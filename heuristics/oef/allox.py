@@ -32,7 +32,7 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     ValueError
         If some job can run nowhere.
     """
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 -- a quarter of a second to import
+    from scipy.optimize import linear_sum_assignment
 
     jobs = times.shape[0]
     kind = np.repeat(np.arange(devices.size), jobs)
@@ -56,9 +56,7 @@ class AlloX:
 
     def __call__(self, state: State) -> Assignment:
         """Return the gangs that run this round."""
-        devices = np.bincount(state.servers.gpu_type, state.servers.gpus, state.rates.shape[1]).astype(
-            np.int64
-        )
+        devices = np.bincount(state.servers.gpu_type, state.servers.gpus, state.rates.shape[1]).astype(np.int64)
         with np.errstate(divide="ignore"):
             seconds = state.remaining[:, None] / state.rates
         if not np.array_equal(state.jobs, self._jobs):

@@ -103,9 +103,7 @@ class FairShares:
         If a job has no rate on some GPU type, or is larger than every type.
     """
 
-    def __init__(
-        self, instance: Instance, evaluate: Evaluator, rule: Rule = "tijdeman", packed: bool = True
-    ) -> None:
+    def __init__(self, instance: Instance, evaluate: Evaluator, rule: Rule = "tijdeman", packed: bool = True) -> None:
         self.view: View = PAPERS.get("oef").view(instance)
         self.work, self.cluster = workload(instance), servers(instance)
         self.row = _rows(instance, self.view, self.work)
@@ -294,9 +292,7 @@ class ProfilingError:
     loss: float
 
 
-def profiling_error(
-    view: View, evaluate: Evaluator, error: float, rng: np.random.Generator
-) -> ProfilingError:
+def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> ProfilingError:
     """Return what errors of profiling cost (Fig. 10b).
 
     The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the

@@ -29,9 +29,7 @@ class _Costs:
     spread_factor: float
 
     def __post_init__(self) -> None:
-        if not (
-            0 < self.round_s < math.inf and 0 <= self.restart_s < math.inf and 0 < self.spread_factor <= 1
-        ):
+        if not (0 < self.round_s < math.inf and 0 <= self.restart_s < math.inf and 0 < self.spread_factor <= 1):
             given = f"round_s = {self.round_s:g}, restart_s = {self.restart_s:g}"
             wanted = "rounds are positive, restarts 0 or more, the factor within (0, 1]"
             raise UsageError(f"{given}, spread_factor = {self.spread_factor:g}: {wanted}")

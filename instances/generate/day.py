@@ -92,9 +92,7 @@ def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[_Group]) -> list[Job
     gangs = workload.gang_sizes(spec, streams)
     owner = (streams.uniform("job tenants", n) * len(groups)).astype(int)
     pick = streams.uniform("job models", n)
-    drawn = np.stack(
-        [streams.uniform(name, n) for name in ("epochs", "chunks", "weights", "deadlines", "updates")]
-    )
+    drawn = np.stack([streams.uniform(name, n) for name in ("epochs", "chunks", "weights", "deadlines", "updates")])
     profiles: dict[str, _ModelProfile] = {}
     jobs = []
     for i in range(n):
@@ -169,9 +167,7 @@ class _ModelProfile:
         drawn = draws.between(u, low, high)
         speedup = {p.name: ((p.cpus or 1.0) / (smallest or 1.0)) ** 0.5 for p in spec.ps_types}
         updates = {name: significant(low + (drawn - low) / faster) for name, faster in speedup.items()}
-        return DistributedProfile(
-            gradient_mb=self.gradient_mb, minibatch_ms=self.minibatch_ms, update_ms=updates
-        )
+        return DistributedProfile(gradient_mb=self.gradient_mb, minibatch_ms=self.minibatch_ms, update_ms=updates)
 
 
 def split(work: float, spec: DaySpec, u_epochs: float, u_chunks: float) -> tuple[int, int, int]:

@@ -51,17 +51,13 @@ class WorkloadSpec(GeneratorSpec):
     jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
     jobs_per_day: float = rule("jobs per day, at least 1e-6", ge=1e-6)
     load: float = rule("a load is positive and at most 1000 (0.9 fills 90 % of the cluster)", gt=0, le=1000)
-    size_spread: float = rule(
-        "the largest job is more than 1 and at most 1e6 times the smallest", gt=1, le=1e6
-    )
+    size_spread: float = rule("the largest job is more than 1 and at most 1e6 times the smallest", gt=1, le=1e6)
     tail_h: float = rule("hours after the last day of arrivals, 0 or more", ge=0, le=1e6)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0)
     tenants: int = rule("a whole number of tenants, 1 or more", ge=1)
     models: tuple[Name, ...] = rule("names from the model catalogue", min_length=1, max_length=1000)
     gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
-    gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule(
-        "one probability per gang size, 0 or more"
-    )
+    gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule("one probability per gang size, 0 or more")
     gpu_types: tuple[Name, ...] = rule("at least one GPU type", min_length=1, max_length=1000)
     servers_per_type: int = rule("a whole number of servers of every GPU type, 1 or more", ge=1)
     servers_per_rack: int = rule("a whole number of servers, 1 or more", ge=1, default=10)
@@ -168,6 +164,4 @@ def gang_sizes(spec: WorkloadSpec, streams: Streams) -> list[int]:
 
 def durations(spec: WorkloadSpec, streams: Streams) -> list[float]:
     """Return the duration of each job on average GPUs, in seconds."""
-    return draws.rounded(
-        draws.log_uniform(streams.uniform("sizes", spec.jobs), spec.mean_duration_s, spec.size_spread)
-    )
+    return draws.rounded(draws.log_uniform(streams.uniform("sizes", spec.jobs), spec.mean_duration_s, spec.size_spread))

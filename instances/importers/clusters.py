@@ -146,9 +146,7 @@ def check_types(gpus: Mapping[str, int], jobs: Sequence[TraceJob]) -> None:
     recorded = {name for job in jobs for name in job.rates}
     for name in gpus:
         if gpu_type(chip(name)).tflops is None and name not in recorded and name not in UNDISCLOSED:
-            raise UsageError(
-                f"gpus: unknown GPU type {name!r}; the catalogue has V100, P100, K80, T4, A10, A100, …"
-            )
+            raise UsageError(f"gpus: unknown GPU type {name!r}; the catalogue has V100, P100, K80, T4, A10, A100, …")
 
 
 def count(n: int, noun: str = "job") -> str:

@@ -95,9 +95,7 @@ def to_instance(trace: Trace, options: Options) -> Instance:
             derived=tuple(derived),
             cluster=cluster,
             tenants=tuple(Tenant(id=name) for name in dict.fromkeys(tenants)),
-            jobs=tuple(
-                to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True)
-            ),
+            jobs=tuple(to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True)),
         )
     except ValidationError as error:
         raise InstanceError(f"{trace.path}: {describe(error)}") from None
@@ -133,9 +131,7 @@ def with_rates(job: TraceJob, trace: Trace) -> Filled:
     if job.iterations is not None and job.duration_s:
         one_gpu = job.iterations / job.duration_s / job.gpus
         factor = one_gpu / rates_for(stand_in, stand_in.rates, (job.gpu_type or trace.reference,))[0]
-        return Filled(
-            job, stand_in, naming, {r: rate * factor for r, rate in stand_in.rates.items()}, "measured"
-        )
+        return Filled(job, stand_in, naming, {r: rate * factor for r, rate in stand_in.rates.items()}, "measured")
     share = job.gpus if trace.gang_iterations else 1
     return Filled(job, stand_in, naming, {r: rate / share for r, rate in stand_in.rates.items()}, "catalogue")
 
@@ -245,11 +241,7 @@ def told_rates(filled: Sequence[Filled], trace: Trace) -> list[str]:
     told = []
     for (rating, naming), n in Counter((f.rating, f.naming) for f in filled).items():
         if rating == "catalogue":
-            each = (
-                ", divided by the gang: an iteration is a step of the whole gang"
-                if trace.gang_iterations
-                else ""
-            )
+            each = ", divided by the gang: an iteration is a step of the whole gang" if trace.gang_iterations else ""
             told.append(f"rates of {count(n)} from {source[naming]}{each}")
         elif rating == "measured":
             told.append(

@@ -77,17 +77,13 @@ def read(path: Path, options: Options) -> Instance:
     table = read_table(Path(options.throughputs)) if options.throughputs else {}
     asked = set(zip(frame["job type"], frame["scale factor"], strict=True))
     known = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in asked}
-    jobs = [
-        to_job(i, row, known) for i, row in enumerate(frame.to_dict("records")) if row["scale factor"] > 0
-    ]
+    jobs = [to_job(i, row, known) for i, row in enumerate(frame.to_dict("records")) if row["scale factor"] > 0]
     notes = told(jobs, table, Path(options.throughputs).name) if options.throughputs else []
     left_out = {NO_GPU: len(frame) - len(jobs)}
     return to_instance(Trace("gavel", path, jobs, left_out, tuple(notes), tenants="job types"), options)
 
 
-def to_job(
-    index: int, row: Mapping[Any, Any], known: Mapping[tuple[str, float], dict[str, float]]
-) -> TraceJob:
+def to_job(index: int, row: Mapping[Any, Any], known: Mapping[tuple[str, float], dict[str, float]]) -> TraceJob:
     """Return the job of one line; as in Gavel, its id is its place in the file, from 0."""
     kind, gpus = row["job type"], row["scale factor"]
     slo = row.get("SLO", -1.0)
@@ -121,9 +117,7 @@ def told(jobs: list[TraceJob], table: Table, name: str) -> list[str]:
     notes = [f"rates of {count(len(recorded))} from {name}: whole job's / scale factor"]
     if exact < len(recorded):
         n = count(len(recorded) - exact)
-        notes.append(
-            f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor"
-        )
+        notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
     return notes
 
 
@@ -158,16 +152,9 @@ def whole_rates(path: Path, gpu: str, kinds: object) -> dict[tuple[str, int], fl
     for key, entry in kinds.items():
         match = KEY.fullmatch(key)
         if match is None:
-            raise InstanceError(
-                f"{path}: {shown(gpu)}: {shown(key)}: a key is written ('job type', scale factor)"
-            )
+            raise InstanceError(f"{path}: {shown(gpu)}: {shown(key)}: a key is written ('job type', scale factor)")
         rate = entry.get("null") if isinstance(entry, dict) else None
-        if (
-            isinstance(rate, bool)
-            or not isinstance(rate, int | float)
-            or not 0 <= rate <= LARGEST
-            or math.isnan(rate)
-        ):
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= LARGEST or math.isnan(rate):
             where = f"{shown(gpu)}: {shown(key)}: null = {shown(rate)}"
             raise InstanceError(f"{path}: {where}: iterations per second of the whole job, 0 or more")
         found[match[1], int(match[2])] = float(rate)

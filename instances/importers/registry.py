@@ -129,9 +129,7 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
         if not 1 <= count <= MAX_GPUS:
             raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or leave it out")
     if options.throughputs is not None and spec.id != "gavel":
-        raise UsageError(
-            f"throughputs: the table is of Gavel's job types, a {spec.id} trace names none of them"
-        )
+        raise UsageError(f"throughputs: the table is of Gavel's job types, a {spec.id} trace names none of them")
 
 
 def find_formats(first_line: str) -> dict[str, int]:

@@ -48,9 +48,7 @@ def recognise(line: str) -> int:
 def read(path: Path, options: Options) -> Instance:
     """Return the instance of a Synergy trace (see :func:`instances.importers.import_trace`)."""
     text = read_text(path)
-    check_format(
-        path, text, "synergy", "a line has 5 comma-separated fields: id, model, arrival, iterations, GPUs"
-    )
+    check_format(path, text, "synergy", "a line has 5 comma-separated fields: id, model, arrival, iterations, GPUs")
     frame = parse_lines(path, text, COLUMNS, 5, ",")
     check_unique(path, frame["id"])
     used = frame[frame["GPUs"] > 0]

@@ -192,9 +192,7 @@ def parse_table(path: Path, text: str, columns: Sequence[Column]) -> pd.DataFram
     return to_frame(path, lines, present, [names.index(c.name) for c in present], len(names))
 
 
-def parse_lines(
-    path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str
-) -> pd.DataFrame:
+def parse_lines(path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str) -> pd.DataFrame:
     """Return the `columns`, by position, of `text` that has no header (see :func:`read_table`).
 
     Parameters
@@ -214,9 +212,7 @@ def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[
             if fields and any(fields):
                 yield reader.line_num, fields
     except csv.Error as error:
-        raise InstanceError(
-            f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}"
-        ) from error
+        raise InstanceError(f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}") from error
 
 
 def to_frame(

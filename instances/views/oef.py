@@ -226,7 +226,10 @@ def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
             kinds[key] = min(kinds.get(key, job.gpus), job.gpus)
     return [
         _VirtualTenant(
-            tenant, JobType(name=model, rates=dict(zip(types, rates, strict=True))), weights.get(tenant, 1.0) / len(kinds), gpus
+            tenant,
+            JobType(name=model, rates=dict(zip(types, rates, strict=True))),
+            weights.get(tenant, 1.0) / len(kinds),
+            gpus,
         )
         for tenant, kinds in demands.items()
         for (model, rates), gpus in kinds.items()
@@ -242,14 +245,26 @@ def describe(v: View) -> str:
 
 ALLOCATION = Problem("oef.allocation", "largest total efficiency within capacity", "max", "slowest-GPU equivalents")
 EQUAL = Problem(
-    "oef.equal_efficiency", "the same at equal efficiency for all tenants", "max", "slowest-GPU equivalents", "oef.allocation"
+    "oef.equal_efficiency",
+    "the same at equal efficiency for all tenants",
+    "max",
+    "slowest-GPU equivalents",
+    "oef.allocation",
 )
 SHARING = Problem(
-    "oef.sharing_incentive", "the same with at least the equal split for everybody", "max", "slowest-GPU equivalents", "oef.allocation"
+    "oef.sharing_incentive",
+    "the same with at least the equal split for everybody",
+    "max",
+    "slowest-GPU equivalents",
+    "oef.allocation",
 )
-# At the optimum without envy all devices are given out, and summing the envy rows yields sharing incentive (Theorem 5.1).
+# At the optimum without envy all devices are given out; summing the envy rows gives sharing incentive (Theorem 5.1).
 ENVY_FREE = Problem(
-    "oef.envy_free", "the same without envy between tenants", "max", "slowest-GPU equivalents", "oef.sharing_incentive"
+    "oef.envy_free",
+    "the same without envy between tenants",
+    "max",
+    "slowest-GPU equivalents",
+    "oef.sharing_incentive",
 )
 
 PAPERS.register(

@@ -78,7 +78,10 @@ class Session:
 
     def _pass_starts(self) -> None:
         if self.options.basis is not None:
-            _must(self.highs.setBasis(self.options.basis), "take the starting basis (is it of this model's shape?)")
+            _must(
+                self.highs.setBasis(self.options.basis),
+                "take the starting basis (is it of this model's shape?)",
+            )
         if self.options.mip_start:
             where = {v.name: i for i, v in enumerate(self.form.columns)}
             missing = [name for name in self.options.mip_start if name not in where]
