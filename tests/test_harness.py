@@ -266,7 +266,7 @@ def test_ctrl_c_keeps_finished_rows_and_a_kill_loses_none(tmp_path: Path) -> Non
 
 
 def test_unknown_methods_and_papers_name_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean oef.cooperative"):
+    with pytest.raises(UnknownNameError, match=r"did you mean oef\.cooperative"):
         select(["oef.coperative"], [])
     with pytest.raises(UnknownNameError, match=r"unknown paper 'oeff'; did you mean oef"):
         select(["*"], ["oeff"])

@@ -135,7 +135,6 @@ COLUMNS: tuple[Column, ...] = (
         header="bound",
         priority=4,
     ),
-    _field("bound_from", "The method that certified the bound.", header="bound from", priority=6),
     _number("gap", "|bound − objective| / |bound|.", _gap),
     _number(
         "ratio",
@@ -166,6 +165,7 @@ COLUMNS: tuple[Column, ...] = (
         header="solve",
     ),
     _number("build_s", "Time to build the model.", lambda row: seconds(row.build_s), header="build", priority=5),
+    _field("bound_from", "The method that certified the bound.", header="bound from", priority=6),
     Column(
         "metrics",
         "properties",
