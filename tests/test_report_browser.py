@@ -165,7 +165,9 @@ def test_no_sideways_scrolling_on_a_phone(driver: Any, pages: dict[str, Path], n
 
 
 def test_print_shows_whole_tables_on_white(driver: Any, pages: dict[str, Path]) -> None:
-    show(driver, pages["sweep"], 1000, scheme="dark", media="print")
+    show(driver, pages["sweep"], 794, scheme="dark", media="print")
+    page, window = driver.execute_script("const e = document.documentElement; return [e.scrollWidth, e.clientWidth]")
+    assert page == window
     hidden = driver.execute_script(
         "return [...document.querySelectorAll('.scroll')].map(e => e.scrollHeight - e.clientHeight)"
     )
