@@ -321,7 +321,7 @@ def _commands(meta: Mapping[str, Any]) -> list[str]:
 
 
 def _figure(drawn: Drawn, index: int) -> FigureBlock:
-    return FigureBlock(inline_svg(drawn.svg(), f"f{index}-", f"{drawn.title}. {drawn.caption}"), drawn.caption)
+    return FigureBlock(inline_svg(drawn.svg, f"f{index}-", f"{drawn.title}. {drawn.caption}"), drawn.caption)
 
 
 def inline_svg(svg: str, prefix: str, alt: str) -> Markup:

@@ -146,7 +146,7 @@ def test_a_path_is_named_by_its_stem_unless_it_names_itself(tmp_path: Path) -> N
     assert load(str(path)).fingerprint == load("paper/oef-eq6").fingerprint
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(alphabet="genpaprol/.?=&-0123456789jbs%\n\x00 ", max_size=30))
 def test_any_reference_is_an_instance_or_one_line(ref: str) -> None:
     try:

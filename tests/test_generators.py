@@ -69,7 +69,7 @@ def test_golden_fingerprint() -> None:
 GOLDEN = "9faab54800d4c8573db8193e5733ababa21c3091544a2ddf7dc5018b023c99d8"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 1000))
 def test_more_jobs_do_not_change_earlier_ones(n: int, more: int, seed: int) -> None:
     short = load("gen/200jobs", {"jobs": n, "seed": seed})

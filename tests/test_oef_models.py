@@ -61,7 +61,7 @@ def test_cbc_agrees_on_every_lp(model: str, view: View) -> None:
     assert solution.cross_check <= CROSS_CHECK_TOLERANCE
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(views(weighted=True))
 def test_lazy_rows_and_full_lp_agree(view: View) -> None:
     lazy, full = optimum("oef.cooperative", view), optimum("oef.cooperative.full", view)
@@ -79,7 +79,7 @@ def test_lazy_rows_need_few_of_the_rows_at_a_hundred_tenants() -> None:
     assert bounds == sorted(bounds, reverse=True)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(views(weighted=True), st.sampled_from(["oef.noncooperative", "oef.cooperative"]))
 def test_replicating_tenants_and_weighting_rows_agree(view: View, model: str) -> None:
     copies, original = replicated(view)
@@ -92,7 +92,7 @@ def test_weights_without_a_small_common_denominator_are_not_replicated() -> None
         replicated(matrix_view([[1, 2], [1, 3]], [1, 1], [0.997, np.pi]))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(views(weighted=True))
 def test_theorem_5_1_and_the_order_of_optima(view: View) -> None:
     outcome = models.get("oef.cooperative").run(view)
@@ -103,7 +103,7 @@ def test_theorem_5_1_and_the_order_of_optima(view: View) -> None:
     assert optimum("oef.noncooperative", view) <= totals[2] + 1e-6
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(views(weighted=True))
 def test_every_model_keeps_its_claims(view: View) -> None:
     for spec in models.MODELS:
@@ -113,7 +113,7 @@ def test_every_model_keeps_its_claims(view: View) -> None:
             assert check(view, outcome.decision, spec.problem, spec.claims).violations == ()
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(views(weighted=True))
 def test_gavel_equals_its_ratio_and_uses_the_most_efficient_vertex(view: View) -> None:
     first = models.registry.solve_built(oef.build_gavel, oef.decode, view, SolveOptions()).solution.objective

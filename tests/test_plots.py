@@ -58,14 +58,14 @@ def test_every_run_draws_what_it_has(make: Callable[[], Run], names: set[str]) -
 
 @pytest.mark.parametrize(("make", "name"), [(oef_run, "envy"), (lambda: sweep_run(4), "gap"), (large_run, "envy")])
 def test_figures_are_the_same_every_time(make: Callable[[], Run], name: str) -> None:
-    first, second = (drawn(make(), name)[0].svg() for _ in range(2))
+    first, second = (drawn(make(), name)[0].svg for _ in range(2))
     assert first == second
     ET.fromstring(first)
 
 
 def test_drawing_leaves_pyplot_and_settings_alone() -> None:
     before = dict(mpl.rcParams)
-    drawn(sweep_run(4), "gap")[0].svg()
+    assert drawn(sweep_run(4), "gap")[0].svg
     assert {key for key, value in mpl.rcParams.items() if value != before[key]} <= {"backend"}
     assert plt.get_fignums() == []
 
@@ -194,7 +194,7 @@ def test_many_tenants_become_heat_maps_with_few_labels(tenants: int) -> None:
         for ax in item.figure.axes:
             assert len(ax.get_xticklabels()) <= 10
             assert len(ax.get_yticklabels()) <= 10
-        assert len(item.svg()) < 300_000
+        assert len(item.svg) < 300_000
 
 
 def test_virtual_tenants_add_up_to_their_owner() -> None:
@@ -211,7 +211,7 @@ def test_hostile_names_are_drawn_as_they_are() -> None:
     shown = texts(item.figure)
     assert "[red]x[/red]" in shown
     assert "$a$ {b} \\frac" in shown
-    assert "<script>" not in item.svg()
+    assert "<script>" not in item.svg
 
 
 def test_letters_that_the_font_lacks_do_not_stop_a_figure() -> None:

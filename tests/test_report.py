@@ -135,25 +135,29 @@ BOUND = row("oef.efficiency", MARK, 5.0)
         ([], "No method was run."),
         (
             [BOUND, row("oef.gandiva_fair", MARK, 4.358, **BASE, **ESTIMATE)],
-            "On paper/oef-eq1, oef.gandiva_fair is at most 12.9 % below the optimum; the bound took 0.012 s.",
+            "On paper/oef-eq1, oef.gandiva_fair is at most 12.9 % below the optimum"
+            " (largest total efficiency within capacity); the bound took 0.012 s.",
         ),
         (
             [BOUND, row("oef.gandiva_fair", MARK, 4.358, **BASE)],
-            "On paper/oef-eq1, oef.gandiva_fair is 12.8 % below the optimum; the bound took 0.012 s.",
+            "On paper/oef-eq1, oef.gandiva_fair is 12.8 % below the optimum"
+            " (largest total efficiency within capacity); the bound took 0.012 s.",
         ),
         (
             [BOUND, row("oef.gavel", MARK, 5.0, **BASE)],
-            "On paper/oef-eq1, oef.gavel is optimal; the bound took 0.012 s.",
+            "On paper/oef-eq1, oef.gavel is optimal"
+            " (largest total efficiency within capacity); the bound took 0.012 s.",
         ),
         (
             [BOUND, *(row(f"oef.{m}", MARK, v, **BASE) for m, v in (("a", 5.0), ("b", 4.0), ("c", 4.5)))],
-            "On paper/oef-eq1, oef.a is optimal; oef.c is 10.0 % and oef.b 20.0 % below the optimum; "
+            "On paper/oef-eq1, oef.a is optimal; oef.c is 10.0 % and oef.b 20.0 % below the optimum"
+            " (largest total efficiency within capacity); "
             "the bound took 0.012 s.",
         ),
         (
             [BOUND, *(row(f"oef.{m}", MARK, v, **BASE) for m, v in zip("abcd", (3, 2, 4, 5), strict=True))],
             "On paper/oef-eq1, the best of 4 heuristics, oef.d, is optimal, the worst, oef.b, is 60.0 % "
-            "below the optimum; the bound took 0.012 s.",
+            "below the optimum (largest total efficiency within capacity); the bound took 0.012 s.",
         ),
         (
             [
@@ -177,7 +181,8 @@ BOUND = row("oef.efficiency", MARK, 5.0)
                 row("oef.on", MARK, 4.5, kind="online"),
                 row("oef.b", MARK, 4.9, problem="oef.envy_free", **BASE),
             ],
-            "On paper/oef-eq1, oef.on is 10.0 % below the optimum; the bound took 0.012 s.",
+            "On paper/oef-eq1, oef.on is 10.0 % below the optimum"
+            " (largest total efficiency within capacity); the bound took 0.012 s.",
         ),
         (
             [
@@ -191,7 +196,8 @@ BOUND = row("oef.efficiency", MARK, 5.0)
         ([BOUND], "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s."),
         (
             [BOUND, row("oef.b", MARK, 4.0, ratio_is_upper=True)],
-            "On paper/oef-eq1, oef.efficiency is optimal; oef.b is at most 20.0 % below the optimum; "
+            "On paper/oef-eq1, oef.efficiency is optimal; oef.b is at most 20.0 % below the optimum"
+            " (largest total efficiency within capacity); "
             "solving took at most 0.01 s.",
         ),
         (

@@ -464,7 +464,7 @@ RICH["tenants"][0].update(weight=2, job_types=[{"name": "k", "rates": {"a": 1, "
 RICH["published"] = [{"method": "m", "where": "w", "value": [1, 2]}]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(place=st.sampled_from([p for p in places(RICH) if p]), value=JSON)
 def test_any_value_anywhere_is_either_valid_or_one_line(place: tuple[str | int, ...], value: Any) -> None:
     data = copy.deepcopy(RICH)
@@ -488,7 +488,7 @@ def outcome(data: dict[str, Any]) -> tuple[str, Instance | None]:
         return str(error), None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(JSON)
 def test_random_json_files_end_in_one_line(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "random.json"
@@ -498,7 +498,7 @@ def test_random_json_files_end_in_one_line(tmp_path_factory: pytest.TempPathFact
     assert str(caught.value).isprintable()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=60), st.sampled_from([".json", ".toml"]))
 def test_random_bytes_end_in_one_line(tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str) -> None:
     path = tmp_path_factory.getbasetemp() / f"random{suffix}"

@@ -320,7 +320,7 @@ def random_lp(seed: int) -> Callable[[], pyo.ConcreteModel]:
     return builder
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_templates_agree_with_plain_rules_scipy_and_cbc(seed: int) -> None:
     builder = random_lp(seed)
@@ -340,7 +340,7 @@ def test_templates_agree_with_plain_rules_scipy_and_cbc(seed: int) -> None:
     assert fast.objective == pytest.approx(sign * peer.fun, abs=1e-7)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 def test_any_row_prices_bound_the_optimum(seed: int, prices: int) -> None:
     form = compile_model(build(random_lp(seed)))

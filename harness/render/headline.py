@@ -10,6 +10,7 @@ from harness.render.columns import failed, measured, wrong
 from harness.render.text import clean, number, percent, seconds
 from harness.rows import Row
 from harness.run import Run
+from instances.registry import PAPERS
 
 HEURISTIC_KINDS = ("online", "baseline")
 NAMED = 3
@@ -91,8 +92,7 @@ def _heuristics(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     if online and baselines:
         which = "the baseline" if len(baselines) == 1 else f"the best of {len(baselines)} baselines"
         sentence += f"; {which}, {_apposition(baselines[0])}"
-    several = ", each of its own problem" if len(same) > 1 else ""
-    return f"{sentence}{several}; {_bound_time(focus, everything)}."
+    return f"{sentence}{_of_what(focus)}; {_bound_time(focus, everything)}."
 
 
 def _by_method(rows: Sequence[Row]) -> list[list[Row]]:
@@ -122,6 +122,16 @@ def _list(groups: Sequence[list[Row]], noun: str) -> str:
                 _and([here[0], *(text.replace(" is ", " ", 1) for text in here[1:])]) + f" {side} the optimum"
             )
     return "; ".join(sentences)
+
+
+def _of_what(rows: Sequence[Row]) -> str:
+    """Return which optimum the gaps are measured against."""
+    problems = {(row.paper, row.problem) for row in rows}
+    if len(problems) > 1:
+        return ", each of its own problem"
+    ((paper, problem),) = problems
+    known = {p.id: p.title for p in PAPERS.get(paper).problems} if paper in PAPERS else {}
+    return f" ({known[problem]})" if problem in known else ""
 
 
 def _and(texts: Sequence[str]) -> str:
@@ -179,6 +189,5 @@ def _models(rows: Sequence[Row]) -> str:
     groups = _by_method(rows)
     if len(rows) == 1 and (row := rows[0]).ratio_is_upper is False and percent(_gap(row)) == "0 %":
         return f"{clean(row.method, 60)} proves the optimum, {number(row.objective)}, in {seconds(row.solve_s)}."
-    several = ", each of its own problem" if len({row.problem for row in rows}) > 1 else ""
     time = seconds(max(row.solve_s or 0.0 for row in rows))
-    return f"{_list(groups, 'models')}{several}; solving took at most {time}."
+    return f"{_list(groups, 'models')}{_of_what(rows)}; solving took at most {time}."

@@ -18,8 +18,9 @@ _DIRECTION = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 def clean(text: object, limit: int | None = None) -> str:
     """Return `text` on one line without control and direction characters, cut to `limit` characters."""
-    spaced = re.sub(r"\s+", " ", _DIRECTION.sub("", str(text)))
-    safe = "".join(c for c in spaced if unicodedata.category(c) not in {"Cc", "Cs"}).strip()
+    known = _DIRECTION.sub("", str(text))
+    visible = "".join(c for c in known if c.isspace() or unicodedata.category(c) not in {"Cc", "Cs"})
+    safe = re.sub(r"\s+", " ", visible).strip()
     return shorten(safe, limit) if limit else safe
 
 

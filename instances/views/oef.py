@@ -246,14 +246,14 @@ def describe(v: View) -> str:
 ALLOCATION = Problem("oef.allocation", "largest total efficiency within capacity", "max", "slowest-GPU equivalents")
 EQUAL = Problem(
     "oef.equal_efficiency",
-    "the same at equal efficiency for all tenants",
+    "largest total efficiency at equal efficiency for all tenants",
     "max",
     "slowest-GPU equivalents",
     "oef.allocation",
 )
 SHARING = Problem(
     "oef.sharing_incentive",
-    "the same with at least the equal split for everybody",
+    "largest total efficiency with at least an equal split for everybody",
     "max",
     "slowest-GPU equivalents",
     "oef.allocation",
@@ -261,7 +261,7 @@ SHARING = Problem(
 # At the optimum without envy all devices are given out; summing the envy rows gives sharing incentive (Theorem 5.1).
 ENVY_FREE = Problem(
     "oef.envy_free",
-    "the same without envy between tenants",
+    "largest total efficiency without envy between tenants",
     "max",
     "slowest-GPU equivalents",
     "oef.sharing_incentive",
