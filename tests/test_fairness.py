@@ -51,10 +51,6 @@ def views(draw: st.DrawFn, ordered: bool = False, weighted: bool = False, most_t
     return matrix_view(W, m.astype(float), weight.astype(float))
 
 
-def check(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, derandomize=True, database=None)
-
-
 def view_of(*rows: tuple[float, ...], m: tuple[float, ...] | None = None) -> View:
     return matrix_view(np.array(rows), np.ones(len(rows[0])) if m is None else np.array(m, float))
 
@@ -119,7 +115,7 @@ def test_equal_efficiency_is_per_weight() -> None:
 
 
 @given(views())
-@check(25)
+@settings(max_examples=25)
 def test_pareto_gain_agrees_with_the_independent_program(view: View) -> None:
     for X in (view.equal_split, COOPERATIVE(view).devices):
         finding = fairness.pareto_efficient(view, X)
@@ -176,7 +172,7 @@ def over_reports(draw: st.DrawFn) -> tuple[View, Array]:
 
 
 @given(over_reports())
-@check(500)
+@settings(max_examples=500)
 def test_no_over_report_gains_without_cooperation(case: tuple[View, Array]) -> None:
     """Theorem 5.4 in the paper's sense of lying, for speedups in any order."""
     view, report = case
@@ -233,7 +229,7 @@ def test_cooperative_shares_invite_over_reports() -> None:
 
 
 @given(views(weighted=True))
-@check(100)
+@settings(max_examples=100)
 def test_cooperative_shares_are_envy_free_and_give_sharing_incentive(view: View) -> None:
     X = COOPERATIVE(view).devices
     assert fairness.envy_free(view, X), fairness.envy_free(view, X).text
@@ -241,7 +237,7 @@ def test_cooperative_shares_are_envy_free_and_give_sharing_incentive(view: View)
 
 
 @given(views(weighted=True))
-@check(60)
+@settings(max_examples=60)
 def test_noncooperative_shares_are_equal_and_pareto_efficient(view: View) -> None:
     X = NONCOOPERATIVE(view).devices
     assert fairness.equal_efficiency(view, X)
@@ -270,7 +266,7 @@ def test_noncooperative_shares_need_not_give_sharing_incentive_nor_freedom_from_
 
 
 @given(views())
-@check(100)
+@settings(max_examples=100)
 def test_noncooperative_support_is_small(view: View) -> None:
     """A vertex of (9) has at most n + k − 1 positive shares: n + k rows, and the level is basic too."""
     assert fairness.support_size(view, NONCOOPERATIVE(view).devices)
@@ -285,7 +281,7 @@ def test_noncooperative_shares_can_skip_a_type() -> None:
 
 
 @given(views(ordered=True))
-@check(150)
+@settings(max_examples=150)
 def test_ordered_ratios_make_noncooperative_types_adjacent(view: View) -> None:
     assert fairness.adjacent(view, NONCOOPERATIVE(view).devices)
 
@@ -301,7 +297,7 @@ def test_cooperative_shares_can_skip_a_type_even_then() -> None:
 
 
 @given(views(weighted=True, most_tenants=3))
-@check(40)
+@settings(max_examples=40)
 def test_weights_in_the_rows_equal_replicated_tenants(view: View) -> None:
     W, m, weight = view.speedups, view.capacity, view.weight
     copies = weight.astype(np.int64)

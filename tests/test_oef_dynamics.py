@@ -40,10 +40,6 @@ Array = NDArray[np.float64]
 TYPES = ("RTX3070", "RTX3080", "RTX3090")
 
 
-def check(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, derandomize=True, database=None)
-
-
 # --- the engine ------------------------------------------------------------------------------------------
 
 
@@ -280,7 +276,7 @@ def workloads(draw: st.DrawFn) -> Workload:
 
 
 @given(workloads(), st.sampled_from([0.0, 10.0]), st.sampled_from([0.8, 1.0]))
-@check(150)
+@settings(max_examples=150)
 def test_the_engine_agrees_with_a_second_one(work: Workload, restart_s: float, spread: float) -> None:
     hosts = cluster((0, 2), (1, 2), (1, 1))
     trace = simulate(work, hosts, fifo, restart_s=restart_s, spread_factor=spread)
@@ -334,7 +330,7 @@ def best_sum_of_completions(times: Array, devices: list[int]) -> float:
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5), st.integers(1, 2))
-@check(40)
+@settings(max_examples=40)
 def test_allox_minimises_the_sum_of_completions(hours: list[tuple[int, int]], fast: int) -> None:
     """Matching, and the simulation, which may do better still by moving jobs when a device falls idle."""
     times = 300.0 * np.array(hours)

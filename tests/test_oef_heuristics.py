@@ -25,10 +25,6 @@ Ints = NDArray[np.int64]
 TRUTH = np.array([[1, 2], [1, 3], [1, 4.0]])
 
 
-def check(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, derandomize=True, database=None)
-
-
 def steps(ratios: Array) -> Array:
     """Speedups whose neighbouring types have these ratios ``(n, k − 1)``."""
     first = np.ones((len(ratios), 1))
@@ -110,7 +106,7 @@ def markets(draw: st.DrawFn) -> Any:
 
 
 @given(markets())
-@check(300)
+@settings(max_examples=300)
 def test_trading_hurts_nobody_and_loses_nothing(view: Any) -> None:
     X, trades = gandiva_fair.trade(view.speedups, view.equal_split)
     start, end = efficiency(view.speedups, view.equal_split), efficiency(view.speedups, X)
@@ -149,7 +145,7 @@ def shares(draw: st.DrawFn) -> tuple[Array, Ints]:
 
 
 @given(shares())
-@check(150)
+@settings(max_examples=150)
 def test_tijdeman_stays_within_one_device(case: tuple[Array, Ints]) -> None:
     ideal, capacity = case
     real, deviation = run(ideal, capacity, "tijdeman", 60)
@@ -159,7 +155,7 @@ def test_tijdeman_stays_within_one_device(case: tuple[Array, Ints]) -> None:
 
 
 @given(st.lists(st.integers(1, 60), min_size=2, max_size=40), st.integers(1, 3))
-@check(60)
+@settings(max_examples=60)
 def test_tijdeman_stays_within_one_device_for_many_tenants(parts: list[int], devices: int) -> None:
     ideal = np.array(parts)[:, None] / sum(parts) * devices
     _, deviation = run(ideal, [devices], "tijdeman", 100)
@@ -173,7 +169,7 @@ def test_largest_remainder_does_not_stay_within_one_device_and_tijdeman_does() -
 
 
 @given(shares(), st.sampled_from(RULES), st.data())
-@check(150)
+@settings(max_examples=150)
 def test_smallest_jobs_get_all_or_nothing(case: tuple[Array, Ints], rule: Rule, data: st.DataObject) -> None:
     """Deviations stay below twice the largest batch; nobody gets less than the smallest job needs."""
     ideal, capacity = case
@@ -206,7 +202,7 @@ def test_the_paper_s_rule_breaks_capacity() -> None:
 
 
 @given(shares())
-@check(60)
+@settings(max_examples=60)
 def test_the_paper_s_rule_is_within_half_a_device(case: tuple[Array, Ints]) -> None:
     ideal, capacity = case
     assert np.abs(run(ideal, capacity, "independent", 40)[1]).max() <= 0.5 + 1e-6
