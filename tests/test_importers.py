@@ -13,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from instances import schema
 from instances.canonical import read, to_json, validate, write
 from instances.errors import InstanceError, UnknownNameError, UsageError
 from instances.importers import IMPORTERS, Options, filling, import_trace, table
 from instances.importers.registry import DEFAULTS
 from instances.model_catalogue import MODELS, find
-from instances.schema import Instance
+from instances.schema import Instance, Job, limits
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -28,7 +27,7 @@ def gangs(instance: Instance) -> dict[int, int]:
     return dict(Counter(job.gpus for job in instance.jobs))
 
 
-def gang_seconds(job: schema.Job, gpu_type: str) -> float:
+def gang_seconds(job: Job, gpu_type: str) -> float:
     """Time that the whole gang takes on one GPU type."""
     return job.iterations / (job.gpus * job.rates[gpu_type])
 
@@ -692,7 +691,7 @@ def test_long_traces_are_refused_before_they_are_parsed(tmp_path: Path, monkeypa
     with pytest.raises(InstanceError, match=r"3 lines are more than the limit of 2 lines \(instances"):
         imported_text(tmp_path, "itp", ITP + "a,0,1,1\nb,0,1,1\n")
     monkeypatch.undo()
-    monkeypatch.setattr(schema, "MAX_ITEMS", 1)
+    monkeypatch.setattr(limits, "MAX_ITEMS", 1)
     with pytest.raises(InstanceError, match="2 jobs: an instance holds 1; give max_jobs"):
         imported_text(tmp_path, "itp", ITP + "a,0,1,1\nb,0,1,1\n")
 

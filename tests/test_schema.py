@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import instances
-from instances import canonical, schema
+from instances import canonical
 from instances.errors import InstanceError, UsageError
-from instances.schema import Instance
+from instances.schema import Instance, limits
 
 Change = Callable[[dict[str, Any]], Any]
 
@@ -88,7 +88,7 @@ def kind(**fields: Any) -> Change:
 GPU_RULE = "a job needs at least one GPU"
 SUBMIT_RULE = "submission time is 0 or more seconds"
 RATE_RULE = "iterations per second of ONE GPU of each type, 0 or more"
-LIMIT = "at most 1000000; to raise it, set instances.schema.MAX_ITEMS in Python"
+LIMIT = "at most 1000000; to raise it, set instances.schema.limits.MAX_ITEMS in Python"
 
 ERRORS: list[tuple[Change, str]] = [
     # one field of a job
@@ -292,7 +292,7 @@ def test_the_limit_can_be_raised_as_the_message_says(monkeypatch: pytest.MonkeyP
     data["horizon"]["slots"] = 10**6 + 1
     with pytest.raises(InstanceError):
         canonical.validate(data, "x")
-    monkeypatch.setattr(schema, "MAX_ITEMS", 10**7)
+    monkeypatch.setattr(limits, "MAX_ITEMS", 10**7)
     assert canonical.validate(data, "x").horizon is not None
 
 

@@ -28,7 +28,6 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from instances import schema
 from instances.canonical import describe
 from instances.errors import InstanceError
 from instances.importers.clusters import chip, cluster_for, count
@@ -36,7 +35,7 @@ from instances.importers.registry import IMPORTERS, Options
 from instances.importers.table import CONTROL
 from instances.importers.trace import REFERENCE, Trace, TraceJob
 from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
-from instances.schema import Instance, Job, Tenant
+from instances.schema import Instance, Job, Tenant, limits
 
 Naming = Literal["named", "unnamed", "unknown"]
 Rating = Literal["recorded", "measured", "catalogue"]
@@ -74,7 +73,7 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     if not trace.jobs:
         reasons = "; ".join(told_left_out(trace))
         raise InstanceError(f"{trace.path}: no job to schedule: {reasons or 'the trace is empty'}")
-    limit = schema.MAX_ITEMS
+    limit = limits.MAX_ITEMS
     if len(trace.jobs) > limit and (options.max_jobs or len(trace.jobs)) > limit:
         raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds {limit}; give max_jobs")
     derived = [*told_left_out(trace), *trace.notes]

@@ -1,0 +1,63 @@
+"""The one validated schema that every paper, generator and trace shares.
+
+An :class:`Instance` is immutable. Durations are in seconds, memory in gigabytes, bandwidth in gigabits per second;
+every quantity carries its unit in its name. Each paper reads an instance through its own view
+(:mod:`instances.views`), which converts to slots once.
+
+Field rules are written beside the fields (:func:`rule`), so that a validation error can say what would be right:
+``jobs[17].gpus = 0: a job needs at least one GPU``.
+"""
+
+from instances.schema.base import Name, Record, Text, Variant, rule, violation
+from instances.schema.checks import check_size
+from instances.schema.cluster import Cluster, GpuType, PSType, ServerGroup, WorkerType
+from instances.schema.instance import SCHEMA_VERSION, Horizon, Instance, Published
+from instances.schema.job import (
+    Constant,
+    DistributedProfile,
+    EffectiveThroughput,
+    Job,
+    JobType,
+    LinearDeadline,
+    MatrixSensitivity,
+    NormalisedThroughput,
+    PipelineSensitivity,
+    Sensitivity,
+    Sigmoid,
+    Tenant,
+    Utility,
+)
+from instances.schema.limits import MAX_ITERATIONS
+
+__all__ = [
+    "MAX_ITERATIONS",
+    "SCHEMA_VERSION",
+    "Cluster",
+    "Constant",
+    "DistributedProfile",
+    "EffectiveThroughput",
+    "GpuType",
+    "Horizon",
+    "Instance",
+    "Job",
+    "JobType",
+    "LinearDeadline",
+    "MatrixSensitivity",
+    "Name",
+    "NormalisedThroughput",
+    "PSType",
+    "PipelineSensitivity",
+    "Published",
+    "Record",
+    "Sensitivity",
+    "ServerGroup",
+    "Sigmoid",
+    "Tenant",
+    "Text",
+    "Utility",
+    "Variant",
+    "WorkerType",
+    "check_size",
+    "rule",
+    "violation",
+]

@@ -1,0 +1,76 @@
+"""What all parts of the schema are made of: strict immutable records, names, and rules that errors can quote."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+)
+from pydantic_core import PydanticCustomError
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+Text = Annotated[str, StringConstraints(max_length=4000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$")]
+FRACTION = re.compile(r"[+-]?[0-9]{1,15}(/0*[1-9][0-9]{0,14})?", re.ASCII)
+"""Fractions that :func:`fraction` reads; no exponents: ``1e999999999`` as a fraction fills the memory."""
+
+
+def rule(what_is_right: str, **constraints: Any) -> Any:
+    """Return a pydantic field whose validation error says `what_is_right`.
+
+    Parameters
+    ----------
+    what_is_right
+        Sentence shown after the offending value.
+    **constraints
+        Passed to :func:`pydantic.Field` (``gt``, ``ge``, ``default``, …).
+    """
+    return Field(json_schema_extra={"rule": what_is_right}, **constraints)
+
+
+def fraction(value: Any) -> Any:
+    """Turn ``"54/13"`` into a float; other values pass unchanged (pydantic then validates them)."""
+    if isinstance(value, str) and FRACTION.fullmatch(value):
+        return float(Fraction(value))
+    if isinstance(value, list | tuple):
+        return tuple(fraction(item) for item in value)
+    return value
+
+
+def violation(path: str, value: object, what_is_right: str) -> PydanticCustomError:
+    """Return the error of a rule that concerns several fields at once."""
+    return PydanticCustomError(
+        "consistency",
+        "{path} = {value}: {rule}",
+        {"path": path, "value": str(value)[:80], "rule": what_is_right},
+    )
+
+
+class Record(BaseModel):
+    """Base of all parts: immutable, closed to unknown fields, no NaN, no infinity, no silent conversion."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, strict=True, ignored_types=(cached_property,)
+    )
+
+
+class Variant(Record):
+    """Base of the alternatives of a field: `kind` tells them apart, so it is written even at its default."""
+
+    kind: str
+
+    @model_serializer(mode="wrap")
+    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {"kind": self.kind, **write(self)}
+
+
+Numbers = Annotated[tuple[tuple[float, ...], ...] | tuple[float, ...] | float, BeforeValidator(fraction)]

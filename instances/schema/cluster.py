@@ -1,0 +1,71 @@
+"""Hardware: GPU types, servers, and what a worker or a parameter server takes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from instances.schema.base import Name, Record, rule
+
+
+class GpuType(Record):
+    """A kind of accelerator."""
+
+    name: Name
+    tflops: float | None = rule("peak single-precision TFLOPS are positive", gt=0, default=None)
+    memory_gb: float | None = rule("GPU memory is positive", gt=0, default=None)
+
+
+class ServerGroup(Record):
+    """`count` servers of one kind; capacities are those of ONE server."""
+
+    name: Name
+    count: int = rule("a server group has at least one server", ge=1)
+    gpu_type: Name
+    gpus: int = rule("GPUs per server are a whole number, 0 to 10000", ge=0, le=10_000)
+    cpus: float = rule("CPUs per server are 0 or more", ge=0, default=0.0)
+    memory_gb: float = rule("memory per server is 0 or more", ge=0, default=0.0)
+    bandwidth_gbps: float = rule("bandwidth per server is 0 or more", ge=0, default=0.0)
+    ps_slots: int = rule("parameter-server slots are a whole number, 0 or more", ge=0, default=0)
+    rack: Name | None = None
+
+
+class Cluster(Record):
+    """GPU types and the servers that hold them."""
+
+    gpu_types: tuple[GpuType, ...] = rule("a cluster has at least one GPU type", min_length=1, max_length=1000)
+    servers: tuple[ServerGroup, ...] = rule("a cluster has at least one server", min_length=1)
+
+    @cached_property
+    def gpus_by_type(self) -> Mapping[str, int]:
+        """Number of GPUs of every type, in the order of `gpu_types`."""
+        totals = dict.fromkeys((g.name for g in self.gpu_types), 0)
+        for group in self.servers:
+            totals[group.gpu_type] += group.count * group.gpus
+        return totals
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs of all types."""
+        return sum(self.gpus_by_type.values())
+
+
+class WorkerType(Record):
+    """Resources of one worker (Zhou's ``e_m^r``; bandwidth is ``b_m``)."""
+
+    name: Name
+    gpu_type: Name | None = None
+    gpus: int = rule("a worker has a whole number of GPUs, 0 or more", ge=0)
+    cpus: float = rule("CPUs are 0 or more", ge=0, default=0.0)
+    memory_gb: float = rule("memory is 0 or more", ge=0, default=0.0)
+    bandwidth_gbps: float = rule("bandwidth of a worker is positive", gt=0)
+
+
+class PSType(Record):
+    """Resources of one parameter server (Zhou's ``z_p^r``; bandwidth is ``B_p``)."""
+
+    name: Name
+    gpus: int = rule("a parameter server has a whole number of GPUs, 0 or more", ge=0, default=0)
+    cpus: float = rule("CPUs are 0 or more", ge=0, default=0.0)
+    memory_gb: float = rule("memory is 0 or more", ge=0, default=0.0)
+    bandwidth_gbps: float = rule("bandwidth of a parameter server is positive", gt=0)

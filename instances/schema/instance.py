@@ -1,0 +1,92 @@
+"""The instance itself: cluster, jobs, tenants, horizon, and what papers have published about them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final, Literal, Self
+
+from pydantic import model_validator
+
+from instances.schema import checks
+from instances.schema.base import Name, Numbers, Record, Text, rule
+from instances.schema.cluster import Cluster, PSType, WorkerType
+from instances.schema.job import Job, Tenant
+
+SCHEMA_VERSION: Final = 1
+
+
+class Horizon(Record):
+    """Slot length and number of slots."""
+
+    slot_s: float = rule("a slot has a positive length in seconds", gt=0)
+    slots: int = rule("a horizon has at least one slot", ge=1)
+
+    @property
+    def end_s(self) -> float:
+        """End of the last slot in seconds."""
+        return self.slot_s * self.slots
+
+
+class Published(Record):
+    """One number (vector, matrix) that a paper printed about this instance, and what is exactly true.
+
+    `method` is a registered method, `quantity` one of its objective (``objective``) or metrics, `value`
+    what the paper printed (absent where it printed none), `tolerance` half a unit of its last printed
+    place, `exact` what holds by computation or proof where the two differ or where the paper is silent.
+    """
+
+    method: Name
+    quantity: Name = "objective"
+    value: Numbers | None = None
+    tolerance: float = rule("a tolerance is positive", gt=0, default=0.005)
+    exact: Numbers | None = None
+    unit: Name = "1"
+    where: Name
+    note: Text = ""
+
+
+class Instance(Record):
+    """A cluster, its jobs and tenants, a horizon, and what has been published about them.
+
+    Attributes
+    ----------
+    derived
+        What was filled in by rule rather than given (``rates of 812 jobs from catalogue model …``).
+    published
+        Numbers that papers printed about this instance; tested against, never used.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    name: Name
+    title: Text = ""
+    source: Text = ""
+    licence: Text = ""
+    derived: tuple[Text, ...] = ()
+    cluster: Cluster
+    tenants: tuple[Tenant, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    worker_types: tuple[WorkerType, ...] = rule("at most 1000 worker types", max_length=1000, default=())
+    ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
+    horizon: Horizon | None = None
+    published: tuple[Published, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        checks.check_sizes(self)
+        checks.check_names(self)
+        checks.check_cluster(self)
+        checks.check_tenants(self)
+        checks.check_jobs(self)
+        return self
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical content, in hexadecimal (see :func:`instances.canonical.fingerprint`)."""
+        from instances.canonical import fingerprint
+
+        return fingerprint(self)
+
+    def _repr_html_(self) -> str:
+        from instances.summary import to_html
+
+        return to_html(self)
