@@ -44,40 +44,31 @@ def compare(
     on_start: Callable[[int], None] = lambda count: None,
     on_result: Callable[[Row], None] = lambda row: None,
 ) -> Comparison:
-    """Run methods on one or more instances and return certified rows.
+    """Run methods on one or more instances and return certified rows; Ctrl-C ends the run early, finished rows stay.
 
     Parameters
     ----------
     instance
         References (``gen/200jobs``, ``paper/oef-eq1``, a path), or loaded instances.
-    methods
-        Ids or shell patterns (``oef.*``).
-    papers
-        Restrict the methods to these papers.
+    methods, papers
+        Ids or shell patterns (``oef.*``), and papers to restrict them to.
     seeds
         Seeds of the heuristics and of the solver; every method runs once per seed.
-    limits
-        Time, gap, threads and memory of one method.
-    jobs
-        Worker processes; 0 for as many as there are cores.
+    limits, jobs
+        Time, gap, threads and memory of one method; worker processes (0: as many as there are cores).
     results
         Folder in which a new results folder is made; nothing is written where absent.
     resume
-        An earlier results folder to complete: its finished rows of the same content, method, seed, limits and code
-        are kept.
+        An earlier results folder to complete: finished rows of the same content, method, seed, limits and code stay.
     command
         How to reproduce the run, for the report; composed from the arguments where absent.
     on_start, on_result
-        Called with the number of tasks to run, and with each row as it finishes.
+        Called with the number of tasks to run, and with each finished row.
 
     Raises
     ------
     UsageError
         If a reference or method is unknown, an instance is invalid, or results cannot be written; nothing has run then.
-
-    Notes
-    -----
-    Ctrl-C ends the run early: the rows that finished are returned and saved, ``comparison.interrupted`` is true.
     """
     limits = limits or Limits()
     limits.options(0)
@@ -86,23 +77,28 @@ def compare(
     loaded = [load(ref) for ref in references]
     tasks = plan(loaded, chosen, seeds, limits)
     command = command or reproduction(references, methods, papers, seeds, limits)
-    kept = _kept(resume, tasks) if resume else []
-    folder = resume or (new_folder(results, command, [i.fingerprint for i in loaded]) if results else None)
-    store = Store(folder) if folder else None
     meta = _meta(command, loaded, seeds, limits) | {"plan": [task.key for task in tasks]}
-    if store:
-        store.add_instances(loaded)
-        store.write_run(meta)
-    began = time.perf_counter()
+    kept = _kept(resume, tasks) if resume else []
+    store = _open(resume or (new_folder(results, meta) if results else None), loaded, meta)
     left = [task for task in tasks if task.key not in {r.row.key for r in kept}]
     on_start(len(left))
+    began = time.perf_counter()
     done, interrupted = _run(left, jobs, store, on_result)
     meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
     run = assemble(meta, loaded, tasks, [*kept, *done])
     if store:
-        store.write_run(meta)
         store.finish(run)
-    return Comparison(run, folder)
+    return Comparison(run, store.folder if store else None)
+
+
+def _open(folder: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> Store | None:
+    """Return a store in `folder` that already says what is going to run."""
+    if folder is None:
+        return None
+    store = Store(folder)
+    store.add_instances(loaded)
+    store.write_run(meta)
+    return store
 
 
 def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:

@@ -99,16 +99,17 @@ class Store:
         write_atomically(self.folder / "run.json", (json.dumps(meta, indent=2, sort_keys=True) + "\n").encode())
 
     def finish(self, run: Run) -> None:
-        """Write the certified rows and the traces as Parquet, and close the journal."""
+        """Write ``run.json`` anew, the certified rows and the traces as Parquet, and close the journal."""
         self._journal.close()
+        self.write_run(run.meta)
         write_atomically(self.folder / "rows.parquet", rows_parquet(run.rows))
         write_atomically(self.folder / "traces.parquet", _traces_parquet(run.traces))
 
 
-def new_folder(parent: Path, command: str, fingerprints: Iterable[str]) -> Path:
-    """Return a folder name for a run that starts now: ``<parent>/<utc>-<short hash>``."""
+def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
+    """Return a folder name for a run that starts now: ``<parent>/<utc>-<short hash of what it is>``."""
     now = datetime.now(UTC)
-    content = "\n".join([command, now.isoformat(), *fingerprints])
+    content = json.dumps(meta, sort_keys=True) + now.isoformat()
     return parent / f"{now:%Y%m%dT%H%M%SZ}-{hashlib.sha256(content.encode()).hexdigest()[:6]}"
 
 

@@ -354,7 +354,7 @@ def test_codec_keeps_types_and_refuses_strangers() -> None:
 
 
 def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:
-    name = new_folder(tmp_path, "x", ["f"]).name
+    name = new_folder(tmp_path, {"command": "x"}).name
     stamp, digest = name.split("-")
     assert len(stamp) == 16
     assert len(digest) == 6
