@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from instances.lazy import lazy_attributes
+
 if TYPE_CHECKING:
     from harness.comparing import compare
     from harness.comparison import Comparison
@@ -27,10 +29,4 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     # Importing solvers and pandas takes a second; `harness --help` and `import harness` should not.
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+    return lazy_attributes(__name__, _HOME, name)

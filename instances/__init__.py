@@ -5,8 +5,20 @@
 2
 """
 
-from instances.catalogue import load
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
-from instances.schema import Instance
+from instances.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from instances.catalogue import load
+    from instances.schema import Instance
 
 __all__ = ["Instance", "InstanceError", "NotApplicableError", "UnknownNameError", "UsageError", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    # The schema and the generators take a fifth of a second to import; the help of a command should not.
+    return lazy_attributes(__name__, {"load": "instances.catalogue", "Instance": "instances.schema"}, name)

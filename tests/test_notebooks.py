@@ -1,0 +1,88 @@
+"""Every notebook in ``notebooks/`` runs from top to bottom, and is stored the way it came from its author: empty."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+LIMIT_S = 120
+"""A lesson that takes longer is too slow to be tried out while reading."""
+
+ABSOLUTE_PATH = re.compile(r"(?<![\w./~:-])/(?:home|root|Users|tmp|work|mnt|var|opt)/|\b[A-Z]:\\\\?\w")
+PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MAGIC = re.compile(r"^\s*[%!]", re.MULTILINE)
+
+each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> Any:
+    return nbformat.read(path, as_version=nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
+
+
+def code_of(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def hidden_answers(notebook: Any) -> list[str]:
+    """Python blocks in the text: answers of exercises, which nobody would see getting stale."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    return [block for text in texts for block in PYTHON_BLOCK.findall(text)]
+
+
+def test_there_are_notebooks() -> None:
+    assert NOTEBOOKS
+
+
+@each
+def test_notebook_is_valid_and_names_its_kernel(path: Path) -> None:
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert notebook.nbformat == 4
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}, "no state of widgets or editors is stored"
+
+
+@each
+def test_notebook_is_stored_without_outputs(path: Path) -> None:
+    for cell in code_of(read(path)):
+        assert cell.outputs == [], cell.source
+        assert cell.execution_count is None, cell.source
+
+
+@each
+def test_notebook_depends_on_no_machine(path: Path) -> None:
+    notebook = read(path)
+    for cell in notebook.cells:
+        assert not ABSOLUTE_PATH.search(cell.source), cell.source
+    for cell in code_of(notebook):
+        assert not MAGIC.search(cell.source), cell.source
+
+
+@each
+def test_answers_of_exercises_are_hidden(path: Path) -> None:
+    for cell in read(path).cells:
+        opened, closed = cell.source.count("<details>"), cell.source.count("</details>")
+        assert opened == closed, cell.source
+
+
+@each
+def test_notebook_runs_and_its_answers_too(path: Path, tmp_path: Path) -> None:
+    """Top to bottom, in time, without a word on standard error and without leaving a file behind."""
+    notebook = read(path)
+    answers = [new_code_cell(block) for block in hidden_answers(notebook)]  # type: ignore[no-untyped-call]
+    notebook.cells += answers
+    client = NotebookClient(notebook, timeout=LIMIT_S, resources={"metadata": {"path": str(tmp_path)}})
+    began = time.perf_counter()
+    client.execute()
+    assert time.perf_counter() - began < LIMIT_S
+    outputs = [output for cell in code_of(notebook) for output in cell.outputs]
+    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
+    assert list(tmp_path.iterdir()) == []
