@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,14 +71,14 @@ def compare(
         If a reference or method is unknown, an instance is invalid, or results cannot be written; nothing has run then.
     """
     limits = limits or Limits()
-    limits.options(0)
+    _refuse_impossible(limits, seeds)
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     chosen = select(methods, papers)
     loaded = [load(ref) for ref in references]
     tasks = plan(loaded, chosen, seeds, limits)
     command = command or reproduction(references, methods, papers, seeds, limits)
     meta = _meta(command, loaded, seeds, limits) | {"plan": [task.key for task in tasks]}
-    kept = _kept(resume, tasks) if resume else []
+    kept = _kept(resume, tasks, meta) if resume else []
     store = _open(resume or (new_folder(results, meta) if results else None), loaded, meta)
     left = [task for task in tasks if task.key not in {r.row.key for r in kept}]
     on_start(len(left))
@@ -89,6 +89,14 @@ def compare(
     if store:
         store.finish(run)
     return Comparison(run, store.folder if store else None)
+
+
+def _refuse_impossible(limits: Limits, seeds: Sequence[int]) -> None:
+    """Raise on limits or seeds that no method could run with."""
+    for seed in seeds:
+        limits.options(seed)
+    if len(set(seeds)) < len(seeds):
+        raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
 
 
 def _open(folder: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> Store | None:
@@ -173,9 +181,18 @@ def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None
     return {**key, "time_s": time_s, "incumbent": incumbent, "bound": bound}
 
 
-def _kept(folder: Path, tasks: Sequence[Task]) -> list[TaskResult]:
-    """Return the finished results of an earlier run that these tasks would repeat."""
+def _kept(folder: Path, tasks: Sequence[Task], meta: Mapping[str, Any]) -> list[TaskResult]:
+    """Return the finished results of an earlier run that these tasks would repeat.
+
+    Raises
+    ------
+    UsageError
+        If the earlier run was about other instances: its folder would lose them.
+    """
     run = read_run(folder)
+    if set(run.meta["instances"]) != set(meta["instances"]):
+        names = ", ".join(run.meta["instances"].values())
+        raise UsageError(f"{folder}: a run of {names}; only a run of the same instances can be resumed there")
     wanted = {task.key for task in tasks}
     return [
         TaskResult(row, run.decisions.get((row.fingerprint, row.method, row.seed)), _trace(run, row))
@@ -235,5 +252,5 @@ def _limit_words(limits: Limits) -> list[str]:
     }
     for name, value in asdict(limits).items():
         if value != usual[name]:
-            words += [options[name]] if value is True else [options[name], f"{value:g}"]
+            words += [options[name]] if value is True else [options[name], repr(value)]
     return words

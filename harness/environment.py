@@ -53,6 +53,8 @@ def _processor() -> str:
 def git_commit() -> str | None:
     """Return the commit of the checkout this code runs from (``+changes`` if it was edited), or ``None``."""
     try:
+        if Path(_git("rev-parse", "--show-toplevel")) != ROOT:
+            return None  # installed somewhere inside a repository of its user's
         commit = _git("rev-parse", "HEAD")
         return commit + ("+changes" if _git("status", "--porcelain", "--", *PACKAGES) else "")
     except (OSError, subprocess.SubprocessError):

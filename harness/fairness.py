@@ -77,7 +77,8 @@ def envy_free(view: View, devices: Array) -> Finding[nx.DiGraph[str]]:
     envy = value - np.diag(value)[:, None]
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(view.labels)
-    for envious, other in np.argwhere(envy > TOLERANCE * max(1.0, float(value.max()))):
+    allowed = TOLERANCE * view.split_efficiency / view.weight
+    for envious, other in np.argwhere(envy > allowed[:, None]):
         graph.add_edge(view.labels[envious], view.labels[other], envy=float(envy[envious, other]))
     worst = float(envy.max())
     if not graph.edges:

@@ -6,10 +6,14 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import threading
+import types
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -43,8 +47,9 @@ def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
     if not tasks:
         return
     limits = tasks[0].limits
-    context = multiprocessing.get_context("forkserver")
+    context = _Context()
     context.set_forkserver_preload(["harness.tasks"])
+    _start_fork_server()
     pool = ProcessPool(
         max_workers=min(workers_for(jobs, limits.threads), len(tasks)),
         initializer=_settle_worker,
@@ -60,6 +65,39 @@ def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
     finally:
         pool.close() if finished else pool.stop()
         pool.join()
+
+
+class _Process(ForkServerProcess):
+    """A worker that does not import the user's main module: tasks need nothing of it.
+
+    Otherwise a plain script that calls :func:`harness.compare` would run itself again in every worker, and a program
+    read from standard input could not be imported at all.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            return ForkServerProcess._Popen(process_obj)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(ForkServerContext):
+    Process = _Process
+
+
+def _start_fork_server() -> None:
+    """Start the server deaf to Ctrl-C, which a terminal sends to all processes of a command."""
+    if threading.current_thread() is not threading.main_thread():
+        forkserver.ensure_running()
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _settle_worker() -> None:

@@ -13,12 +13,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -28,12 +31,16 @@ from harness.certify import certify
 from harness.rows import FIELDS, Row
 from harness.run import Run
 from harness.tasks import TaskResult
+from harness.verify import TOLERANCE, VERIFIERS
 from instances.canonical import read, to_json, write_atomically
 from instances.errors import UsageError
 from instances.registry import PAPERS
 from instances.schema import Instance
 
 SCHEMA_VERSION = 1
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
+"""What reading files can raise that are not what was written."""
+
 _TEXT = ("published", "metrics")
 _LISTS = ("violations",)
 _INTEGERS = ("seed", "nodes", "iterations", "rows", "columns", "nonzeros")
@@ -60,34 +67,55 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
+        with self._explained():
             for part in ("instances", "schedules"):
                 (folder / part).mkdir(parents=True, exist_ok=True)
             self._journal: IO[bytes] = open(folder / "rows.jsonl", "ab")  # noqa: SIM115 - open for the whole run
+            self._lock()
             self._end_torn_line()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn a failing file system into one line that says where, and how the run can go on."""
+        try:
+            yield
         except OSError as error:
-            raise UsageError(f"{folder}: results cannot be written there: {error.strerror or error}") from error
+            why = error.strerror or str(error)
+            later = f"; finished rows are kept, go on with: --resume {self.folder}" if self._has_rows() else ""
+            raise UsageError(f"{self.folder}: results cannot be written there: {why}{later}") from error
+
+    def _has_rows(self) -> bool:
+        path = self.folder / "rows.jsonl"
+        return path.is_file() and path.stat().st_size > 0
+
+    def _lock(self) -> None:
+        """Refuse a folder that another run is writing to; the lock ends with the process, however it ends."""
+        try:
+            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(f"{self.folder}: another run is writing there") from error
 
     def _end_torn_line(self) -> None:
         """Close a last line that a kill cut off, so that the next row starts on its own line."""
-        path = self.folder / "rows.jsonl"
-        if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+        if self._has_rows() and not (self.folder / "rows.jsonl").read_bytes().endswith(b"\n"):
             self._append(b"\n")
 
     def add_instances(self, instances: Iterable[Instance]) -> None:
         """Save the instances under their fingerprints."""
-        for instance in instances:
-            path = self.folder / "instances" / f"{instance.fingerprint}.json"
-            write_atomically(path, to_json(instance).encode())
+        with self._explained():
+            for instance in instances:
+                path = self.folder / "instances" / f"{instance.fingerprint}.json"
+                write_atomically(path, to_json(instance).encode())
 
     def add(self, result: TaskResult) -> None:
         """Append a finished task: its decision first, then its trace, then its row, which makes it count."""
         row = result.row
-        if result.decision is not None:
-            content = json.dumps(codec.encode(result.decision), separators=(",", ":")).encode()
-            write_atomically(self.folder / "schedules" / _schedule_name(row), gzip.compress(content, mtime=0))
-        line = {"row": row.as_dict(), "trace": [list(point) for point in result.trace]}
-        self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        with self._explained():
+            if result.decision is not None:
+                content = json.dumps(codec.encode(result.decision), separators=(",", ":")).encode()
+                write_atomically(self.folder / "schedules" / _schedule_name(row), gzip.compress(content, mtime=0))
+            line = {"row": row.as_dict(), "trace": [list(point) for point in result.trace]}
+            self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _append(self, line: bytes) -> None:
         self._journal.write(line)
@@ -96,14 +124,20 @@ class Store:
 
     def write_run(self, meta: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""
-        write_atomically(self.folder / "run.json", (json.dumps(meta, indent=2, sort_keys=True) + "\n").encode())
+        with self._explained():
+            write_atomically(self.folder / "run.json", (json.dumps(meta, indent=2, sort_keys=True) + "\n").encode())
 
     def finish(self, run: Run) -> None:
         """Write ``run.json`` anew, the certified rows and the traces as Parquet, and close the journal."""
-        self._journal.close()
         self.write_run(run.meta)
-        write_atomically(self.folder / "rows.parquet", rows_parquet(run.rows))
-        write_atomically(self.folder / "traces.parquet", _traces_parquet(run.traces))
+        with self._explained():
+            write_atomically(self.folder / "rows.parquet", rows_parquet(run.rows))
+            write_atomically(self.folder / "traces.parquet", _traces_parquet(run.traces))
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal; another run may write to the folder then."""
+        self._journal.close()
 
 
 def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
@@ -119,18 +153,25 @@ def read_run(folder: Path) -> Run:
     Raises
     ------
     UsageError
-        If the folder is not a results folder, or its files are damaged.
+        If the folder is not a results folder, is of another version, or its files are damaged.
     """
     if not (folder / "run.json").is_file():
         raise UsageError(f"{folder}: not a results folder (no run.json); harness compare prints where it writes")
     try:
-        meta = json.loads((folder / "run.json").read_bytes())
-        lines = _in_order(_journal_lines(folder), meta.get("plan", []))
-        rows = certify(_row(line["row"]) for line in lines)
-    except (ValueError, TypeError, KeyError, OSError) as error:
-        raise UsageError(f"{folder}: damaged results: {' '.join(str(error).split())[:200]}") from error
-    instances = {path.stem: read(path) for path in sorted((folder / "instances").glob("*.json"))}
-    decisions = {_name(row): _decision(folder, row) for row in rows if row.objective is not None}
+        return _read(folder)
+    except DAMAGE as error:
+        what = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UsageError(f"{folder}: damaged results: {what}") from error
+
+
+def _read(folder: Path) -> Run:
+    meta = json.loads((folder / "run.json").read_bytes())
+    if meta["schema_version"] != SCHEMA_VERSION:
+        raise ValueError(f"written in version {meta['schema_version']}, this program reads {SCHEMA_VERSION}")
+    lines = _planned(_journal_lines(folder), meta["plan"])
+    rows = certify(_row(line["row"]) for line in lines)
+    instances = {name: read(folder / "instances" / f"{name}.json") for name in meta["instances"]}
+    decisions = {_name(row): _decision(folder, row, instances[row.fingerprint]) for row in rows}
     traces: list[Mapping[str, Any]] = [
         {**_trace_key(line["row"]), "time_s": t, "incumbent": incumbent, "bound": bound}
         for line in lines
@@ -151,10 +192,10 @@ def _journal_lines(folder: Path) -> list[dict[str, Any]]:
     return list(entries.values())
 
 
-def _in_order(lines: list[dict[str, Any]], plan: list[str]) -> list[dict[str, Any]]:
-    """Sort the journal's entries, which are in the order of finishing, by the plan of the run."""
-    place = {key: i for i, key in enumerate(plan)}
-    return sorted(lines, key=lambda line: place.get(line["row"]["key"], len(place)))
+def _planned(lines: list[dict[str, Any]], plan: list[str]) -> list[dict[str, Any]]:
+    """Return the entries that belong to the run's plan, in its order; a folder may hold rows of earlier limits."""
+    by_key = {line["row"]["key"]: line for line in lines}
+    return [by_key[key] for key in plan if key in by_key]
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
@@ -175,14 +216,17 @@ def _schedule_name(row: Row) -> str:
     return f"{method}-{row.fingerprint[:12]}-{row.seed}.json.gz"
 
 
-def _decision(folder: Path, row: Row) -> Any:
-    path = folder / "schedules" / _schedule_name(row)
-    try:
-        return codec.decode(PAPERS.get(row.paper).decision, json.loads(gzip.decompress(path.read_bytes())))
-    except FileNotFoundError:
+def _decision(folder: Path, row: Row, instance: Instance) -> Any:
+    """Return the row's decision after checking again that it reaches the row's objective; ``None`` if it has none."""
+    if row.objective is None:
         return None
-    except (ValueError, OSError, EOFError) as error:
-        raise UsageError(f"{path}: damaged schedule: {error}") from error
+    path = folder / "schedules" / _schedule_name(row)
+    paper = PAPERS.get(row.paper)
+    decision: Any = codec.decode(paper.decision, json.loads(gzip.decompress(path.read_bytes())))
+    found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
+    if found is None or abs(found - row.objective) > TOLERANCE * max(1.0, abs(row.objective)):
+        raise ValueError(f"{path.name} does not reach the objective of its row")
+    return decision
 
 
 def rows_parquet(rows: Iterable[Row]) -> bytes:

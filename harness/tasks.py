@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,15 @@ from harness.rows import Row
 from harness.verify import TOLERANCE, VERIFIERS, Verdict
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances.canonical import validate
-from instances.errors import NotApplicableError
+from instances.errors import NotApplicableError, UsageError
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance, Published
 from models import MODELS, ModelSpec, oracle
 from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
+
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 128, 2**24
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,16 @@ class Limits:
         return (2 + 2 * self.cross_check) * self.time_limit_s + 30.0
 
     def options(self, seed: int) -> SolveOptions:
-        """Return the solver's options."""
+        """Return the solver's options.
+
+        Raises
+        ------
+        UsageError
+            If a limit is impossible.
+        """
+        if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
+            right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
+            raise UsageError(f"memory = {self.memory_mb} MB: {right}")
         return SolveOptions(
             time_limit_s=self.time_limit_s,
             rel_gap=self.rel_gap,
@@ -226,7 +237,7 @@ def _second_opinion(solution: Solution) -> str | None:
 
 
 def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
-    context = Context(np.random.default_rng(task.seed), oracle)
+    context = Context(np.random.default_rng(task.seed), _verified_oracle(task.limits.options(task.seed)))
     began = time.perf_counter()
     decision = spec.run(view, context)
     guarantee = spec.guarantee(view)
@@ -236,6 +247,19 @@ def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
         "guarantee_factor": guarantee.factor if guarantee else None,
     }
     return _Raw(decision, "feasible", fields)
+
+
+def _verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
+    """Return an oracle under the limits of the run, whose decisions have passed the checker."""
+
+    def decide(model: str, view: Any) -> Any:
+        spec = MODELS.get(model)
+        decision = oracle(model, view, replace(options, cross_check=False))
+        if found := VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims).violations:
+            raise NotApplicableError(f"the optimum of {model} to start from is not verified: {found[0]}")
+        return decision
+
+    return decide
 
 
 def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:

@@ -145,8 +145,17 @@ class PaperSpec:
     describe: Callable[[Any], str]
 
     def problem(self, name: str) -> Problem:
-        """Return the problem of that id."""
-        return next(p for p in self.problems if p.id == name)
+        """Return the problem of that id.
+
+        Raises
+        ------
+        UnknownNameError
+            If the paper has no such problem.
+        """
+        for problem in self.problems:
+            if problem.id == name:
+                return problem
+        raise UnknownNameError(unknown("problem", name, [p.id for p in self.problems]))
 
 
 PAPERS: Registry[PaperSpec] = Registry("paper")

@@ -41,7 +41,7 @@ FULL_LIMIT = 150
 """Tenants up to which the full envy-free LP (n(n−1) rows) runs unasked: about a second."""
 
 ENVY_TOLERANCE = 1e-9
-"""Envy in efficiency per weight, relative to the largest, below which a row counts as satisfied."""
+"""Envy, relative to what the tenant has from an equal split, below which a row counts as satisfied."""
 
 
 def shares(view: View) -> pyo.ConcreteModel:
@@ -51,9 +51,11 @@ def shares(view: View) -> pyo.ConcreteModel:
     m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
     m.speedup = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
     m.devices = pyo.Param(m.TYPES, initialize=dict(enumerate(view.capacity.tolist())))
-    m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
-    # The upper bounds follow from the capacity rows; stated, they make the bound of an LP stopped early finite.
-    m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, m.devices[j]))
+    # Rows of a tenant are written in units of its equal split: the solver's tolerance then means the same to everybody.
+    m.relative = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups / view.split_efficiency[:, None]))
+    # Upper bounds make the bound of an LP stopped early finite; at twice the capacity they never bind, and the
+    # capacity rows keep their whole price.
+    m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, 2 * m.devices[j]))
 
     @m.Constraint(m.TYPES)
     def capacity(m: Any, j: int) -> Any:
@@ -97,13 +99,11 @@ def build_maxmin(view: View) -> pyo.ConcreteModel:
 def build_gavel(view: View, capped: bool = False) -> pyo.ConcreteModel:
     """Return Gavel's max-min LP (3) over efficiency relative to the equal split; `capped` adds Σ_j x_l^j ≤ 1."""
     m = shares(view)
-    base = efficiency(view.speedups, view.equal_split)
-    m.base = pyo.Param(m.TENANTS, initialize=dict(enumerate(base.tolist())))
     m.ratio = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
     def at_least(m: Any, l: int) -> Any:
-        return sum(m.speedup[l, j] * m.x[l, j] for j in m.TYPES) - m.base[l] * m.ratio >= 0
+        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) - m.ratio >= 0
 
     if capped:
 
@@ -140,12 +140,10 @@ def gavel(capped: bool) -> Callable[[View, SolveOptions], Outcome]:
 def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
     """Return the problem of Theorem 3.3: total efficiency, nobody worse off than with the weighted equal split."""
     m = shares(view)
-    base = efficiency(view.speedups, view.equal_split)
-    m.base = pyo.Param(m.TENANTS, initialize=dict(enumerate(base.tolist())))
 
     @m.Constraint(m.TENANTS)
     def at_least_split(m: Any, l: int) -> Any:
-        return sum(m.speedup[l, j] * m.x[l, j] for j in m.TYPES) >= m.base[l]
+        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) >= 1
 
     return maximise_efficiency(m)
 
@@ -153,11 +151,14 @@ def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
 def build_noncooperative(view: View) -> pyo.ConcreteModel:
     """Return (9): total efficiency at one common level of efficiency per weight."""
     m = shares(view)
+    # The level is counted in units of the mean over tenants of what an equal split yields per weight.
+    per_weight = view.split_efficiency / view.weight
+    m.unit = pyo.Param(m.TENANTS, initialize=dict(enumerate((per_weight.mean() / per_weight).tolist())))
     m.level = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
     def equal_efficiency(m: Any, l: int) -> Any:
-        return sum(m.speedup[l, j] * m.x[l, j] for j in m.TYPES) - m.weight[l] * m.level == 0
+        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) - m.unit[l] * m.level == 0
 
     return maximise_efficiency(m)
 
@@ -167,12 +168,12 @@ def build_cooperative(view: View) -> pyo.ConcreteModel:
     m = shares(view)
     n = view.size
     m.PAIRS = pyo.Set(dimen=2, initialize=[(l, i) for l in range(n) for i in range(n) if l != i])
-    m.per_weight = pyo.Param(m.TENANTS, initialize=dict(enumerate((1 / view.weight).tolist())))
+    m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
 
     @m.Constraint(m.PAIRS)
     def no_envy(m: Any, l: int, i: int) -> Any:
-        own = sum(m.speedup[l, j] * m.per_weight[l] * m.x[l, j] for j in m.TYPES)
-        return own - sum(m.speedup[l, j] * m.per_weight[i] * m.x[i, j] for j in m.TYPES) >= 0
+        own = sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES)
+        return own - sum(m.relative[l, j] * (m.weight[l] / m.weight[i]) * m.x[i, j] for j in m.TYPES) >= 0
 
     return maximise_efficiency(m)
 
@@ -247,7 +248,7 @@ def _unfinished(view: View, solution: Solution, bounds: list[float]) -> Outcome:
 
 
 class _EnvyRows:
-    """The rows Σ_j w_l^j (x_l^j/π_l − x_i^j/π_i) ≥ 0 that are in the master, and those still missing."""
+    """The rows (10c) that are in the master, and those still missing, each in units of the tenant's equal split."""
 
     NEAREST = 4
     PER_TENANT = 4
@@ -257,6 +258,7 @@ class _EnvyRows:
         self.view = view
         self.columns = np.array([column_of[id(v)] for v in model.x.values()]).reshape(n, k)
         self.width = len(column_of)
+        self.relative = view.speedups / view.split_efficiency[:, None]
         self.present = np.eye(n, dtype=bool)
 
     def nearest(self) -> tuple[Array, Array, sp.csr_array]:
@@ -270,21 +272,19 @@ class _EnvyRows:
 
     def worst(self, devices: Array) -> tuple[Array, Array, sp.csr_array]:
         """Rows of each tenant's largest envies that are not in the master yet; none if the allocation is envy-free."""
-        per_weight = devices / self.view.weight[:, None]
-        value = self.view.speedups @ per_weight.T
-        own = np.diag(value)
-        envy = np.where(self.present, 0.0, value - own[:, None])
+        value = self.relative @ (devices / self.view.weight[:, None]).T * self.view.weight[:, None]
+        envy = np.where(self.present, 0.0, value - np.diag(value)[:, None])
         keep = min(self.PER_TENANT, self.view.size)
         top = np.argpartition(-envy, keep - 1, axis=1)[:, :keep]
         wanted = np.zeros_like(self.present)
         np.put_along_axis(wanted, top, True, axis=1)
-        return self._rows(wanted & (envy > ENVY_TOLERANCE * max(1.0, own.max())))
+        return self._rows(wanted & (envy > ENVY_TOLERANCE))
 
     def _rows(self, wanted: NDArray[np.bool_]) -> tuple[Array, Array, sp.csr_array]:
         l, i = np.nonzero(wanted)
         self.present[l, i] = True
-        w, inverse = self.view.speedups, 1 / self.view.weight
-        data = np.concatenate([w[l] * inverse[l, None], -w[l] * inverse[i, None]], axis=1)
+        other = self.view.weight[l] / self.view.weight[i]
+        data = np.concatenate([self.relative[l], -self.relative[l] * other[:, None]], axis=1)
         columns = np.concatenate([self.columns[l], self.columns[i]], axis=1)
         starts = np.arange(len(l) + 1) * columns.shape[1]
         rows = sp.csr_array((data.ravel(), columns.ravel(), starts), shape=(len(l), self.width))
@@ -294,11 +294,12 @@ class _EnvyRows:
 def build_pareto(view: View, devices: Array) -> pyo.ConcreteModel:
     """Return the LP of the largest total gain over `devices` that hurts nobody (§2.3.1, Pareto efficiency)."""
     m = shares(view)
-    m.now = pyo.Param(m.TENANTS, initialize=dict(enumerate(efficiency(view.speedups, devices).tolist())))
+    now = efficiency(view.speedups, devices) / view.split_efficiency
+    m.now = pyo.Param(m.TENANTS, initialize=dict(enumerate(now.tolist())))
 
     @m.Constraint(m.TENANTS)
     def nobody_hurt(m: Any, l: int) -> Any:
-        return sum(m.speedup[l, j] * m.x[l, j] for j in m.TYPES) >= m.now[l]
+        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) >= m.now[l]
 
     return maximise_efficiency(m)
 

@@ -144,8 +144,17 @@ def total(*times: Times) -> Times:
     return Times(*(sum(getattr(t, name) for t in times) for name in ("build_s", "transfer_s", "solve_s")))
 
 
-def oracle(model: str, view: Any) -> Any:
+def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
     """Return the optimal decision of a registered model on a view; what heuristics that round optima are given.
+
+    Parameters
+    ----------
+    model
+        Id of the model.
+    view
+        View to decide on.
+    options
+        Limits and tolerances of the solve.
 
     Raises
     ------
@@ -153,7 +162,7 @@ def oracle(model: str, view: Any) -> Any:
         If the model has no optimum on this view.
     """
     spec = MODELS.get(model)
-    outcome = spec.run(view)
+    outcome = spec.run(view, options)
     if outcome.solution.status != "optimal":
         raise NotApplicableError(f"{model} has no optimum to round here: {outcome.solution.status}")
     return outcome.decision

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +157,10 @@ def test_resume_keeps_finished_rows_and_retries_failures(tmp_path: Path, monkeyp
     failed = next(r for r in first.rows if r.method == "oef.gavel").replace(
         status="error", objective=None, verified=None
     )
+    with pytest.raises(UsageError, match="another run is writing there"):
+        compare(EQ1, methods, resume=folder)
     store.add(TaskResult(failed))
+    store.close()
     ran: list[str] = []
     again = compare(EQ1, methods, resume=folder, on_result=lambda r: ran.append(r.method))
     assert ran == ["oef.gavel"]
@@ -176,13 +183,111 @@ def test_journal_survives_a_torn_line(tmp_path: Path) -> None:
     assert read_run(folder).rows == resumed.rows
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", '{"plan": 3}'])
-def test_damaged_results_are_one_clear_line(tmp_path: Path, damage: str) -> None:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = compare(EQ1, ["oef.cooperative"], results=tmp_path_factory.mktemp("runs")).folder
+    assert folder is not None
+    return folder
+
+
+def _rewrite(pattern: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        for path in folder.glob(pattern):
+            path.write_bytes(change(path.read_bytes()))
+
+    return damage
+
+
+def _edit(pattern: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    return _rewrite(pattern, lambda content: json.dumps(change(json.loads(content))).encode())
+
+
+def _without(name: str) -> Callable[[Any], Any]:
+    return lambda data: {key: value for key, value in data.items() if key != name}
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "run.json cut": _rewrite("run.json", lambda c: c[:20]),
+    "run.json a list": _rewrite("run.json", lambda c: b"[]"),
+    "run.json of another version": _edit("run.json", lambda d: d | {"schema_version": 99}),
+    "no instances": lambda folder: shutil.rmtree(folder / "instances"),
+    "no schedule": lambda folder: shutil.rmtree(folder / "schedules"),
+    "schedule of random bytes": _rewrite("schedules/*", lambda c: c[:30] + b"\x00\xff" * 20),
+    "schedule a list": _rewrite("schedules/*", lambda c: gzip.compress(b"[1]")),
+    "schedule nested deeply": _rewrite("schedules/*", lambda c: gzip.compress(b"[" * 10**5)),
+    "schedule of another decision": _rewrite(
+        "schedules/*", lambda c: gzip.compress(json.dumps(codec.encode(Allocation(np.ones((1, 1))))).encode())
+    ),
+    "row without trace": _edit("rows.jsonl", _without("trace")),
+    "trace of pairs": _edit("rows.jsonl", lambda d: d | {"trace": [[1, 2]]}),
+    "row of an unknown problem": _edit("rows.jsonl", lambda d: d | {"row": d["row"] | {"problem": "oef.none"}}),
+    "row of an unknown paper": _edit("rows.jsonl", lambda d: d | {"row": d["row"] | {"paper": "none"}}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=str)
+def test_damaged_results_are_one_clear_line(damage: str, finished: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    assert len(read_run(folder).rows) == 1
+    DAMAGES[damage](folder)
+    with pytest.raises(UsageError) as error:
+        read_run(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a results folder"):
         read_run(tmp_path)
-    (tmp_path / "run.json").write_text(damage)
-    with pytest.raises(UsageError, match="damaged results"):
-        read_run(tmp_path)
+
+
+def test_a_run_of_other_instances_is_not_resumed(finished: Path) -> None:
+    with pytest.raises(UsageError, match="a run of paper/oef-eq1; only a run of the same instances can be resumed"):
+        compare("paper/oef-eq6", ["oef.cooperative"], resume=finished)
+
+
+def test_a_full_disk_is_one_line_that_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(store: Store, line: bytes) -> None:
+        store._journal.write(line)
+        store._journal.flush()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Store, "_append", full)
+    with pytest.raises(UsageError, match=r"No space left on device; finished rows are kept, go on with: --resume"):
+        compare(EQ1, ["oef.cooperative"], results=tmp_path)
+
+
+def test_plain_scripts_and_standard_input_need_no_main_guard(tmp_path: Path) -> None:
+    code = 'import harness\nprint(harness.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
+    (tmp_path / "plain.py").write_text(code)
+    for command, text in (([sys.executable, "plain.py"], None), ([sys.executable, "-"], code)):
+        out = subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True)
+        assert out.stdout == "optimal\n"
+
+
+def test_impossible_limits_and_seeds_are_refused() -> None:
+    for limits in (Limits(memory_mb=1), Limits(memory_mb=10**17), Limits(threads=10**6), Limits(time_limit_s=0)):
+        with pytest.raises(UsageError):
+            compare(EQ1, limits=limits)
+    for seeds in ([-1], [2**31], [0, 0]):
+        with pytest.raises(UsageError, match="seed"):
+            compare(EQ1, seeds=seeds)
+
+
+def test_the_command_to_reproduce_a_run_repeats_its_limits() -> None:
+    limits = Limits(memory_mb=1234567, time_limit_s=0.1, all_sizes=True)
+    command = compare(EQ1, ["oef.maxmin"], seeds=[3], limits=limits).run.meta["command"]
+    wanted = "--method oef.maxmin --seed 3 --time-limit 0.1 --memory-mb 1234567 --all"
+    assert command == f"harness compare --instance {EQ1} {wanted}"
+
+
+def test_time_limits_reach_the_models_that_heuristics_ask() -> None:
+    slow = task("oef.rounding", "gen/oef-scale?tenants=300", time_limit_s=0.05)
+    began = time.perf_counter()
+    row = run_task(slow).row
+    assert row.status == "skipped"
+    assert "no optimum to round here: time limit" in (row.reason or "")
+    assert time.perf_counter() - began < 30
 
 
 def test_unwritable_results_are_refused_before_anything_runs(tmp_path: Path) -> None:

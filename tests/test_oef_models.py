@@ -172,3 +172,49 @@ def test_published_numbers(ref: str, entry: Any) -> None:
         assert found == pytest.approx(np.asarray(entry.exact), abs=1e-6)
     else:
         assert np.abs(found - np.asarray(entry.value)).max() <= entry.tolerance * (1 + 1e-9)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 2.0]), st.sampled_from([1e-9, 1.0, 1e9]))
+def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
+    rng = np.random.default_rng(seed)
+    n, k = rng.integers(2, 11), rng.integers(2, 5)
+    view = matrix_view(np.exp(rng.normal(0, spread, (n, k))), rng.integers(1, 9, k), np.full(n, weight))
+    lazy, full = (models.get(m).run(view) for m in ("oef.cooperative", "oef.cooperative.full"))
+    assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
+    for spec in models.MODELS:
+        decision = spec.run(view).decision
+        assert check(view, decision, spec.problem, spec.claims).violations == ()
+    level = efficiency(view.speedups, models.get("oef.noncooperative").run(view).decision.devices)
+    assert level.min() > 0
+
+
+def test_the_checker_judges_everybody_in_his_own_units() -> None:
+    drowned = matrix_view([[1, 2], [1, 3], [1, 1e5]], [1, 1])
+    unfair = oef.Allocation(np.array([[0, 0], [0.5, 0], [0.5, 1]]))
+    assert any("u1 envies" in line for line in check(drowned, unfair, "oef.envy_free", ("envy_free",)).violations)
+    for weight in (1e-7, 1e7):
+        view = matrix_view([[1, 2], [1, 3]], [1, 1], [weight, weight])
+        all_to_one = oef.Allocation(np.array([[0.0, 0.0], [1, 1]]))
+        claims = ("envy_free", "sharing_incentive", "equal_efficiency")
+        assert len(check(view, all_to_one, "oef.envy_free", claims).violations) == 3
+
+
+@pytest.mark.parametrize(
+    ("rates", "weights", "reason"),
+    [
+        ([5e-324, 1e308], [1.0], "rates of one tenant from 4.94066e-324 to 1e+308: OEF needs them within a factor of"),
+        ([1e-9, 1e9], [1.0], "rates of one tenant from 1e-09 to 1e+09: OEF needs them within a factor of 1e+06"),
+        ([1.0, 2.0], [1e-9, 1.0], "weights of tenants from 1e-09 to 1: OEF needs them within a factor of 1e+06"),
+    ],
+)
+def test_numbers_too_far_apart_to_certify_are_refused(rates: Any, weights: Any, reason: str) -> None:
+    from instances.canonical import validate
+
+    types = [{"name": f"T{j}"} for j in range(2)]
+    servers = [{"name": f"s{j}", "count": 1, "gpu_type": f"T{j}", "gpus": 1} for j in range(2)]
+    kinds = [{"name": "k", "rates": {f"T{j}": rate for j, rate in enumerate(rates)}}]
+    tenants = [{"id": f"u{i}", "weight": w, "job_types": kinds} for i, w in enumerate(weights)]
+    instance = validate({"name": "far", "cluster": {"gpu_types": types, "servers": servers}, "tenants": tenants}, "far")
+    with pytest.raises(NotApplicableError, match=reason.replace("+", r"\+")):
+        PAPERS.get("oef").view(instance)

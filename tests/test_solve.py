@@ -198,7 +198,10 @@ def test_ctrl_c_interrupts_a_solve_and_keeps_the_incumbent() -> None:
         ({"time_limit_s": 0}, "time limit = 0 s: a solve needs a positive number of seconds"),
         ({"time_limit_s": float("nan")}, "time limit = nan s"),
         ({"rel_gap": -1}, "relative gap = -1: a gap is 0 or more"),
-        ({"threads": 0}, "threads = 0: a solve needs at least one thread"),
+        ({"threads": 0}, "threads = 0: a solve takes from one thread to 1024"),
+        ({"threads": 10**6}, "threads = 1000000: a solve takes from one thread to 1024"),
+        ({"seed": -1}, "seed = -1: a seed lies between 0 and 2147483647"),
+        ({"seed": 99999999999}, "seed = 99999999999: a seed lies between 0 and 2147483647"),
     ],
 )
 def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:

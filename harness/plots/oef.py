@@ -185,7 +185,8 @@ def envy(view: View, devices: Array) -> Array:
     value = view.speedups @ (devices / view.weight[:, None]).T
     own = np.diagonal(value)[:, None]
     gain = np.divide(value - own, own, out=np.full_like(value, np.inf), where=own > 0)
-    return np.where(value - own > TOLERANCE * max(1.0, float(value.max())), gain, 0.0)
+    noticed = value - own > TOLERANCE * (view.split_efficiency / view.weight)[:, None]
+    return np.where(noticed, gain, 0.0)
 
 
 def draw_envy(data: FigureInput) -> Figure | None:

@@ -38,7 +38,7 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
         metrics={
             "envy_free": envy_free(view, x, own) is None,
             "sharing_incentive": sharing_incentive(view, x, own) is None,
-            "support_size": int((x > TOLERANCE).sum()),
+            "support_size": int((x > TOLERANCE * view.capacity).sum()),
             "true_total": float(true.sum()),
         },
         quantities={
@@ -52,7 +52,7 @@ def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...
 
 def _capacity(view: View, x: Array) -> Iterator[str]:
     """Yield a line for negative shares and for each type given out beyond its devices."""
-    if x.min() < -TOLERANCE:
+    if x.min() < 0:
         l, j = map(int, np.unravel_index(x.argmin(), x.shape))
         yield f"{view.labels[l]} has {x[l, j]:g} devices of {view.gpu_types[j]}: shares are 0 or more"
     for j, (used, available) in enumerate(zip(x.sum(axis=0), view.capacity, strict=True)):
@@ -79,11 +79,15 @@ def _rounds(view: View, decision: Allocation) -> Iterator[str]:
 
 
 def envy_free(view: View, x: Array, own: Array) -> str | None:
-    """Return who envies whom most, or ``None``: ``w_l·x_l/π_l ≥ w_l·x_i/π_i`` for all pairs."""
+    """Return who envies whom most, or ``None``: ``w_l·x_l/π_l ≥ w_l·x_i/π_i`` for all pairs.
+
+    Envy is judged in units of what the tenant would have from an equal split, so that nobody's scale hides another's.
+    """
     value = view.speedups @ (x / view.weight[:, None]).T
-    envy = value - (own / view.weight)[:, None]
+    alone = (view.speedups * view.equal_split).sum(axis=1) / view.weight
+    envy = (value - (own / view.weight)[:, None]) / alone[:, None]
     l, i = map(int, np.unravel_index(envy.argmax(), envy.shape))
-    if envy[l, i] <= TOLERANCE * max(1.0, value.max()):
+    if envy[l, i] <= TOLERANCE:
         return None
     return f"{view.labels[l]} envies {view.labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"
 
@@ -91,9 +95,9 @@ def envy_free(view: View, x: Array, own: Array) -> str | None:
 def sharing_incentive(view: View, x: Array, own: Array) -> str | None:
     """Return who would be better off with its share of every type, or ``None``."""
     alone = (view.speedups * view.equal_split).sum(axis=1)
-    short = alone - own
+    short = 1 - own / alone
     l = int(short.argmax())
-    if short[l] <= TOLERANCE * max(1.0, alone[l]):
+    if short[l] <= TOLERANCE:
         return None
     return f"{view.labels[l]} gets {own[l]:.6g}, less than the {alone[l]:.6g} of an equal split"
 
@@ -102,7 +106,7 @@ def equal_efficiency(view: View, x: Array, own: Array) -> str | None:
     """Return who has least and most efficiency per weight where they differ, or ``None``."""
     level = own / view.weight
     low, high = int(level.argmin()), int(level.argmax())
-    if level[high] - level[low] <= TOLERANCE * max(1.0, level[high]):
+    if level[high] - level[low] <= TOLERANCE * level[high]:
         return None
     return f"{view.labels[low]} has {level[low]:.6g} per weight, {view.labels[high]} has {level[high]:.6g}"
 

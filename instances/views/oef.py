@@ -21,6 +21,10 @@ from instances.schema import Instance, JobType
 
 Array = NDArray[np.float64]
 
+LARGEST_RANGE = 1e6
+"""Largest ratio of one tenant's rates, or of two tenants' weights. Solvers work to 1e-7 in double precision: beyond
+this, one row mixes numbers of which the smaller ones drown. GPUs differ by less than a hundred times."""
+
 
 @dataclass(frozen=True, eq=False)
 class View:
@@ -67,6 +71,11 @@ class View:
     def equal_split(self) -> Array:
         """``(v, k)`` devices when every type is divided in proportion to the weights."""
         return np.outer(self.weight / self.weight.sum(), self.capacity)
+
+    @cached_property
+    def split_efficiency(self) -> Array:
+        """``(v,)`` reported efficiency of the equal split: the unit in which a tenant's gains and losses are judged."""
+        return efficiency(self.speedups, self.equal_split)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +185,8 @@ def view(instance: Instance) -> View:
     Raises
     ------
     NotApplicableError
-        If nobody has a positive rate on every GPU type of the cluster.
+        If nobody has a positive rate on every GPU type of the cluster, or if speedups or weights lie further apart
+        than :data:`LARGEST_RANGE`.
     """
     types = [r for r, count in instance.cluster.gpus_by_type.items() if count > 0]
     rows = _declared(instance) or _from_jobs(instance, types)
@@ -186,6 +196,8 @@ def view(instance: Instance) -> View:
     order = np.argsort(np.log(true).mean(axis=0), kind="stable")
     reported = np.array([[(row.kind.reported_rates or row.kind.rates)[r] for r in types] for row in rows])
     tenants = tuple(dict.fromkeys(row.tenant for row in rows))
+    _check_range("rates of one tenant", np.concatenate([true, reported]))
+    _check_range("weights of tenants", np.array([[row.weight for row in rows]]))
     several = {t for t in tenants if sum(row.tenant == t for row in rows) > 1} if len(tenants) < len(rows) else set()
     return View(
         tenants=tenants,
@@ -198,6 +210,14 @@ def view(instance: Instance) -> View:
         true_speedups=_normalised(true[:, order]),
         min_demand=np.array([row.min_demand for row in rows]),
     )
+
+
+def _check_range(what: str, numbers: Array) -> None:
+    """Raise where the largest number of a row is too many times its smallest for certificates in double precision."""
+    for row in numbers:
+        if row.max() > LARGEST_RANGE * row.min():
+            apart = f"from {row.min():g} to {row.max():g}"
+            raise NotApplicableError(f"{what} {apart}: OEF needs them within a factor of {LARGEST_RANGE:g}")
 
 
 def _normalised(rates: Array) -> Array:

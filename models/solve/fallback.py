@@ -50,6 +50,7 @@ def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solu
         size=Size(columns=len(primals)),
         peak_mb=peak_mb(),
         path="pyomo",
+        model=model,
         columns=[variable for variable, _ in primals],
         column_values=np.array([value for _, value in primals], float) if feasible else None,
     )

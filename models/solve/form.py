@@ -67,6 +67,8 @@ class StandardForm:
         The Pyomo variable of each column, and the Pyomo constraint of each row.
     maximise
         Sense of the objective.
+    model
+        The Pyomo model that the columns and rows are parts of.
     """
 
     cost: Array
@@ -80,6 +82,7 @@ class StandardForm:
     integer: NDArray[np.bool_]
     columns: Sequence[Any]
     rows: Sequence[Any]
+    model: Any = None
 
 
 def compile_model(model: pyo.ConcreteModel) -> StandardForm:
@@ -110,6 +113,7 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
         integer=integer,
         columns=form.columns,
         rows=[row.constraint for row in form.rows],
+        model=model,
     )
 
 

@@ -53,7 +53,9 @@ class Session:
         self._began = began
         self.highs = highspy.Highs()
         self._set_options()
-        _must(self.highs.passModel(_highs_lp(form)), "pass the model")
+        if self.highs.passModel(_highs_lp(form)) != highspy.HighsStatus.kOk:
+            # A warning means that HiGHS dropped or changed coefficients: what it then solves is another model.
+            raise ValueError("HiGHS does not take the model as it is (coefficients below 1e-9 or above 1e15?)")
         self._pass_starts()
         self._watch()
         self.transfer_s = time.perf_counter() - began
@@ -180,6 +182,7 @@ class Session:
             trace=self._finished_trace(objective, bound),
             peak_mb=peak_mb(),
             basis=highs.getBasis() if info.basis_validity == highspy.kBasisValidityValid else None,
+            model=self.form.model,
             columns=self.form.columns,
             rows=self.form.rows,
             column_values=np.array(point.col_value) if objective is not None else None,

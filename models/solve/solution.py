@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from instances.errors import UsageError
 
 Array = NDArray[np.float64]
+
+LARGEST_SEED = 2**31 - 1
+MOST_THREADS = 1024
 Status = Literal[
     "optimal",
     "time limit with incumbent",
@@ -61,8 +64,10 @@ class SolveOptions:
             raise UsageError(f"time limit = {self.time_limit_s:g} s: a solve needs a positive number of seconds")
         if not self.rel_gap >= 0:
             raise UsageError(f"relative gap = {self.rel_gap:g}: a gap is 0 or more")
-        if self.threads < 1:
-            raise UsageError(f"threads = {self.threads}: a solve needs at least one thread")
+        if not 1 <= self.threads <= MOST_THREADS:
+            raise UsageError(f"threads = {self.threads}: a solve takes from one thread to {MOST_THREADS}")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise UsageError(f"seed = {self.seed}: a seed lies between 0 and {LARGEST_SEED}")
 
 
 class TracePoint(NamedTuple):
@@ -127,6 +132,8 @@ class Solution:
         Final basis of a simplex solve, for a warm start.
     path
         ``"highspy"`` or ``"pyomo"`` (the fallback interface).
+    model
+        The Pyomo model; its parts know their names only as long as it lives.
     """
 
     status: Status
@@ -143,6 +150,7 @@ class Solution:
     cross_check: float | None = None
     basis: Any = None
     path: Literal["highspy", "pyomo"] = "highspy"
+    model: Any = field(default=None, repr=False)
     columns: Sequence[Any] = ()
     rows: Sequence[Any] = ()
     column_values: Array | None = None
