@@ -14,7 +14,7 @@ import models
 from harness.verify.oef import check
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS
-from instances.views.oef import View, efficiency, matrix_view, replicated
+from instances.views.oef import View, efficiency, matrix_view, merged, replicated
 from models import oef
 from models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
 
@@ -62,10 +62,25 @@ def test_cbc_agrees_on_every_lp(model: str, view: View) -> None:
 
 
 @settings(max_examples=40)
-@given(views(weighted=True))
-def test_lazy_rows_and_full_lp_agree(view: View) -> None:
-    lazy, full = optimum("oef.cooperative", view), optimum("oef.cooperative.full", view)
-    assert lazy == pytest.approx(full, rel=1e-6)
+@given(views(weighted=True), st.booleans())
+def test_lazy_rows_and_full_lp_agree(view: View, with_equals: bool) -> None:
+    if with_equals:
+        view = matrix_view(view.speedups[[0, *range(view.size), 0]], view.capacity, [0.5, *view.weight, 3])
+    lazy, full = (models.get(name).run(view) for name in ("oef.cooperative", "oef.cooperative.full"))
+    assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
+    assert efficiency(view.speedups, lazy.decision.devices).sum() == pytest.approx(lazy.solution.objective, rel=1e-6)
+    assert check(view, lazy.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
+
+
+def test_equals_are_one_tenant_of_their_total_weight() -> None:
+    view = matrix_view([[1, 3], [1, 2], [1, 3], [2, 6]], [1, 2], [1, 1, 2, 4])
+    small, group = merged(view)
+    assert small.size == 2
+    assert small.weight[group].tolist() == [7, 1, 7, 7]
+    assert small.split_efficiency.sum() == pytest.approx(view.split_efficiency.sum())
+    devices = models.get("oef.cooperative").run(view).decision.devices
+    assert devices[2] == pytest.approx(2 * devices[0])
+    assert devices[3] == pytest.approx(4 * devices[0])
 
 
 def test_lazy_rows_need_few_of_the_rows_at_a_hundred_tenants() -> None:

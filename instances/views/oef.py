@@ -139,6 +139,32 @@ def replicated(v: View, largest: int = 10_000) -> tuple[View, NDArray[np.int64]]
     return view, original
 
 
+def merged(v: View) -> tuple[View, NDArray[np.int64]]:
+    """Return the view in which virtual tenants with the same speedups are one, of their total weight.
+
+    It has the same optima wherever only efficiency per weight counts: dividing the bundle of a merged tenant in
+    proportion to the weights gives equals the same per weight, and averaging the bundles of equals makes nobody envious
+    who was not (the value of an average is the average of the values).
+
+    Returns
+    -------
+    view, group
+        View of the merged tenants, and the ``(v,)`` row of it that stands for each virtual tenant.
+    """
+    _, first, group = np.unique(v.speedups, axis=0, return_index=True, return_inverse=True)
+    group = group.reshape(-1)
+    view = replace(
+        v,
+        labels=tuple(v.labels[i] for i in first),
+        owner=v.owner[first],
+        weight=np.asarray(np.bincount(group, weights=v.weight), float),
+        speedups=v.speedups[first],
+        true_speedups=v.true_speedups[first],
+        min_demand=v.min_demand[first],
+    )
+    return view, group
+
+
 def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -> View:
     """Return a view of plain arrays: tenants ``u1 …``, types ``GPU1 …``, for tests and notebooks.
 
@@ -180,7 +206,7 @@ def view(instance: Instance) -> View:
     """Return the OEF view of `instance`.
 
     Job types come from the tenants where these declare them, otherwise from the tenants' jobs (one job type per
-    model and rates). A job without tenant is a tenant of its own. GPU types that the cluster has none of are left out.
+    model and speedups). A job without tenant is a tenant of its own. GPU types that the cluster lacks are left out.
 
     Raises
     ------
@@ -235,14 +261,15 @@ def _declared(instance: Instance) -> list[_VirtualTenant]:
 
 
 def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
-    """Virtual tenants from the jobs: one per tenant, model and rates."""
+    """Virtual tenants from the jobs: one per tenant, model and speedups (slower everywhere is no other speedup)."""
     weights = {t.id: t.weight for t in instance.tenants}
     demands: dict[str, dict[tuple[str, tuple[float, ...]], int]] = {t.id: {} for t in instance.tenants}
     for job in instance.jobs:
-        rates = tuple(job.rates.get(r, 0.0) for r in types)
+        rates = [job.rates.get(r, 0.0) for r in types]
         if min(rates) > 0:
             kinds = demands.setdefault(job.tenant or job.id, {})
-            key = (job.model or "job", rates)
+            # Twelve digits: the same speedups computed from other rates differ in the last ones.
+            key = (job.model or "job", tuple(float(f"{rate / max(rates):.12g}") for rate in rates))
             kinds[key] = min(kinds.get(key, job.gpus), job.gpus)
     return [
         _VirtualTenant(
