@@ -10,17 +10,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from harness import streams
 from instances.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
     from harness.comparison import Comparison
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
+MAX_SEED = 2**31 - 1
+"""Seeds are 32-bit integers to HiGHS."""
+
+
+class Commands(TyperGroup):
+    """The commands; Ctrl-C ends any of them with one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -48,6 +68,7 @@ class Kind(StrEnum):
     FORMATS = "formats"
 
 
+SeedOption = Annotated[list[int], typer.Option(min=0, max=MAX_SEED, help="Seed of heuristics and solver. Repeatable.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
 
 
@@ -59,11 +80,11 @@ def compare(
     ],
     paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
-    seed: Annotated[list[int], typer.Option(help="Seed of heuristics and solver. Repeatable.")] = [0],  # noqa: B006
+    seed: SeedOption = [0],  # noqa: B006
     time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = 60.0,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of one solve.")] = 1,
-    memory_mb: Annotated[int, typer.Option(min=256, help="Memory cap of one worker process.")] = 4096,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of one solve.")] = 1,
+    memory_mb: Annotated[int, typer.Option(min=256, max=16_777_216, help="Memory cap of one worker process.")] = 4096,
     jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
     all_sizes: Annotated[
         bool, typer.Option("--all", help="Run monolithic models above their stated size, too.")
@@ -92,12 +113,14 @@ def compare(
             on_start=start,
             on_result=advance,
         )
-    emit(comparison, output)
-    if report and comparison.rows:
-        save_report(comparison)
-    stderr().print(f"results: {comparison.folder}", markup=False, highlight=False, soft_wrap=True)
+    say(f"results: {comparison.folder}")
+    try:
+        if report and comparison.rows:
+            save_report(comparison)
+    finally:
+        emit(comparison, output)
     if comparison.interrupted:
-        stderr().print(f"interrupted; go on with: --resume {comparison.folder}", markup=False, soft_wrap=True)
+        say(f"interrupted; go on with: --resume {comparison.folder}")
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(OK if comparison.ok else FAILED)
 
@@ -166,7 +189,7 @@ def import_(
     instance = import_trace(format_, file, options)
     write(instance, output)
     for line in instance.derived:
-        stderr().print(f"derived: {line}", markup=False, highlight=False, soft_wrap=True)
+        say(f"derived: {line}")
     counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
 
@@ -196,7 +219,7 @@ def save_report(comparison: Comparison, output: Path | None = None) -> None:
         save(comparison.run, path, figures=comparison.folder if output is None else None)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    stderr().print(f"report: {path}", markup=False, highlight=False, soft_wrap=True)
+    say(f"report: {path}")
 
 
 def emit(comparison: Comparison, output: Format) -> None:
@@ -231,52 +254,66 @@ def stdout() -> Console:
     return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
 
 
-def stderr() -> Console:
-    """Return a console on standard error."""
-    from rich.console import Console
+def say(line: str) -> None:
+    """Print a line about the command's own work to standard error, without characters that steer a terminal."""
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(line.split()))
+    sys.stderr.write(f"{text}\n")
 
-    return Console(stderr=True)
+
+def complain(what: str) -> None:
+    """Say in one line on standard error why the command ends."""
+    say(f"harness: {what}")
 
 
 class progress:  # noqa: N801 - used as a verb: `with progress() as …`
-    """Show finished rows on standard error while a run goes on."""
+    """Show finished rows on standard error, if that is a terminal, while a run goes on."""
+
+    _bar: Progress | None = None
 
     def __enter__(self) -> tuple[Any, Any]:
         """Return the callbacks for the number of tasks and for each finished row."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
-        self._progress = Progress(*columns, console=stderr(), transient=True)
-        self._progress.start()
         return self._start, self._advance
 
     def __exit__(self, *_: object) -> None:
         """Take the bar away."""
-        self._progress.stop()
+        if self._bar:
+            self._bar.stop()
 
     def _start(self, count: int) -> None:
-        self._task = self._progress.add_task("running", total=count)
+        if not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        text = TextColumn("{task.description}", markup=False)
+        columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("running", total=count)
+        self._bar.start()
 
     def _advance(self, row: Any) -> None:
-        self._progress.update(self._task, advance=1, description=f"{row.method}: {row.status}")
+        if self._bar:
+            self._bar.update(self._task, advance=1, description=f"{row.method}: {row.status}")
 
 
 def main() -> None:
     """Run the command; a mistake of the user is one line on standard error and exit code 2."""
+    streams.protect()
     try:
-        app(standalone_mode=True)
+        try:
+            app()
+        finally:
+            # Text that cannot be written is a mistake like others; Python would complain while shutting down.
+            sys.stdout.flush()
     except UsageError as error:
-        sys.stderr.write(f"harness: {' '.join(str(error).split())}\n")
+        complain(str(error))
         sys.exit(USAGE)
-    except BrokenPipeError:
-        # The reader of our output (head, less) has gone; Python would complain once more while shutting down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(OK)
+    except OSError as error:
+        complain(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        complain("interrupted")
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

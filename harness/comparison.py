@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from harness.run import Run
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from harness.plots import Drawn
 
 
 class Comparison:
@@ -90,7 +93,20 @@ class Plots:
 
         return [name.replace("-", "_") for name in FIGURES.ids()]
 
-    def _draw(self, figure: str) -> list[Figure]:
+    def _draw(self, figure: str) -> Figures:
         from harness.plots import FIGURES, draw
 
-        return [drawn.figure for drawn in draw(self._run, FIGURES.get(figure))]
+        return Figures(draw(self._run, FIGURES.get(figure)))
+
+
+class Figures(list["Figure"]):
+    """Figures of one kind, a paper (and instance) each; a notebook shows them with their captions."""
+
+    def __init__(self, drawn: Iterable[Drawn]) -> None:
+        self._drawn = list(drawn)
+        super().__init__(item.figure for item in self._drawn)
+
+    def _repr_html_(self) -> str:
+        from harness.report import to_figures
+
+        return to_figures(self._drawn)

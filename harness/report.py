@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.render.columns import COLUMNS, Column, failed, measured, visible, wrong
-from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines
+from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines, published_notes
 from harness.render.headline import headline
 from harness.render.text import clean, numbers, percent, plain, ratio, seconds
 from harness.rows import Row
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 MAX_DESCRIBED = 20
 """So many instances of a run are described; their names are in the table in any case."""
+
+MAX_LINES = 60
+"""So many lines of a fact about an instance are shown."""
 
 LONG = 28
 """Longer cells may break into lines."""
@@ -101,7 +104,7 @@ def to_html(run: Run, drawn: Sequence[Drawn] | None = None) -> str:
             style=Markup(_source("report.css")),
             script=Markup(script),
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            figures=[_figure(item, i) for i, item in enumerate(drawn)],
+            figures=[_figure(item, f"f{i}-") for i, item in enumerate(drawn)],
             columns=_explained(run),
             problems=_problems(run),
             described=_described(run),
@@ -135,6 +138,13 @@ def to_fragment(run: Run) -> str:
     return _environment().get_template("fragment.html.j2").render(**_results(run))
 
 
+def to_figures(drawn: Sequence[Drawn]) -> str:
+    """Return figures with their captions as HTML to show inside another page, such as a notebook."""
+    # ids of one page: the same figure may stand in it twice, others beside it
+    blocks = [_figure(item, f"f{hashlib.sha256(item.svg.encode()).hexdigest()[:12]}-") for item in drawn]
+    return _environment().get_template("figures.html.j2").render(figures=blocks)
+
+
 def _environment() -> Environment:
     loader = PackageLoader("harness", "templates")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -155,6 +165,7 @@ def _results(run: Run) -> dict[str, Any]:
         "tables": _tables(run),
         "notes": notes(run.rows),
         "published": _published_table(run.rows),
+        "published_notes": published_notes(run.rows, only_differing=False),
     }
 
 
@@ -253,15 +264,14 @@ def _property_table(rows: Sequence[Row]) -> Table | None:
 
 def _published_table(rows: Sequence[Row]) -> Table | None:
     """Return the numbers that papers printed beside ours, or ``None`` where there are none."""
-    headings = [(name, "", "left") for name in (*PUBLISHED_COLUMNS, "unit, note")]
+    headings = [(name, "", "left") for name in (*PUBLISHED_COLUMNS, "unit")]
     found = []
     for _, entry, cells in published_lines(rows):
-        texts = (clean(entry.get("unit") or "", 60), clean(entry.get("note") or "", 400))
-        note = "; ".join(text for text in texts if text not in ("", "1"))
-        found.append([_published_cell(text) for text in (*cells, note)])
+        unit = clean(entry.get("unit") or "", 60)
+        found.append([_published_cell(text) for text in (*cells, "" if unit == "1" else unit)])
     caption = (
         "Numbers that the paper printed about this instance, beside ours. ✓: equal to its last place; "
-        "≠: not. Exact ✓: what we measured is the exact value."
+        "≠: not. Exact, ✓: what we measured is the exact value."
     )
     return Table(caption, headings, found) if found else None
 
@@ -292,15 +302,22 @@ def _problems(run: Run) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------- instances, environment, reproduction
 
 
-def _described(run: Run) -> list[tuple[str, list[tuple[str, str]]]]:
+def _described(run: Run) -> list[tuple[str, list[tuple[str, list[str]]]]]:
     from instances.summary import describe
 
     names = {row.fingerprint: row.instance for row in run.rows}
     found = []
     for fingerprint, instance in list(run.instances.items())[:MAX_DESCRIBED]:
-        facts = [(clean(key, 60), clean(text, 1000)) for key, text in describe(instance)]
+        facts = [(clean(key, 60), _lines(text)) for key, text in describe(instance)]
         found.append((clean(names.get(fingerprint, instance.name), 100), facts))
     return found
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a fact, each harmless, and how many more there are."""
+    lines = text.splitlines()
+    more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+    return [clean(line, 400) for line in lines[:MAX_LINES]] + more
 
 
 def _environment_facts(meta: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -320,8 +337,8 @@ def _commands(meta: Mapping[str, Any]) -> list[str]:
 # ---------------------------------------------------------------- figures
 
 
-def _figure(drawn: Drawn, index: int) -> FigureBlock:
-    return FigureBlock(inline_svg(drawn.svg, f"f{index}-", f"{drawn.title}. {drawn.caption}"), drawn.caption)
+def _figure(drawn: Drawn, prefix: str) -> FigureBlock:
+    return FigureBlock(inline_svg(drawn.svg, prefix, f"{drawn.title}. {drawn.caption}"), drawn.caption)
 
 
 def inline_svg(svg: str, prefix: str, alt: str) -> Markup:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import stat
 import tempfile
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -19,6 +22,14 @@ from instances.schema import Instance
 
 MAX_FILE_MB = 256
 """Larger files are refused before they are read; to raise it, set ``instances.canonical.MAX_FILE_MB``."""
+
+MAX_KEY_PARTS = 100
+"""Parts of a dotted TOML key; the time to read a key grows with the square of their number."""
+
+# Possessive, and content without an end of its quotes is a part too: looking for keys takes linear time.
+_KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
+_LONG_KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}")
+_KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART})*+")
 
 PRESENTATION = {"name", "title", "source", "licence", "derived", "published"}
 """Fields that describe an instance without changing what is solved; they are not part of its fingerprint."""
@@ -91,7 +102,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
         raise InstanceError(f"{path}: an instance file ends in .json or .toml; import traces with: harness import")
     content = read_bytes(path)
     try:
-        data = json.loads(content) if suffix == ".json" else tomllib.loads(content.decode())
+        data = json.loads(content, object_pairs_hook=_once) if suffix == ".json" else _toml(content.decode())
     except UnicodeDecodeError as error:
         raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
     except (ValueError, RecursionError) as error:
@@ -101,22 +112,51 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return data
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, each of whose keys occurs once; of two values, the reader would silently drop one."""
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"key {_plain(repr(key))} occurs twice")
+    return data
+
+
+def _toml(text: str) -> dict[str, Any]:
+    for key in _KEY.finditer(text):
+        if key[0].count(".") >= MAX_KEY_PARTS and _LONG_KEY.match(key[0]):
+            line = text.count("\n", 0, key.start()) + 1
+            raise ValueError(f"line {line}: a key has at most {MAX_KEY_PARTS} parts")
+    return tomllib.loads(text)
+
+
 def read_bytes(path: Path) -> bytes:
     """Return the content of a user's file, with a clear error where that cannot be."""
     try:
-        if path.is_dir():
-            raise InstanceError(f"{path}: a folder, not a file")
-        size = path.stat().st_size
-        if size > MAX_FILE_MB * 1_000_000:
-            limit = f"{MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
-            raise InstanceError(f"{path}: {size / 1e6:.0f} MB is more than the limit of {limit}")
-        return path.read_bytes()
+        content = _content(path)
     except FileNotFoundError as error:
         raise InstanceError(f"{path}: no such file") from error
+    except InstanceError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, InstanceError):
-            raise
         raise InstanceError(f"{path}: cannot be read: {_one_line(error)}") from error
+    return content
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a regular file; a pipe may never end, nor a device."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        folder = stat.S_ISDIR(status.st_mode)
+        raise InstanceError(f"{path}: {'a folder, not a file' if folder else 'not a regular file'}")
+    most = MAX_FILE_MB * 1_000_000
+    limit = f"more than the limit of {MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
+    if status.st_size > most:
+        raise InstanceError(f"{path}: {status.st_size / 1e6:.0f} MB is {limit}")
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # it has grown since, or lies about its size
+        raise InstanceError(f"{path}: {limit}")
+    return content
 
 
 def validate(data: Mapping[str, Any], where: str) -> Instance:
@@ -125,8 +165,23 @@ def validate(data: Mapping[str, Any], where: str) -> Instance:
         return Instance.model_validate_json(json.dumps(data, allow_nan=True))
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error)}") from None
-    except (TypeError, ValueError, RecursionError) as error:
+    except TypeError as error:
+        raise InstanceError(f"{where}: {next(_strange(data), _one_line(error))}") from error
+    except (ValueError, RecursionError) as error:
         raise InstanceError(f"{where}: {_one_line(error)}") from error
+
+
+def _strange(value: object, path: str = "") -> Iterator[str]:
+    """Yield where plain data has values that JSON has not, such as TOML's dates."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _strange(item, f"{path}.{_plain(str(key))}" if path else _plain(str(key)))
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _strange(item, f"{path}[{i}]")
+    elif not isinstance(value, str | int | float | None):
+        kind = type(value).__name__
+        yield f"{path} = {_plain(str(value))}: a {kind} is neither text (in quotes) nor a number"
 
 
 def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:

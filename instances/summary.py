@@ -13,7 +13,7 @@ MAX_LISTED = 6
 
 
 def describe(instance: Instance) -> list[tuple[str, str]]:
-    """Return facts about the instance as (what, in words), in the order in which they are shown."""
+    """Return facts about the instance as (what, in words), in the order shown; what was derived has many lines."""
     facts = [
         ("instance", instance.name),
         ("title", instance.title),
@@ -30,7 +30,7 @@ def describe(instance: Instance) -> list[tuple[str, str]]:
         ("published", _published(instance)),
         ("source", instance.source),
         ("licence", instance.licence),
-        ("derived", "; ".join(instance.derived)),
+        ("derived", "\n".join(instance.derived)),
         ("fingerprint", instance.fingerprint),
     ]
     return [(what, words) for what, words in facts if words]
@@ -40,10 +40,18 @@ def to_html(instance: Instance) -> str:
     """Return the facts as an HTML table; every text is escaped, since instances come from strangers."""
     rows = "".join(
         f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(what)}</th>"
-        f"<td style='text-align:left'>{html.escape(words)}</td></tr>"
+        f"<td style='text-align:left'>{_cell(words)}</td></tr>"
         for what, words in describe(instance)
     )
     return f"<table>{rows}</table>"
+
+
+def _cell(words: str) -> str:
+    """Return escaped text; many lines are folded away."""
+    lines = [html.escape(line) for line in words.splitlines()]
+    if len(lines) == 1:
+        return lines[0]
+    return f"<details><summary>{len(lines)} lines</summary>{'<br>'.join(lines)}</details>"
 
 
 def load(instance: Instance) -> float | None:

@@ -205,13 +205,114 @@ def test_report_of_an_earlier_run_can_be_written_elsewhere(tmp_path: Path) -> No
     assert list((folder / "figures").glob("*.png"))
 
 
-def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    command = f"{COMMAND} list models --format json | head -c 20"
-    result = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False
+def shell(command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which ``harness`` is the installed command."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f'harness() {{ "{COMMAND}" "$@"; }}; {command}'],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200", **environment},
+        timeout=180,
+        check=False,
     )
+
+
+ONE = "compare --instance paper/oef-eq1 --method oef.cooperative --jobs 1"
+"""The shortest run: one method of a small instance."""
+
+
+@pytest.mark.parametrize("command", ["list models --format json", "--help", "show paper/oef-eq1"])
+def test_a_closed_pipe_is_no_error(command: str, tmp_path: Path) -> None:
+    # `sleep`: the reader has gone before the first byte is written
+    result = shell(f"(sleep 0.2; harness {command}) | true", tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_closed_pipe_loses_neither_the_report_nor_the_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(
+        "import sys, harness.cli, harness.comparison as c; c.Comparison.ok = property(lambda self: False)\n"
+        f"sys.argv[1:] = {ONE.split()}\nharness.cli.main()"
+    )
+    result = shell(f"(sleep 0.2; {sys.executable} failing.py) 2>&1 | true", tmp_path)
+    assert (result.returncode, result.stderr) == (1, "")
+    (page,) = tmp_path.glob("results/*/report.html")
+    assert "</html>" in page.read_text()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(closed: str, tmp_path: Path) -> None:
+    result = shell(f"harness {ONE} --no-report {closed}", tmp_path)
+    assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr
-    assert "BrokenPipe" not in result.stderr
+    assert ("oef.cooperative" in result.stdout) == (closed == "2>&-")
+    assert len(list(tmp_path.glob("results/*/rows.parquet"))) == 1
+
+
+@pytest.mark.parametrize("command", ["list models", "--help", "show paper/oef-eq1 --json"])
+def test_a_full_disk_behind_standard_output_is_one_line(command: str, tmp_path: Path) -> None:
+    result = shell(f"harness {command} > /dev/full", tmp_path)
+    one_line_error(result, "harness: standard output: No space left on device")
+    assert shell(f"harness {command} > /dev/null 2> /dev/full", tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "latin-1"},
+        {"PYTHONIOENCODING": "ascii:strict"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
+def test_encodings_without_our_characters(environment: dict[str, str], tmp_path: Path) -> None:
+    result = shell("harness show gen/20jobs", tmp_path, **environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "20 V100" in result.stdout or "GPUs by type" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "option", [["--seed", "-1"], ["--seed", "2147483648"], ["--threads", "1025"], ["--memory-mb", "16777217"]]
+)
+def test_limits_of_numbers(option: list[str], tmp_path: Path) -> None:
+    result = run("compare", "--instance", "paper/oef-eq1", *option, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert option[0] in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def patched(patch: str, command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command in a Python in which something has been replaced."""
+    code = (
+        f"import sys, harness.cli\ndef stop(*a, **k): raise KeyboardInterrupt\n{patch}\n"
+        f"sys.argv[1:] = {command.split()}\nharness.cli.main()"
+    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_nothing_but_the_mistake_is_printed(tmp_path: Path) -> None:
+    result = run("compare", "--instance", "nowhere.json", cwd=tmp_path)
+    assert result.stderr == "harness: nowhere.json: no such file\n"
+
+
+def test_ctrl_c_while_loading_is_one_line(tmp_path: Path) -> None:
+    result = patched("import harness.comparing; harness.comparing.load = stop", ONE, tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "harness: interrupted\n")
+
+
+def test_ctrl_c_while_drawing_the_report_leaves_table_and_folder(tmp_path: Path) -> None:
+    result = patched("import harness.report; harness.report.save = stop", ONE, tmp_path)
+    assert result.returncode == 130
+    assert "oef.cooperative" in result.stdout
+    (folder,) = (tmp_path / "results").iterdir()
+    assert result.stderr == f"results: results/{folder.name}\nharness: interrupted\n"
+
+
+def test_a_terminal_shows_progress_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    code = f"import pty, sys; sys.exit(pty.spawn(['{COMMAND}', *{ONE.split()}, '--no-report']) >> 8)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert result.returncode == 0, result.stdout
+    assert "0/1" in result.stdout
+    assert "\x1b[2K" in result.stdout
 
 
 @pytest.mark.real_data

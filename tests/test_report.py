@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
+from harness.comparison import Comparison
 from harness.plots import FIGURES, draw
 from harness.render import headline, to_csv, to_json, to_markdown, to_rich
 from harness.render import text as t
@@ -29,6 +30,7 @@ from harness.render.formats import csv_cell, markdown_text
 from harness.report import inline_svg, save, to_fragment, to_html
 from harness.rows import FIELDS
 from harness.run import Run
+from harness.showing import words
 
 MARK = instance().fingerprint
 
@@ -115,9 +117,12 @@ def test_clean_leaves_one_harmless_line(text: str) -> None:
 def test_published_numbers_stand_beside_ours() -> None:
     entry = {"quantity": "objective", "value": 4.36, "exact": 4.348485, "measured": 4.348485}
     assert t.published(entry | {"agrees": False, "exact_agrees": True}) == (
-        "objective 4.36 ≠ measured 4.3485 (exact ✓)"
+        "objective 4.36 ≠ measured 4.3485 (exact 4.3485 ✓)"
     )
     assert t.published(entry | {"agrees": True, "exact": None}) == "objective 4.36 ✓ measured 4.3485"
+    assert t.published_cells(entry | {"agrees": True, "exact_agrees": True}) == ("4.36 ✓", "4.3485", "✓")
+    unprinted = entry | {"value": None, "agrees": None, "exact_agrees": True}
+    assert t.published_cells(unprinted) == ("–", "4.3485", "✓")
     assert t.published_cells(entry | {"exact": 4.4, "exact_agrees": False}) == ("4.36", "4.3485", "4.4 ≠")
 
 
@@ -182,7 +187,8 @@ BOUND = row("oef.efficiency", MARK, 5.0)
                 row("oef.b", MARK, 4.9, problem="oef.envy_free", **BASE),
             ],
             "On paper/oef-eq1, oef.on is 10.0 % below the optimum"
-            " (largest total efficiency within capacity); the bound took 0.012 s.",
+            " (largest total efficiency within capacity); oef.b is 2.0 % below the optimum"
+            " (largest total efficiency without envy between tenants); the bound took 0.012 s.",
         ),
         (
             [
@@ -190,8 +196,23 @@ BOUND = row("oef.efficiency", MARK, 5.0)
                 row("oef.a", MARK, 4.0, **BASE),
                 row("oef.b", MARK, 4.5, problem="oef.envy_free", **BASE),
             ],
-            "On paper/oef-eq1, oef.b is 10.0 % and oef.a 20.0 % below the optimum, each of its own problem; "
-            "the bound took 0.012 s.",
+            "On paper/oef-eq1, oef.a is 20.0 % below the optimum (largest total efficiency within capacity);"
+            " oef.b is 10.0 % below the optimum (largest total efficiency without envy between tenants);"
+            " the bound took 0.012 s.",
+        ),
+        (
+            [
+                BOUND,
+                row("oef.b", MARK, 4.0, problem="oef.envy_free", **BASE),
+                row("oef.on", MARK, 4.5, kind="online"),
+                row("oef.a", MARK, 4.9, **BASE),
+                *(row(f"oef.p{i}", MARK, 4.9 - i / 10, problem=f"oef.p{i}", **BASE, **ESTIMATE) for i in range(3)),
+            ],
+            "On paper/oef-eq1, oef.on is 10.0 % below the optimum; the baseline, oef.a, is 2.0 % below the optimum"
+            " (largest total efficiency within capacity); oef.b is 20.0 % below the optimum"
+            " (largest total efficiency without envy between tenants);"
+            " oef.p0 is at most 2.0 % below the optimum (oef.p0);"
+            " of 2 more problems, the largest gap is at most 6.0 %; the bound took 0.012 s.",
         ),
         ([BOUND], "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s."),
         (
@@ -242,6 +263,22 @@ def test_headline_over_several_instances_and_papers() -> None:
 
 
 # ---------------------------------------------------------------- tables
+
+
+def test_why_a_published_number_differs_stands_below_the_table() -> None:
+    note = "the text adds up rounded numbers"
+    out = io.StringIO()
+    Console(width=200, file=out).print(to_rich(oef_run()))
+    assert out.getvalue().endswith(f"≠ oef.gandiva_fair, objective: {note}\n")
+    assert "4.3485 ✓" in out.getvalue()
+    assert to_markdown(oef_run()).endswith(f"\n\n- ≠ oef.gandiva_fair, objective: {note}\n")
+    run = oef_run()
+    agreeing = tuple(entry | {"agrees": True} for entry in run.rows[-1].published)
+    run.rows[-1] = run.rows[-1].replace(published=agreeing)
+    assert note not in to_markdown(run)
+    assert note in Page(to_fragment(run)).text
+    run.rows.append(oef_run().rows[-1].replace(fingerprint="f", instance="paper/other"))
+    assert f"≠ oef.gandiva_fair, objective on paper/other: {note}" in to_markdown(run)
 
 
 def test_columns_show_fields_of_a_row_with_an_explanation() -> None:
@@ -441,6 +478,41 @@ def test_fragment_has_tables_and_no_script() -> None:
     assert page.all("table")
     assert not page.all("script")
     assert "1 of 8 results is WRONG" in page.text
+
+
+def test_fragment_has_its_own_scroll_boxes_and_unbroken_cells() -> None:
+    html = to_fragment(oef_run())
+    assert html.count("<table") == html.count('<div class="scroll">') == len(Page(html).all("table"))
+    (style,) = re.findall("<style>(.*?)</style>", html, re.DOTALL)
+    rules = [line for line in style.splitlines() if line]
+    assert all(line.startswith(".schedgap ") for line in rules), "the rest of the page is not ours"
+    assert any("td {" in line and "white-space: nowrap" in line for line in rules)
+
+
+def test_a_fact_of_many_lines_is_shown_line_by_line() -> None:
+    inst = instance().model_copy(update={"derived": tuple(f"line {i} <b>" for i in range(70))})
+    run = oef_run(instances={inst.fingerprint: inst})
+    html = to_html(run, [])
+    assert "<dd>line 0 &lt;b&gt;<br>line 1 &lt;b&gt;<br>" in html
+    assert "line 59 &lt;b&gt;<br>… and 10 more</dd>" in html
+    folded = inst._repr_html_()
+    assert "<details><summary>70 lines</summary>line 0 &lt;b&gt;<br>" in folded
+    out = io.StringIO()
+    Console(width=80, file=out).print(words(inst))
+    assert re.search(r"^derived +line 0 <b> *\n +line 1 <b> *$", out.getvalue(), flags=re.M)
+
+
+def test_plots_are_shown_in_a_notebook() -> None:
+    comparison = Comparison(oef_run())
+    figures = comparison.plot.gap()
+    assert [type(figure).__name__ for figure in figures] == ["Figure"]
+    page = Page(figures._repr_html_())
+    assert len(page.all("svg")) == 1
+    assert "Gap |bound − objective| / |bound| in per cent" in page.text
+    both = Page(figures._repr_html_() + comparison.plot.time()._repr_html_())
+    ids = [attributes["id"] for _, attributes in both.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert "Nothing to draw" in comparison.plot.ratio()._repr_html_()
 
 
 def test_svg_loses_everything_but_the_picture() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -366,10 +368,69 @@ def test_not_toml(tmp_path: Path) -> None:
     assert refused(path).startswith("not valid TOML: ")
 
 
-def test_toml_dates_are_no_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("name = 2020-01-01", "name = 2020-01-01: a date"),
+        ("jobs = [{}, {submit_s = 2020-01-01T10:00:00Z}]", "jobs[1].submit_s = 2020-01-01 10:00:00+00:00: a datetime"),
+        ("jobs = [{submit_s = 10:00:00}]", "jobs[0].submit_s = 10:00:00: a time"),
+    ],
+)
+def test_toml_dates_are_no_values(tmp_path: Path, text: str, where: str) -> None:
     path = tmp_path / "a.toml"
-    path.write_text("name = 2020-01-01")
-    assert refused(path) == "Object of type date is not JSON serializable"
+    path.write_text(text)
+    assert refused(path) == f"{where} is neither text (in quotes) nor a number"
+
+
+def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
+    pipe, device = tmp_path / "pipe.json", tmp_path / "zero.json"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    assert refused(pipe) == refused(device) == "not a regular file"
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        ('{"tenants": [], "name": "x", "tenants": []}', "'tenants'"),
+        ('{"jobs": [{"id": "a", "\\u001b": 1, "\\u001b": 1}]}', "'\\x1b'"),
+        (f'{{"{"k" * 99}": 1, "{"k" * 99}": 1}}', f"'{'k' * 58}…"),
+    ],
+)
+def test_a_json_key_that_occurs_twice(tmp_path: Path, content: str, key: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    assert refused(path) == f"not valid JSON: key {key} occurs twice"
+
+
+@pytest.mark.parametrize("part", ["a", "'a'", r'"\""', "1"])
+@pytest.mark.parametrize("line", ["{} = 1", "[{}]", "a = {{ {} = 1 }}"])
+def test_toml_keys_of_very_many_parts_are_refused_at_once(tmp_path: Path, part: str, line: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("x = 1\n" + line.format(" . ".join([part] * 50_000)))
+    began = time.perf_counter()
+    assert refused(path) == "not valid TOML: line 2: a key has at most 100 parts"
+    assert time.perf_counter() - began < 2
+    path.write_text(line.format(".".join([part] * 100)))
+    assert "parts" not in refused(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 300_000, "x\t " * 99_999, '"' * 300_000, '"' + '\\"' * 99_999, "'." * 99_999, "x" + ".'" * 99_999 + ' "\\'],
+)
+def test_looking_for_long_toml_keys_takes_linear_time(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(text)
+    began = time.perf_counter()
+    assert refused(path).startswith("not valid TOML: ")
+    assert time.perf_counter() - began < 2
+
+
+def test_text_with_many_dots_is_no_key(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(f'name = "{"a." * 99}"\ntitle = """{"a sentence. " * 200}\n{"." * 200}"""')
+    assert refused(path) == "cluster: missing"
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,6 +438,13 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
     path.write_text(" " * 3_000_000)
     monkeypatch.setattr(canonical, "MAX_FILE_MB", 2)
     assert refused(path) == "3 MB is more than the limit of 2 MB (instances.canonical.MAX_FILE_MB)"
+
+
+def test_a_file_that_hides_its_size_is_read_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    path.symlink_to("/proc/self/maps")
+    monkeypatch.setattr(canonical, "MAX_FILE_MB", 0)
+    assert refused(path) == "more than the limit of 0 MB (instances.canonical.MAX_FILE_MB)"
 
 
 def test_writing_into_a_missing_folder(tmp_path: Path) -> None:

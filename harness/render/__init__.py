@@ -1,7 +1,7 @@
 """How a run reads: the same numbers, headline and columns in the terminal, in files and in the report."""
 
 from harness.render.columns import COLUMNS, Column, visible
-from harness.render.formats import notes, parts, to_csv, to_json, to_markdown, to_rich
+from harness.render.formats import notes, parts, published_notes, to_csv, to_json, to_markdown, to_rich
 from harness.render.headline import headline
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "headline",
     "notes",
     "parts",
+    "published_notes",
     "to_csv",
     "to_json",
     "to_markdown",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from harness.render.columns import failed, visible, wrong
 from harness.render.headline import headline
-from harness.render.text import clean, plain, published_cells
+from harness.render.text import clean, differs, plain, published_cells
 from harness.rows import FIELDS, Row
 from harness.run import Run
 from instances.errors import UsageError
@@ -79,6 +79,18 @@ def published_lines(rows: Sequence[Row]) -> Iterator[tuple[Row, Mapping[str, Any
             yield row, entry, (clean(row.method, 60), head, *published_cells(entry), tail)
 
 
+def published_notes(rows: Sequence[Row], only_differing: bool = True) -> list[tuple[str, str]]:
+    """Return what is to be said about published numbers, such as why we do not get them: (which number, note)."""
+    several = len({row.fingerprint for row in rows}) > 1
+    found = []
+    for row, entry, (method, quantity, *_) in published_lines(rows):
+        note = clean(entry.get("note") or "", 400)
+        if note and (differs(entry) or not only_differing):
+            where = f" on {clean(row.instance, 60)}" if several else ""
+            found.append((f"{method}, {quantity}{where}", note))
+    return list(dict.fromkeys(found))
+
+
 def to_markdown(run: Run) -> str:
     """Return headline, one table per paper and the notes as GitHub-flavoured Markdown."""
     blocks = [markdown_text(headline(run))]
@@ -90,7 +102,8 @@ def to_markdown(run: Run) -> str:
             *([markdown_text(column.text(row)) for column in columns] for row in rows),
         ]
         blocks += [markdown_text(text), "\n".join(f"| {' | '.join(line)} |" for line in lines)]
-    listed = "\n".join(f"- {markdown_text(method)}: {markdown_text(note)}" for method, note in notes(run.rows))
+    told = [*((f"≠ {which}", note) for which, note in published_notes(run.rows)), *notes(run.rows)]
+    listed = "\n".join(f"- {markdown_text(which)}: {markdown_text(note)}" for which, note in told)
     return "\n\n".join([*blocks, listed] if listed else blocks) + "\n"
 
 

@@ -82,17 +82,32 @@ def _answer(rows: Sequence[Row], everything: Sequence[Row]) -> str:
 
 
 def _heuristics(rows: Sequence[Row], everything: Sequence[Row]) -> str:
-    """Return the sentence about a paper's own algorithms and the best baseline, or about its baselines."""
-    online = [row for row in rows if row.kind == "online"]
-    focus = online or rows
-    sentence = _list(_by_method(focus), "heuristics")
+    """Return the sentence about a paper's heuristics: a clause per problem, those of its own algorithms first."""
     # gaps to the optima of different problems do not rank methods
-    same = {row.problem for row in focus}
-    baselines = _by_method([row for row in rows if row.kind == "baseline" and row.problem in same])
+    problems = list(dict.fromkeys(row.problem for row in sorted(rows, key=lambda row: row.kind != "online")))
+    groups = [[row for row in rows if row.problem == problem] for problem in problems]
+    named = [_clause(group, alone=len(groups) == 1) for group in groups[:NAMED]]
+    return "; ".join([*named, *_rest(groups[NAMED:]), _bound_time(rows, everything)]) + "."
+
+
+def _clause(rows: Sequence[Row], alone: bool) -> str:
+    """Return what is said about one problem: its online algorithms and the best baseline, or its baselines."""
+    online = [row for row in rows if row.kind == "online"]
+    clause = _list(_by_method(online or rows), "heuristics")
+    baselines = _by_method([row for row in rows if row.kind == "baseline"])
     if online and baselines:
         which = "the baseline" if len(baselines) == 1 else f"the best of {len(baselines)} baselines"
-        sentence += f"; {which}, {_apposition(baselines[0])}"
-    return f"{sentence}{_of_what(focus)}; {_bound_time(focus, everything)}."
+        clause += f"; {which}, {_apposition(baselines[0])}"
+    return clause + _of_what(rows, alone)
+
+
+def _rest(groups: Sequence[Sequence[Row]]) -> list[str]:
+    """Return what is said about the problems that are not named."""
+    if not groups:
+        return []
+    largest = max((row for group in groups for row in group), key=_gap)
+    problems = "1 more problem" if len(groups) == 1 else f"{len(groups)} more problems"
+    return [f"of {problems}, the largest gap is {_amount([largest])}"]
 
 
 def _by_method(rows: Sequence[Row]) -> list[list[Row]]:
@@ -124,14 +139,15 @@ def _list(groups: Sequence[list[Row]], noun: str) -> str:
     return "; ".join(sentences)
 
 
-def _of_what(rows: Sequence[Row]) -> str:
-    """Return which optimum the gaps are measured against."""
+def _of_what(rows: Sequence[Row], alone: bool = True) -> str:
+    """Return which optimum the gaps are measured against; where there are others, by its id at least."""
     problems = {(row.paper, row.problem) for row in rows}
     if len(problems) > 1:
         return ", each of its own problem"
     ((paper, problem),) = problems
     known = {p.id: p.title for p in PAPERS.get(paper).problems} if paper in PAPERS else {}
-    return f" ({known[problem]})" if problem in known else ""
+    title = known.get(problem, "" if alone else clean(problem, 60))
+    return f" ({title})" if title else ""
 
 
 def _and(texts: Sequence[str]) -> str:

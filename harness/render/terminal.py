@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.render.columns import Column, failed, visible, wrong
-from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines
+from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines, published_notes
 from harness.render.headline import headline
 from harness.render.text import ABSENT
 from harness.rows import Row
@@ -28,6 +28,7 @@ def terminal(run: Run) -> RenderableType:
         blocks += [Text(), TerminalTable(text, rows)]
     if any(row.published for row in run.rows):
         blocks += [Text("published beside measured", style="bold"), _published_table(run.rows)]
+        blocks += [Text(f"≠ {which}: {note}") for which, note in published_notes(run.rows)]
     for method, note in notes(run.rows):
         blocks.append(Text(f"{method}: {note}", style="red" if note.startswith("WRONG") else ""))
     return Group(*blocks)

@@ -140,14 +140,24 @@ MARKS = {True: "✓", False: "≠", None: ""}
 
 
 def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return what the paper printed (✓ or ≠), what is measured, and the exact value (✓: as measured)."""
+    """Return what the paper printed (✓ or ≠), what is measured, and the exact value (✓: as measured).
+
+    The exact value is left out where it is the printed one, or nothing was printed, and we get it.
+    """
     mark = MARKS[entry.get("agrees")]
-    exact = "✓" if entry.get("exact_agrees") else f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
+    exact = f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
+    if entry.get("exact_agrees") and not differs(entry):
+        exact = "✓"
     return f"{numbers(entry.get('value'))} {mark}".strip(), numbers(entry.get("measured")), exact.strip()
 
 
+def differs(entry: Mapping[str, Any]) -> bool:
+    """Return whether a number was printed that we do not get."""
+    return entry.get("value") is not None and entry.get("agrees") is False
+
+
 def published(entry: Mapping[str, Any]) -> str:
-    """Return a published number beside ours: ``objective 4.36 ≠ measured 4.3485 (exact ✓)``."""
+    """Return a published number beside ours: ``objective 4.36 ≠ measured 4.3485 (exact 4.3485 ✓)``."""
     printed, measured, exact = published_cells(entry)
     end = f" (exact {exact})" if entry.get("exact") is not None else ""
     return f"{clean(entry.get('quantity', ''), 40)} {printed} measured {measured}{end}"
