@@ -12,6 +12,7 @@ import types
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
@@ -57,7 +58,9 @@ def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
     )
     finished = False
     try:
-        futures = {pool.schedule(run_capped, args=[t], timeout=t.limits.hard_limit_s): t for t in tasks}
+        with _ctrl_c_later():
+            # The first call starts the workers; one that is interrupted then finds its semaphores gone, and says so.
+            futures = {pool.schedule(run_capped, args=[t], timeout=t.limits.hard_limit_s): t for t in tasks}
         while futures:
             for future in wait(futures, return_when=FIRST_COMPLETED).done:
                 yield _result(future, futures.pop(future))
@@ -90,12 +93,29 @@ class _Context(ForkServerContext):
 
 def _start_fork_server() -> None:
     """Start the server deaf to Ctrl-C, which a terminal sends to all processes of a command."""
+    with _on_ctrl_c(signal.SIG_IGN):
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Let Ctrl-C wait until the block has ended."""
+    pressed: list[int] = []
+    with _on_ctrl_c(lambda number, frame: pressed.append(number)):
+        yield
+    if pressed:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _on_ctrl_c(handler: Any) -> Iterator[None]:
+    """Handle Ctrl-C in another way; only the main thread hears of it at all."""
     if threading.current_thread() is not threading.main_thread():
-        forkserver.ensure_running()
+        yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, handler)
     try:
-        forkserver.ensure_running()
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -479,3 +479,17 @@ def test_an_instance_file_of_ones_own_can_be_compared(tmp_path: Path) -> None:
     comparison = compare(path, ["oef.cooperative"])
     assert comparison.rows[0].objective == pytest.approx(4.5)
     assert comparison.folder is None
+
+
+@pytest.mark.parametrize("delay_s", [0.9, 1.7])
+def test_ctrl_c_of_a_terminal_while_workers_start_is_one_line(delay_s: float, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness.cli", *SLOW, "--results", str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(delay_s)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert "interrupted" in errors
