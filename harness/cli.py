@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from harness import streams
 from instances.errors import UsageError
+from instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB, MOST_THREADS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from harness.comparison import Comparison
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-
-MAX_SEED = 2**31 - 1
-"""Seeds are 32-bit integers to HiGHS."""
 
 
 class Commands(TyperGroup):
@@ -68,7 +66,9 @@ class Kind(StrEnum):
     FORMATS = "formats"
 
 
-SeedOption = Annotated[list[int], typer.Option(min=0, max=MAX_SEED, help="Seed of heuristics and solver. Repeatable.")]
+SeedOption = Annotated[
+    list[int], typer.Option(min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
+]
 FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
 
 
@@ -83,8 +83,10 @@ def compare(
     seed: SeedOption = [0],  # noqa: B006
     time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = 60.0,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
-    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of one solve.")] = 1,
-    memory_mb: Annotated[int, typer.Option(min=256, max=16_777_216, help="Memory cap of one worker process.")] = 4096,
+    threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
+    memory_mb: Annotated[
+        int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
+    ] = 4096,
     jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
     all_sizes: Annotated[
         bool, typer.Option("--all", help="Run monolithic models above their stated size, too.")

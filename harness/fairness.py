@@ -111,7 +111,7 @@ def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
         Witness: what each tenant below its equal split loses, by label. Margin: the least relative
         gain over it.
     """
-    split = efficiency(view.speedups, view.equal_split)
+    split = view.split_efficiency
     relative = efficiency(view.speedups, devices) / split - 1
     losers = {view.labels[i]: float(-relative[i] * split[i]) for i in np.flatnonzero(relative < -TOLERANCE)}
     worst = int(np.argmin(relative))

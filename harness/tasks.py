@@ -18,14 +18,13 @@ from harness.verify import TOLERANCE, VERIFIERS, Verdict
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances.canonical import validate
 from instances.errors import NotApplicableError, UsageError
+from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance, Published
 from models import MODELS, ModelSpec, oracle
 from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
-
-LEAST_MEMORY_MB, MOST_MEMORY_MB = 128, 2**24
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,7 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
     )
     if solution.status == "optimal":
         return Outcome(solution, decision)
-    return _unfinished(view, solution, [p.bound for p in parts if p.bound is not None])
+    return _unfinished(view, solution, [p.bound for p in parts if p.bound is not None], envy.columns)
 
 
 def _second_opinion(view: View, solution: Solution, options: SolveOptions) -> Solution:
@@ -247,15 +247,18 @@ def _second_opinion(view: View, solution: Solution, options: SolveOptions) -> So
     return replace(solution, cross_check=cross_check(build(build_cooperative, view), solution, options))
 
 
-def _unfinished(view: View, solution: Solution, bounds: list[float]) -> Outcome:
-    """Return the equal split as incumbent and the best relaxation as bound."""
-    interrupted = solution.status == "interrupted"
+def _unfinished(view: View, solution: Solution, bounds: list[float], columns: NDArray[np.int64]) -> Outcome:
+    """Return the equal split as incumbent and the best relaxation as bound; why the master ended is kept."""
     split = Allocation(view.equal_split)
+    values = np.zeros(solution.size.columns)
+    values[columns] = split.devices
+    out_of_time = solution.status == "time limit without incumbent"
     solution = replace(
         solution,
-        status="interrupted" if interrupted else "time limit with incumbent",
-        objective=float(efficiency(view.speedups, split.devices).sum()),
+        status="time limit with incumbent" if out_of_time else solution.status,
+        objective=float(view.split_efficiency.sum()),
         bound=min(bounds) if bounds else None,
+        column_values=values,
         basis=None,
     )
     return Outcome(solution, split)

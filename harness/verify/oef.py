@@ -78,14 +78,18 @@ def _rounds(view: View, decision: Allocation) -> Iterator[str]:
         yield "devices: not the average of the rounds"
 
 
+def _alone(view: View) -> Array:
+    """Return what each tenant has from an equal split, the unit of its tolerance (not taken from the models' side)."""
+    return np.asarray((view.speedups * view.equal_split).sum(axis=1))
+
+
 def envy_free(view: View, x: Array, own: Array) -> str | None:
     """Return who envies whom most, or ``None``: ``w_l·x_l/π_l ≥ w_l·x_i/π_i`` for all pairs.
 
     Envy is judged in units of what the tenant would have from an equal split, so that nobody's scale hides another's.
     """
     value = view.speedups @ (x / view.weight[:, None]).T
-    alone = (view.speedups * view.equal_split).sum(axis=1) / view.weight
-    envy = (value - (own / view.weight)[:, None]) / alone[:, None]
+    envy = (value - (own / view.weight)[:, None]) / (_alone(view) / view.weight)[:, None]
     l, i = map(int, np.unravel_index(envy.argmax(), envy.shape))
     if envy[l, i] <= TOLERANCE:
         return None
@@ -94,7 +98,7 @@ def envy_free(view: View, x: Array, own: Array) -> str | None:
 
 def sharing_incentive(view: View, x: Array, own: Array) -> str | None:
     """Return who would be better off with its share of every type, or ``None``."""
-    alone = (view.speedups * view.equal_split).sum(axis=1)
+    alone = _alone(view)
     short = 1 - own / alone
     l = int(short.argmax())
     if short[l] <= TOLERANCE:

@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from instances.errors import UsageError
+from instances.ranges import LARGEST_SEED, MOST_THREADS
 
 Array = NDArray[np.float64]
-
-LARGEST_SEED = 2**31 - 1
-MOST_THREADS = 1024
 Status = Literal[
     "optimal",
     "time limit with incumbent",
