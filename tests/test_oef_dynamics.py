@@ -33,6 +33,8 @@ from heuristics.simulator import (
 from instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 from instances.registry import PAPERS
 from instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
+from instances.utility import DEADLINE as CONSTANT
+from instances.utility import Utilities
 from instances.views.oef import matrix_view
 
 Array = NDArray[np.float64]
@@ -65,6 +67,7 @@ def jobs(*rows: dict[str, Any], rates: tuple[float, ...] = (1.0, 2.0)) -> Worklo
         work=np.array([r["work"] for r in rows], float),
         rates=np.array([r.get("rates", rates) for r in rows], float),
         weight=np.ones(n),
+        utilities=Utilities(np.full(n, CONSTANT), np.ones(n), np.full(n, math.inf), np.zeros(n)),
     )
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from heuristics.oef.placement import on_hosts
 from heuristics.simulator import Assignment, State, servers, workload
-from heuristics.simulator.work import Array, Ints, Servers
 from instances.errors import NotApplicableError
 from instances.schema import Instance
+from instances.workload import Array, Ints, Servers
 
 
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:

@@ -12,6 +12,8 @@ Rules
   round to the second, or when its tenant leaves.
 - A gang runs with all its GPUs or not at all. All its GPUs run at the rate of the slowest type among them, so
   its rate is ``gpus · min rate``; :attr:`Assignment.speed` changes it further (fewer CPUs, contention).
+- Where jobs may fork (HadarE), every entry of an assignment is a copy of the job on a server of its own: it advances
+  at its own rate, and the copies' work adds up.
 - A gang that spans servers runs at `spread_factor` of its rate.
 - A job that has run before and holds other GPUs than in the previous round loses `restart_s` seconds of the
   round (checkpoint and restore). A first start costs nothing.
@@ -33,7 +35,7 @@ from heuristics.simulator.state import (
     State,
 )
 from heuristics.simulator.trace import Trace
-from heuristics.simulator.work import Servers, Workload, servers, workload
+from instances.workload import Servers, Workload, servers, workload
 
 __all__ = [
     "NOTHING",

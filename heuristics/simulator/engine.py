@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
 from heuristics.simulator.trace import Log, Trace
-from heuristics.simulator.work import Array, Ints, Servers, Workload
 from instances.errors import UsageError
+from instances.workload import Array, Ints, Servers, Workload
 
 Bools = NDArray[np.bool_]
 
@@ -45,6 +45,7 @@ def simulate(
     spread_factor: float = 1.0,
     until_s: float = math.inf,
     stall_rounds: int = 10_000,
+    forks: bool = False,
 ) -> Trace:
     """Run `policy` until all jobs are done or gone.
 
@@ -65,6 +66,8 @@ def simulate(
         No round starts at or after this time.
     stall_rounds
         Give up after so many rounds in a row in which nothing ran.
+    forks
+        Whether each entry of an assignment is a copy of the job that advances on its own.
 
     Raises
     ------
@@ -73,7 +76,7 @@ def simulate(
     InvalidAssignmentError
         If the policy breaks capacity or a gang, or names a job that is not there.
     """
-    run = _Run(work, cluster, _Costs(round_s, restart_s, spread_factor))
+    run = _Run(work, cluster, _Costs(round_s, restart_s, spread_factor), forks)
     idle = 0
     while idle < stall_rounds and run.admit() and run.time_s < until_s:
         idle = 0 if run.step(policy) else idle + 1
@@ -84,7 +87,8 @@ def simulate(
 class _Gangs:
     """An assignment sorted by job and server, and its ``g`` running jobs.
 
-    `key` ``(entries,)`` is unique to job, server and GPUs; `mixed` ``(g,)`` says who uses several types.
+    `key` ``(entries,)`` is unique to job, server and GPUs; `width` ``(g,)`` counts GPUs, `mixed` says who uses several
+    types.
     """
 
     job: Ints
@@ -92,6 +96,7 @@ class _Gangs:
     gpus: Ints
     key: Ints
     jobs: Ints
+    width: Ints
     rate: Array
     mixed: Bools
 
@@ -99,8 +104,8 @@ class _Gangs:
 class _Run:
     """State of one simulation; the arrays are indexed by job."""
 
-    def __init__(self, work: Workload, cluster: Servers, costs: _Costs) -> None:
-        self.work, self.cluster, self.costs = work, cluster, costs
+    def __init__(self, work: Workload, cluster: Servers, costs: _Costs, forks: bool) -> None:
+        self.work, self.cluster, self.costs, self.forks = work, cluster, costs, forks
         self.round = 0
         self.remaining = work.work.copy()
         self.present = np.zeros(work.size, bool)
@@ -174,18 +179,33 @@ class _Run:
         key = (job * self.cluster.size + server) * self.key_base + gpus
         first = np.flatnonzero(np.diff(job, prepend=-1))
         if not first.size:
-            return _Gangs(job, server, gpus, key, job, np.zeros(0), np.zeros(0, bool))
-        jobs, types = job[first], self.cluster.gpu_type[server]
-        self._check_gangs(jobs, np.add.reduceat(gpus, first))
-        slowest: Array = np.minimum.reduceat(self.work.rates[job, types], first)
-        rate = slowest * self.work.gpus[jobs]
-        rate = np.where(np.diff(first, append=job.size) > 1, rate * self.costs.spread_factor, rate)
+            return _Gangs(job, server, gpus, key, job, job, np.zeros(0), np.zeros(0, bool))
+        jobs, width = job[first], np.add.reduceat(gpus, first)
+        rate = self._copies(job, server, gpus, first) if self.forks else self._gang_rates(job, server, width, first)
         if assignment.speed is not None:
             rate = rate * assignment.speed
         if rate.min() <= 0:
             raise self._invalid(f"job {self._name(jobs[rate <= 0])} cannot run where it was put")
+        types = self.cluster.gpu_type[server]
         mixed = np.minimum.reduceat(types, first) != np.maximum.reduceat(types, first)
-        return _Gangs(job, server, gpus, key, jobs, rate, mixed)
+        return _Gangs(job, server, gpus, key, jobs, width, rate, mixed & (not self.forks))
+
+    def _gang_rates(self, job: Ints, server: Ints, width: Ints, first: Ints) -> Array:
+        """Return the rates of whole gangs: all GPUs at the rate of the slowest."""
+        jobs = job[first]
+        wrong = jobs[width != self.work.gpus[jobs]]
+        if wrong.size:
+            raise self._invalid(f"job {self._name(wrong)} runs with all GPUs of its gang or none")
+        slowest: Array = np.minimum.reduceat(self.work.rates[job, self.cluster.gpu_type[server]], first)
+        rate = slowest * width
+        return np.where(np.diff(first, append=job.size) > 1, rate * self.costs.spread_factor, rate)
+
+    def _copies(self, job: Ints, server: Ints, gpus: Ints, first: Ints) -> Array:
+        """Return the rates of jobs whose copies, one per server, advance on their own."""
+        wrong = job[gpus > self.work.gpus[job]]
+        if wrong.size:
+            raise self._invalid(f"a copy of job {self._name(wrong)} has more GPUs than its gang")
+        return np.asarray(np.add.reduceat(gpus * self.work.rates[job, self.cluster.gpu_type[server]], first))
 
     def _check_entries(self, job: Ints, server: Ints, gpus: Ints) -> None:
         for index, size, what in ((job, self.work.size, "jobs"), (server, self.cluster.size, "servers")):
@@ -200,11 +220,6 @@ class _Run:
         over = np.bincount(server, gpus, self.cluster.size) > self.cluster.gpus
         if over.any():
             raise self._invalid(f"more GPUs than server {self.cluster.names[int(np.argmax(over))]} has")
-
-    def _check_gangs(self, jobs: Ints, width: Ints) -> None:
-        wrong = jobs[width != self.work.gpus[jobs]]
-        if wrong.size:
-            raise self._invalid(f"job {self._name(wrong)} runs with all GPUs of its gang or none")
 
     def _invalid(self, what: str) -> InvalidAssignmentError:
         return InvalidAssignmentError(f"round {self.round}: {what}")
@@ -225,11 +240,11 @@ class _Run:
         log, row = self.log, len(self.log.start_s)
         entries = (np.full(gangs.job.size, row), gangs.job, gangs.server, gangs.gpus)
         log.start_s.append(self.time_s)
-        log.stragglers.append(int(self.work.gpus[gangs.jobs[gangs.mixed]].sum()))
+        log.stragglers.append(int(gangs.width[gangs.mixed].sum()))
         log.restarts.append(int(restarted.sum()))
         log.waiting.append(present - gangs.jobs.size)
         log.allocation.append(np.column_stack(entries))
-        log.progress.append(np.column_stack((np.full(gangs.jobs.size, row), gangs.jobs)))
+        log.progress.append(np.column_stack((np.full(gangs.jobs.size, row), gangs.jobs, gangs.width)))
 
     def _advance(self, gangs: _Gangs, restarted: Bools) -> None:
         """Do the round's work."""
@@ -245,7 +260,7 @@ class _Run:
         finished = jobs[done]
         self.first_start_s[new] = start
         self.remaining[jobs] -= iterations
-        self.attained_s[jobs] += self.work.gpus[jobs] * busy_s
+        self.attained_s[jobs] += gangs.width * busy_s
         self.last_ran[jobs] = self.round + 1
         self.completion_s[finished] = start + overhead[done] + needed[done]
         self.present[finished] = False
@@ -267,7 +282,7 @@ class _Run:
             completion_s=self.completion_s,
             first_start_s=self.first_start_s,
             allocation=np.concatenate([np.zeros((0, 4), np.int64), *log.allocation]),
-            progress=np.concatenate([np.zeros((0, 2), np.int64), *log.progress]),
+            progress=np.concatenate([np.zeros((0, 3), np.int64), *log.progress]),
             iterations=np.concatenate([np.zeros(0), *log.iterations]),
             busy_s=np.concatenate([np.zeros(0), *log.busy_s]),
         )

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heuristics.registry import Oracle
-from heuristics.simulator.work import Array, Ints, Servers, Workload
 from instances.registry import Registry
 from instances.schema import Instance
+from instances.workload import Array, Ints, Servers, Workload
 
 
 class InvalidAssignmentError(ValueError):
@@ -130,12 +130,15 @@ class PolicySpec:
         ``build(instance, oracle)`` returns a fresh policy for one simulation.
     source
         Paper, section or algorithm.
+    forks
+        Whether its jobs may run as several copies at once (see :mod:`heuristics.simulator`).
     """
 
     id: str
     paper: str
     build: Callable[[Instance, Oracle], Policy]
     source: str
+    forks: bool = False
 
 
 POLICIES: Registry[PolicySpec] = Registry("policy")

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from heuristics.simulator.state import Assignment
-from heuristics.simulator.work import Array, Ints, Servers, Workload
+from instances.workload import Array, Ints, Servers, Workload
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Trace:
     allocation
         ``(entries, 4)``: round (row of `start_s`), job, server, GPUs.
     progress
-        ``(entries, 2)``: round, job; with `iterations` done and `busy_s`, the seconds it computed.
+        ``(entries, 3)``: round, job, GPUs; with `iterations` done and `busy_s`, the seconds it computed.
     """
 
     workload: Workload
@@ -68,7 +68,7 @@ class Trace:
     @cached_property
     def utilisation(self) -> Array:
         """``(R,)`` share of the GPU time of each round in which GPUs computed."""
-        seconds = self.busy_s * self.workload.gpus[self.progress[:, 1]]
+        seconds = self.busy_s * self.progress[:, 2]
         used = np.bincount(self.progress[:, 0], seconds, self.rounds)
         return np.asarray(used / (self.servers.gpus.sum() * self.round_s))
 

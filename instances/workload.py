@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from instances.errors import InstanceError
 from instances.schema import Instance, Job, Tenant
+from instances.utility import Utilities, utilities
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,6 +40,8 @@ class Workload:
         ``(n, k)`` iterations per second of ONE GPU of each type; 0 where the job cannot run.
     weight
         ``(n,)`` weights.
+    utilities
+        What completing each job is worth, by the seconds since its arrival.
     """
 
     ids: tuple[str, ...]
@@ -51,6 +54,7 @@ class Workload:
     work: Array
     rates: Array
     weight: Array
+    utilities: Utilities
 
     @property
     def size(self) -> int:
@@ -93,18 +97,21 @@ def workload(instance: Instance) -> Workload:
     index = {name: i for i, name in enumerate(tenants)}
     owners = [tenants[job.tenant or job.id] for job in instance.jobs]
     pairs = list(zip(instance.jobs, owners, strict=True))
-    rates = [_rates(job, owner, i) for i, (job, owner) in enumerate(pairs)]
+    given = [_rates(job, owner, i) for i, (job, owner) in enumerate(pairs)]
+    rates = np.array([[row.get(r, 0.0) for r in types] for row in given])
+    arrival_s = np.array([max(job.submit_s, owner.arrive_s) for job, owner in pairs])
     return Workload(
         ids=tuple(job.id for job in instance.jobs),
         tenants=tuple(tenants),
         gpu_types=types,
         tenant=np.array([index[owner.id] for owner in owners]),
-        arrival_s=np.array([max(job.submit_s, owner.arrive_s) for job, owner in pairs]),
+        arrival_s=arrival_s,
         leave_s=np.array([math.inf if owner.leave_s is None else owner.leave_s for owner in owners]),
         gpus=np.array([job.gpus for job in instance.jobs]),
         work=np.array([job.iterations for job in instance.jobs], float),
-        rates=np.array([[given.get(r, 0.0) for r in types] for given in rates]),
+        rates=rates,
         weight=np.array([job.weight for job in instance.jobs]),
+        utilities=utilities(instance.jobs, arrival_s, rates.max(axis=1)),
     )
 
 

@@ -1,0 +1,47 @@
+"""Model time: a policy of the simulator in the slots of Hadar's view, without overheads, as a schedule.
+
+A round is a slot and nothing is lost by moving, so what the simulator does is feasible in P1: a job runs whole slots
+from its arrival slot on, and its last slot is the one in which its work is done. Jobs that the horizon cuts off count
+as rejected, so their GPUs do not appear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from heuristics.registry import Context
+from heuristics.simulator.engine import simulate
+from heuristics.simulator.state import POLICIES, Policy
+from instances.views.hadar import Schedule, View
+
+
+def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
+    """Return the schedule that `policy` makes in the slots of `view`.
+
+    Parameters
+    ----------
+    view
+        Jobs, servers, slots.
+    policy
+        A fresh policy.
+    forks
+        Whether jobs may run as several copies.
+    """
+    end_s = view.slots * view.slot_s
+    trace = simulate(view.workload, view.servers, policy, round_s=view.slot_s, until_s=end_s, forks=forks)
+    slot = np.rint(trace.start_s / view.slot_s).astype(np.int64)
+    row, job, server, gpus = trace.allocation.T
+    completed = np.isfinite(trace.completion_s)[job]
+    return Schedule(job[completed], slot[row[completed]], server[completed], gpus[completed])
+
+
+def in_model_time(policy: str) -> Callable[[View, Context], Schedule]:
+    """Return the heuristic that runs the registered policy of that id in model time."""
+
+    def run(view: View, context: Context) -> Schedule:
+        spec = POLICIES.get(policy)
+        return schedule(view, spec.build(view.instance, context.oracle), spec.forks)
+
+    return run

@@ -1,0 +1,102 @@
+"""What completing a job after some time is worth (Hadar's ``U_j``), for many jobs at once.
+
+Every kind is non-increasing in the completion time. With duration ``d`` seconds since the job's arrival:
+
+==================  ===================================================================================
+effective           ``iterations / d``, in iterations per second (Hadar's default)
+normalised          effective throughput divided by ``gpus · best rate``: 1 for a job that never waits
+sigmoid             ``amplitude / (1 + exp(steepness · (d − midpoint)))``
+linear deadline     ``amplitude`` up to the deadline, then falling to 0 within the grace period
+constant            ``amplitude``
+==================  ===================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from instances.schema.job import (
+    Constant,
+    EffectiveThroughput,
+    Job,
+    LinearDeadline,
+    NormalisedThroughput,
+    Sigmoid,
+)
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+THROUGHPUT, SIGMOID, DEADLINE = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Utilities:
+    """Utility functions of ``n`` jobs, as parameters of three shapes.
+
+    Attributes
+    ----------
+    shape
+        ``(n,)`` one of :data:`THROUGHPUT` (``a/d``), :data:`SIGMOID` (``a/(1 + exp(b·(d − c)))``) and
+        :data:`DEADLINE` (``a`` until ``b`` seconds, then linearly to 0 within ``c`` seconds).
+    a, b, c
+        ``(n,)`` parameters.
+    """
+
+    shape: Ints
+    a: Array
+    b: Array
+    c: Array
+
+    def value(self, jobs: ArrayLike, duration_s: ArrayLike) -> Array:
+        """Return the utility of completing jobs after so many seconds since their arrival.
+
+        Parameters
+        ----------
+        jobs, duration_s
+            Indices of jobs and positive durations, broadcast against each other.
+        """
+        jobs, d = np.broadcast_arrays(np.asarray(jobs, np.int64), np.asarray(duration_s, float))
+        shape, a, b, c = self.shape[jobs], self.a[jobs], self.b[jobs], self.c[jobs]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            late = np.where(d <= b, 0.0, (d - b) / c)
+            choices = a / d, a * expit(-b * (d - c)), a * (1.0 - np.minimum(late, 1.0))
+        return np.asarray(np.choose(shape, choices))
+
+
+def utilities(jobs: Sequence[Job], arrival_s: Array, best_rate: Array) -> Utilities:
+    """Return the utility functions of `jobs`.
+
+    Parameters
+    ----------
+    jobs
+        ``n`` jobs.
+    arrival_s
+        ``(n,)`` when their durations begin to count; a deadline is a point in time.
+    best_rate
+        ``(n,)`` iterations per second of one GPU of the fastest type.
+    """
+    rows = [_parameters(*row) for row in zip(jobs, arrival_s.tolist(), best_rate.tolist(), strict=True)]
+    shape, a, b, c = zip(*rows, strict=True)
+    return Utilities(np.array(shape, np.int64), np.array(a, float), np.array(b, float), np.array(c, float))
+
+
+def _parameters(job: Job, arrival_s: float, best_rate: float) -> tuple[int, float, float, float]:
+    match job.utility:
+        case EffectiveThroughput():
+            return THROUGHPUT, float(job.iterations), 0.0, 0.0
+        case NormalisedThroughput():
+            return THROUGHPUT, job.iterations / (job.gpus * best_rate) if best_rate > 0 else 0.0, 0.0, 0.0
+        case Sigmoid(amplitude=a, steepness_per_s=b, midpoint_s=c):
+            return SIGMOID, a, b, c
+        case LinearDeadline(amplitude=a, grace_s=grace):
+            left = math.inf if job.deadline_s is None else job.deadline_s - arrival_s
+            return DEADLINE, a, left, grace
+        case Constant(amplitude=a):
+            return DEADLINE, a, math.inf, 0.0

@@ -1,0 +1,253 @@
+"""Hadar (Sultana et al.: *Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for DL Clusters*).
+
+Gangs run in slots of ``L`` seconds on GPUs of several types; a gang advances at the rate of the slowest type it holds.
+A job is worth ``U_j`` of the time from its arrival slot to the end of its last slot. Slots are numbered from 0 here:
+a job whose last slot is ``f`` completes after ``f − a + 1`` slots.
+
+Rounding: arrivals up to the next slot, work in full, a deadline is met by a slot that ends at or before it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.errors import InstanceError, NotApplicableError
+from instances.registry import PAPERS, PaperSpec, Problem
+from instances.schema import Instance
+from instances.utility import Utilities, utilities
+from instances.workload import Servers, Workload, servers, workload
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
+"""Slot lengths to choose from where an instance has no horizon: the first with at most :data:`SLOTS` slots."""
+
+SLOTS = 2000
+
+ROUNDING = 1e-9
+"""Relative error of work and times that counts as equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Slots, jobs and GPUs. ``n`` jobs, ``k`` GPU types, ``h`` servers, ``T`` slots.
+
+    Attributes
+    ----------
+    instance
+        Where it comes from; policies of the simulator are built from it.
+    workload, servers
+        Jobs (gangs, work, rates of one GPU) and servers as arrays.
+    slot_s, slots
+        Length of a slot in seconds, and ``T``.
+    arrival
+        ``(n,)`` first slot in which each job may run.
+    utilities
+        Utility functions, by seconds since the start of the arrival slot.
+    capacity
+        ``(k,)`` GPUs of each type.
+    hopeless
+        ``(n,)`` why a job can complete in no schedule; ``None`` for jobs that can. Models leave the others out.
+    """
+
+    instance: Instance
+    workload: Workload
+    servers: Servers
+    slot_s: float
+    slots: int
+    arrival: Ints
+    utilities: Utilities
+    capacity: Ints
+    hopeless: tuple[str | None, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return self.workload.size
+
+    @cached_property
+    def possible(self) -> Ints:
+        """Indices of the jobs that can complete, ascending."""
+        return np.flatnonzero([reason is None for reason in self.hopeless])
+
+    @cached_property
+    def progress(self) -> Array:
+        """``(n, k)`` iterations of the whole gang in one slot when its slowest type is that one."""
+        return np.asarray(self.workload.gpus[:, None] * self.workload.rates * self.slot_s)
+
+    def utility(self, job: int) -> Array:
+        """Return ``(T,)`` utilities of `job` by its last slot; 0 before its arrival."""
+        ends = np.arange(1, self.slots - self.arrival[job] + 1)
+        worth = np.zeros(self.slots)
+        worth[self.arrival[job] :] = self.utilities.value(job, ends * self.slot_s)
+        return worth
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Which job holds how many GPUs of which server in which slot: four arrays of equal length, in any order.
+
+    A job that appears completes: its last slot is its finish slot. A rejected job does not appear.
+
+    Attributes
+    ----------
+    job, slot, server, gpus
+        ``(entries,)`` indices and GPUs (at least 1); each triple of job, slot and server at most once.
+    """
+
+    job: Ints
+    slot: Ints
+    server: Ints
+    gpus: Ints
+
+    @staticmethod
+    def of(entries: Ints) -> Schedule:
+        """Return the schedule of an ``(entries, 4)`` table of job, slot, server, GPUs."""
+        table = np.asarray(entries, np.int64).reshape(-1, 4)
+        return Schedule(table[:, 0], table[:, 1], table[:, 2], table[:, 3])
+
+
+def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Schedule:
+    """Return the schedule that puts GPUs given by type onto servers, filling these in order.
+
+    Capacity by type is capacity by server: P1 has no cost of spreading. Within a slot and type, entries follow one
+    another on the line of that type's GPUs, which is cut at the ends of servers.
+
+    Parameters
+    ----------
+    view
+        Servers and their types.
+    job, slot, gpu_type, gpus
+        ``(entries,)``; at most ``capacity`` GPUs of a type in a slot, each triple at most once.
+
+    Raises
+    ------
+    ValueError
+        If a slot has more GPUs of a type than there are.
+    """
+    order = np.lexsort((job, gpu_type, slot))
+    job, slot, gpu_type, gpus = job[order], slot[order], gpu_type[order], gpus[order]
+    total = np.cumsum(gpus)
+    cell = slot * len(view.capacity) + gpu_type
+    new = np.flatnonzero(np.diff(cell, prepend=-1))
+    before = np.repeat(total[new] - gpus[new], np.diff(new, append=len(cell)))
+    first, last = total - gpus - before, total - before
+    if np.any(last > view.capacity[gpu_type]):
+        raise ValueError("more GPUs of a type in a slot than there are")
+    rows = [np.zeros((0, 4), np.int64)]
+    for r in range(len(view.capacity)):
+        hosts = np.flatnonzero((view.servers.gpu_type == r) & (view.servers.gpus > 0))
+        ends = np.cumsum(view.servers.gpus[hosts])
+        mine = gpu_type == r
+        a, b = first[mine], last[mine]
+        lo, hi = np.searchsorted(ends, a, "right"), np.searchsorted(ends, b, "left")
+        pieces = hi - lo + 1
+        which = np.repeat(np.arange(len(a)), pieces)
+        host = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces) + np.repeat(lo, pieces)
+        begin = np.maximum(a[which], ends[host] - view.servers.gpus[hosts[host]])
+        count = np.minimum(b[which], ends[host]) - begin
+        rows.append(np.column_stack((job[mine][which], slot[mine][which], hosts[host], count)))
+    return Schedule.of(np.concatenate(rows))
+
+
+def view(instance: Instance) -> View:
+    """Return Hadar's view of `instance`.
+
+    An instance without horizon gets the shortest of :data:`SLOT_LENGTHS_S` and the horizon by which its jobs, one after
+    another, would be done.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are no jobs, or jobs without rates.
+    """
+    try:
+        jobs, hosts = workload(instance), servers(instance)
+    except InstanceError as error:
+        raise NotApplicableError(f"Hadar: {error}") from error
+    slot_s, slots = _horizon(instance, jobs, hosts)
+    arrival = np.ceil(jobs.arrival_s / slot_s * (1 - ROUNDING)).astype(np.int64)
+    capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types)).astype(np.int64)
+    return View(
+        instance=instance,
+        workload=jobs,
+        servers=hosts,
+        slot_s=slot_s,
+        slots=slots,
+        arrival=arrival,
+        utilities=utilities(instance.jobs, np.asarray(arrival * slot_s, float), jobs.rates.max(axis=1)),
+        capacity=capacity,
+        hopeless=tuple(_hopeless(jobs, capacity, slot_s, slots - arrival)),
+    )
+
+
+def _horizon(instance: Instance, jobs: Workload, hosts: Servers) -> tuple[float, int]:
+    """Slot length and number of slots: the instance's own, or long enough for first come, first served."""
+    if instance.horizon:
+        return instance.horizon.slot_s, instance.horizon.slots
+    capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types))
+    speed = np.array([_best_rate(*row, capacity) for row in zip(jobs.gpus, jobs.rates, strict=True)])
+    able = speed > 0
+    longest = np.divide(jobs.work, speed, out=np.zeros(jobs.size), where=able)
+    # Side by side, gangs can leave up to half of the GPUs idle; the longest job may start last.
+    together = 2 * float((longest * jobs.gpus).sum()) / float(capacity.sum()) + float(longest.max(initial=0.0))
+    end_s = float(jobs.arrival_s.max()) + together
+    for slot_s in SLOT_LENGTHS_S:
+        if end_s / slot_s <= SLOTS:
+            break
+    # Each job also needs a slot of its own: gangs that never fit side by side follow one another slot by slot.
+    return slot_s, math.ceil(min(end_s / slot_s, 1e9)) + int(math.sqrt(jobs.size)) + 2
+
+
+def _best_rate(gpus: int, rates: Array, capacity: Ints) -> float:
+    """Return the iterations per second of a gang alone on the cluster, on its fastest GPUs."""
+    order = np.argsort(-rates, kind="stable")
+    enough = np.cumsum(np.where(rates[order] > 0, capacity[order], 0)) >= gpus
+    return float(gpus * rates[order[enough.argmax()]]) if enough.any() else 0.0
+
+
+def _hopeless(jobs: Workload, capacity: Ints, slot_s: float, left: Ints) -> list[str | None]:
+    """Say for each job why it can complete in no schedule, or ``None``; `left` is the slots from its arrival on."""
+    reasons: list[str | None] = []
+    for name, gpus, rates, work, slots in zip(jobs.ids, jobs.gpus, jobs.rates, jobs.work, left, strict=True):
+        rate = _best_rate(gpus, rates, capacity)
+        if rate <= 0:
+            reasons.append(f"{name}: its gang of {gpus} fits on no GPUs with a positive rate")
+        elif work > rate * slot_s * max(slots, 0) * (1 + ROUNDING):
+            alone = f"{name}: needs {math.ceil(min(work / (rate * slot_s), 1e15))} slots alone"
+            reasons.append(f"{alone}, {max(slots, 0)} are left from its arrival to the horizon")
+        else:
+            reasons.append(None)
+    return reasons
+
+
+def describe(v: View) -> str:
+    """Return the caption of a comparison: slots, GPUs, and who can never complete."""
+    gpus = ", ".join(f"{c} {name}" for name, c in zip(v.workload.gpu_types, v.capacity, strict=True))
+    out = [reason for reason in v.hopeless if reason]
+    rejected = f"; {len(out)} can never complete ({out[0]}{', …' if len(out) > 1 else ''})" if out else ""
+    derived = "" if v.instance.horizon else " (derived)"
+    slots = f"{v.slots} slots of {v.slot_s:g} s{derived}"
+    return f"{v.size} jobs on {gpus}, {slots}{rejected}; objective: total utility of completed jobs"
+
+
+FORKED = Problem("hadar.forked", "largest total utility when a job may run as several copies at once", "max", "utility")
+UTILITY = Problem("hadar.utility", "largest total utility; jobs may be rejected (P1, P2)", "max", "utility", FORKED.id)
+COMPLETE = Problem("hadar.complete", "largest total utility when every job completes", "max", "utility", UTILITY.id)
+
+PAPERS.register(
+    PaperSpec(
+        id="hadar",
+        title="Sultana et al.: Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for DL Clusters",
+        view=view,
+        problems=(FORKED, UTILITY, COMPLETE),
+        decision=Schedule,
+        describe=describe,
+    )
+)
