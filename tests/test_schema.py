@@ -252,6 +252,14 @@ ERRORS: list[tuple[Change, str]] = [
     (top(horizon={"slot_s": 1, "slots": 0}), "horizon.slots = 0: a horizon has at least one slot"),
     (top(horizon={"slot_s": 1, "slots": 10**9}), f"horizon.slots = 1000000000: {LIMIT}"),
     (
+        top(horizon={"slot_s": 1e300, "slots": 10**6}),
+        "horizon: slot_s · slots = 1e+306: a horizon ends at or before 1e+12 s",
+    ),
+    (
+        top(horizon={"slot_s": 1e308, "slots": 100}),
+        "horizon: slot_s · slots = inf: a horizon ends at or before 1e+12 s",
+    ),
+    (
         top(published=[{"method": "m", "where": "w", "tolerance": 0}]),
         "published[0].tolerance = 0: a tolerance is positive",
     ),
@@ -287,6 +295,12 @@ def test_a_gang_may_use_all_types_where_a_job_has_no_rates() -> None:
     data = small()
     data["jobs"][0].update(rates={}, gpus=2)
     assert canonical.validate(data, "x").jobs[0].gpus == 2
+
+
+def test_the_latest_end_of_a_horizon_is_allowed() -> None:
+    data = small()
+    data["horizon"].update(slot_s=1e6, slots=10**6)
+    assert canonical.validate(data, "x").horizon is not None
 
 
 def test_the_limit_can_be_raised_as_the_message_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
@@ -131,13 +132,14 @@ def text_colour(background: Any) -> str:
     return "white" if float(linear @ [0.2126, 0.7152, 0.0722]) < 0.179 else "black"
 
 
-def heat_map(ax: Axes, cells: NDArray[np.floating], colours: Any, norm: Normalize) -> None:
-    """Draw cells as one small image: a tenth of the file that outlines of cells take."""
+def heat_map(ax: Axes, cells: NDArray[np.floating], colours: Any, norm: Normalize) -> AxesImage:
+    """Draw cells as one small image, and return it: a tenth of the file that outlines of cells take."""
     height, width = cells.shape
     box = (0.0, float(width), float(height), 0.0)
-    ax.imshow(cells, cmap=colours, norm=norm, interpolation="none", extent=box, aspect="auto")
+    image = ax.imshow(cells, cmap=colours, norm=norm, interpolation="none", extent=box, aspect="auto")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
+    return image
 
 
 def sparse_ticks(ax: Axes, axis: str, labels: Sequence[str], at_most: int, room: int = 60) -> None:
@@ -166,6 +168,15 @@ def sparse_ticks(ax: Axes, axis: str, labels: Sequence[str], at_most: int, room:
 def bins(count: int, at_most: int) -> list[NDArray[np.int64]]:
     """Return 0 … count − 1 in order, in at most that many groups of (nearly) equal size."""
     return np.array_split(np.arange(count), min(count, at_most))
+
+
+TIME_UNITS = ((2 * 86_400.0, 86_400.0, "days"), (2 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
+"""From so many seconds on, so many seconds are one of that unit."""
+
+
+def time_unit(end_s: float) -> tuple[float, str]:
+    """Return the seconds of the unit in which an axis up to `end_s` reads well, and its name."""
+    return next((seconds, name) for least, seconds, name in TIME_UNITS if end_s >= least)
 
 
 def jitter(count: int, width: float) -> NDArray[np.floating]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from instances.canonical import describe
 from instances.errors import InstanceError, UnknownNameError
 from instances.registry import Registry, unknown
-from instances.schema import Instance, Name, Record, Text, rule
+from instances.schema import Instance, Name, Published, Record, Text, rule
 
 Array = NDArray[np.float64]
 Scalar = bool | int | float | str
@@ -29,12 +29,16 @@ class GeneratorSpec(Record):
 
 
 class SpecFile(Record):
-    """A TOML (or JSON) document with a ``generator`` table."""
+    """A TOML (or JSON) document with a ``generator`` table.
+
+    `published` holds for the table as it stands; an instance with other parameters has none.
+    """
 
     title: Text = ""
     source: Text = ""
     licence: Text = ""
     generator: Mapping[str, Any] = rule("a table of parameters, with the family of the generator")
+    published: tuple[Published, ...] = ()
 
 
 class Streams:
@@ -85,7 +89,8 @@ def generate(
     document
         The spec file: title, source, and a table ``generator``.
     overrides
-        Parameters that replace those of the table (numbers, or text as in ``?load=1.2``).
+        Parameters that replace those of the table (numbers, or text as in ``?load=1.2``). Where one differs from the
+        table, the published numbers, which are about the table's instance, are left out.
     name
         Name of the instance (its first 200 characters).
     where
@@ -101,8 +106,11 @@ def generate(
     file = parse(SpecFile, document, where)
     family = _family(file.generator, where)
     check_overrides(family.spec, overrides, where)
-    spec = parse(family.spec, {**file.generator, **{k: _number(v) for k, v in overrides.items()}}, where)
-    parts = family.build(spec, Streams(spec.seed))
+    table = {**file.generator, **{k: _number(v) for k, v in overrides.items()}}
+    spec = parse(family.spec, table, where)
+    parts = dict(family.build(spec, Streams(spec.seed)))
+    if table == file.generator:
+        parts["published"] = file.published
     try:
         return Instance(name=name[:200], title=file.title, source=file.source, licence=file.licence, **parts)
     except ValidationError as error:

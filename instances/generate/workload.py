@@ -45,16 +45,11 @@ class ServerSpec(Record):
     ps_slots: int = rule("parameter-server slots are a whole number, 0 or more", ge=0, default=0)
 
 
-class WorkloadSpec(GeneratorSpec):
-    """Jobs on a cluster; see the module for what the load means."""
+class GangSpec(GeneratorSpec):
+    """Gangs of catalogue models on equal servers of several GPU types."""
 
     jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
-    jobs_per_day: float = rule("jobs per day, at least 1e-6", ge=1e-6)
-    load: float = rule("a load is positive and at most 1000 (0.9 fills 90 % of the cluster)", gt=0, le=1000)
-    size_spread: float = rule("the largest job is more than 1 and at most 1e6 times the smallest", gt=1, le=1e6)
-    tail_h: float = rule("hours after the last day of arrivals, 0 or more", ge=0, le=1e6)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0)
-    tenants: int = rule("a whole number of tenants, 1 or more", ge=1)
     models: tuple[Name, ...] = rule("names from the model catalogue", min_length=1, max_length=1000)
     gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
     gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule("one probability per gang size, 0 or more")
@@ -62,19 +57,16 @@ class WorkloadSpec(GeneratorSpec):
     servers_per_type: int = rule("a whole number of servers of every GPU type, 1 or more", ge=1)
     servers_per_rack: int = rule("a whole number of servers, 1 or more", ge=1, default=10)
     server: ServerSpec
-    epochs: WholeRange = rule("two whole numbers, the smaller first", default=(50, 100))
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _possible(self) -> Self:
         if len(self.gang_probabilities) != len(self.gangs) or sum(self.gang_probabilities) <= 0:
             raise violation("gang_probabilities", self.gang_probabilities, "one probability per gang size")
         for i, name in enumerate(self.models):
             if find(name) is None:
                 raise violation(f"models[{i}]", name, unknown("model", name, MODELS))
         check_size("jobs", self.jobs)
-        check_size("tenants", self.tenants)
         check_size("servers", len(self.gpu_types) * self.servers_per_type)
-        check_size("horizon.slots", self.slots)
         return self
 
     @property
@@ -86,6 +78,23 @@ class WorkloadSpec(GeneratorSpec):
     def gpus(self) -> int:
         """GPUs of the cluster."""
         return len(self.gpu_types) * self.servers_per_type * self.server.gpus
+
+
+class WorkloadSpec(GangSpec):
+    """Jobs of tenants that arrive over days; see the module for what the load means."""
+
+    jobs_per_day: float = rule("jobs per day, at least 1e-6", ge=1e-6)
+    load: float = rule("a load is positive and at most 1000 (0.9 fills 90 % of the cluster)", gt=0, le=1000)
+    size_spread: float = rule("the largest job is more than 1 and at most 1e6 times the smallest", gt=1, le=1e6)
+    tail_h: float = rule("hours after the last day of arrivals, 0 or more", ge=0, le=1e6)
+    tenants: int = rule("a whole number of tenants, 1 or more", ge=1)
+    epochs: WholeRange = rule("two whole numbers, the smaller first", default=(50, 100))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        check_size("tenants", self.tenants)
+        check_size("horizon.slots", self.slots)
+        return self
 
     @property
     def slots(self) -> int:
@@ -104,12 +113,12 @@ def slots_until(end_s: float, slot_s: float) -> int:
     return max(1, math.ceil(min(end_s / slot_s, 1e18) - 1e-9))
 
 
-def catalogue_models(spec: WorkloadSpec) -> list[CatalogueModel]:
+def catalogue_models(spec: GangSpec) -> list[CatalogueModel]:
     """Return the catalogue's models that the spec names."""
     return [model for name in spec.models if (model := find(name))]
 
 
-def model_rates(spec: WorkloadSpec, model: CatalogueModel) -> dict[str, float]:
+def model_rates(spec: GangSpec, model: CatalogueModel) -> dict[str, float]:
     """Return the rates of a model on the cluster's GPU types."""
     return rates_on(model, spec.types)[0]
 
@@ -119,7 +128,7 @@ def mean_rate(rates: dict[str, float]) -> float:
     return sum(rates.values()) / len(rates)
 
 
-def derivations(spec: WorkloadSpec) -> list[str]:
+def derivations(spec: GangSpec) -> list[str]:
     """Return what the catalogue derived for the models of the spec, one line each."""
     lines = []
     for model in catalogue_models(spec):
@@ -127,7 +136,7 @@ def derivations(spec: WorkloadSpec) -> list[str]:
     return lines
 
 
-def cluster(spec: WorkloadSpec) -> Cluster:
+def cluster(spec: GangSpec) -> Cluster:
     """Return the cluster, one server group per rack."""
     groups = []
     for name in spec.types:
@@ -157,7 +166,7 @@ def arrivals(spec: WorkloadSpec, streams: Streams) -> list[float]:
     return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), rate))
 
 
-def gang_sizes(spec: WorkloadSpec, streams: Streams) -> list[int]:
+def gang_sizes(spec: GangSpec, streams: Streams) -> list[int]:
     """Return the number of GPUs of each job."""
     return [spec.gangs[i] for i in draws.choice(streams.uniform("gangs", spec.jobs), spec.gang_probabilities)]
 

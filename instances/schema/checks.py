@@ -34,6 +34,13 @@ def check_size(path: str, size: int) -> None:
         raise violation(path, size, f"at most {limits.MAX_ITEMS}; {how}")
 
 
+def check_horizon(instance: Instance) -> None:
+    """Raise where the horizon ends after :data:`limits.MAX_HORIZON_S`."""
+    if instance.horizon and instance.horizon.end_s > limits.MAX_HORIZON_S:
+        right = f"a horizon ends at or before {limits.MAX_HORIZON_S:g} s"
+        raise violation("horizon: slot_s · slots", f"{instance.horizon.end_s:g}", right)
+
+
 def check_names(instance: Instance) -> None:
     """Raise where two things of one kind share an id, or where nothing asks for GPUs."""
     cluster = instance.cluster

@@ -73,6 +73,7 @@ class Instance(Record):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         checks.check_sizes(self)
+        checks.check_horizon(self)
         checks.check_names(self)
         checks.check_cluster(self)
         checks.check_tenants(self)

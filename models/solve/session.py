@@ -77,6 +77,8 @@ class Session:
         self.set_option("mip_rel_gap", options.rel_gap)
         self.set_option("mip_abs_gap", 0.0 if options.rel_gap == 0 else 1e-9)
         self.set_option("solver", options.method)
+        if options.nodes is not None:
+            self.set_option("mip_max_nodes", options.nodes)
 
     def _pass_starts(self) -> None:
         if self.options.basis is not None:
@@ -121,6 +123,10 @@ class Session:
         args = (len(cost), cost, lower, upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32))
         _must(self.highs.addCols(*args, matrix.indices.astype(np.int32), matrix.data), "add columns")
         self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
+
+    def delete_columns(self, which: NDArray[np.int64]) -> None:
+        """Remove columns by index; the basis stays valid where they are out of it."""
+        _must(self.highs.deleteCols(len(which), which.astype(np.int32)), "delete columns")
 
     def run(self, time_limit_s: float | None = None) -> Solution:
         """Solve from where the last run ended, and return the answer.
@@ -242,6 +248,8 @@ def peak_mb() -> float:
 def _status(model_status: Any, feasible: bool) -> Status:
     if model_status == _M.kTimeLimit:
         return "time limit with incumbent" if feasible else "time limit without incumbent"
+    if model_status == _M.kSolutionLimit:
+        return "feasible" if feasible else "error"
     return _STATUS.get(model_status, "error")
 
 

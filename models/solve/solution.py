@@ -16,6 +16,7 @@ from instances.ranges import LARGEST_SEED, MOST_THREADS
 Array = NDArray[np.float64]
 Status = Literal[
     "optimal",
+    "feasible",
     "time limit with incumbent",
     "time limit without incumbent",
     "infeasible",
@@ -35,6 +36,8 @@ class SolveOptions:
         Seconds HiGHS may run; ``None`` for no limit.
     rel_gap
         Relative gap at which a MIP counts as solved.
+    nodes
+        Most branch-and-bound nodes of a MIP; ``None`` for no limit.
     threads, seed
         Passed to HiGHS.
     method
@@ -49,6 +52,7 @@ class SolveOptions:
 
     time_limit_s: float | None = None
     rel_gap: float = 1e-6
+    nodes: int | None = None
     threads: int = 1
     seed: int = 0
     method: Literal["choose", "simplex", "ipm"] = "choose"
@@ -106,7 +110,7 @@ class Solution:
     Attributes
     ----------
     status
-        What it means for the user.
+        What it means for the user; ``"feasible"`` where the method ended by itself without closing the gap.
     termination, solution_status
         HiGHS's own words for why it stopped and what it holds.
     objective

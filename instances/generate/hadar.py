@@ -1,0 +1,198 @@
+"""Hadar's and HadarE's set-ups: 480 jobs after the Philly trace on 60 GPUs, and mixes of 1 to 12 jobs on five nodes.
+
+Source: Sultana et al., sections IV (simulation, Table II) and VI (AWS and testbed clusters, Table III). The paper
+prints no epochs or steps, so work is given as time on one GPU of type :data:`REFERENCE`: iterations = seconds x rate
+there, the rule by which Gavel turns durations into steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from instances.generate import draws, workload
+from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from instances.generate.workload import GangSpec, Range, slots_until
+from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from instances.registry import unknown
+from instances.schema import Cluster, Horizon, Job, Name, Record, ServerGroup, check_size, rule, violation
+
+REFERENCE = "V100"
+"""GPU type on which GPU-hours and minutes of work count, as in Gavel."""
+
+SLACK = 2.0
+"""The horizon holds so many times the jobs' GPU time on average GPUs, and then the longest job on its slowest."""
+
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0)]
+
+
+def iterations(model: CatalogueModel, seconds: float) -> int:
+    """Return the iterations that a model does in so many seconds on one GPU of type :data:`REFERENCE`, at least one."""
+    return max(1, round(seconds * rates_on(model, [REFERENCE])[0][REFERENCE]))
+
+
+def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
+    """Return slots for every method to finish in, also those that know no GPU types and never move a job.
+
+    Every job counts one slot more than it needs, because its last slot may be nearly empty.
+    """
+    totals = np.array(list(cluster.gpus_by_type.values()), float)
+    gpu_seconds, longest = 0.0, 0.0
+    for job in jobs:
+        rates = np.array([job.rates[name] for name in cluster.gpus_by_type])
+        average_s = job.iterations / (job.gpus * float(rates @ totals / totals.sum()))
+        gpu_seconds += job.gpus * (average_s + slot_s)
+        longest = max(longest, job.iterations / (job.gpus * float(rates.min())))
+    end_s = SLACK * gpu_seconds / float(totals.sum()) + longest
+    return Horizon(slot_s=slot_s, slots=slots_until(end_s, slot_s))
+
+
+def _job(name: str, model: CatalogueModel, rates: Mapping[str, float], gpus: int, seconds: float) -> Job:
+    """Return a job, there from the start, that takes so many GPU-seconds of the reference."""
+    work = iterations(model, seconds)
+    return Job(id=name, model=model.name, gpus=gpus, epochs=1, minibatches_per_chunk=work, rates=rates)
+
+
+def _notes(models: Sequence[CatalogueModel], types: Sequence[str]) -> list[str]:
+    """Return what the catalogue derived for these models on these GPU types, and what holds for all jobs here."""
+    lines = [note for model in models for note in rates_on(model, types)[1]]
+    own = [f"{model.name}: {note}" for model in models for note in model.derived if note.startswith("rates on ")]
+    work = (
+        f"iterations = time on one {REFERENCE} x rate there, as in Gavel; the paper prints no epochs, so a job is one"
+    )
+    ends = f"horizon = {SLACK:g} x GPU time of all jobs on average GPUs + longest job on its slowest GPU type"
+    return [*own, *lines, work, ends]
+
+
+# 480 jobs -----------------------------------------------------------------------------------------
+
+
+class TraceSpec(GangSpec):
+    """Jobs after the Philly trace, all there at the start (section IV-A).
+
+    With ``sizes = "uniform"`` every model of Table II is equally likely. With ``"philly"`` a job's category comes
+    first, as often as the trace has it among jobs of up to 100 GPU-hours, and its model is any of that category.
+    """
+
+    sizes: Literal["uniform", "philly"] = "uniform"
+    categories: tuple[Name, ...] = rule("one category of sizes per model", min_length=1)
+    gpu_hours: Mapping[Name, Range] = rule("GPU-hours of each category, the smaller first")
+    philly_shares: Mapping[Name, Share] = rule("share of each category in the trace, 0 or more")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if len(self.categories) != len(self.models):
+            raise violation("categories", list(self.categories), f"one for each of the {len(self.models)} models")
+        for field, known in (("gpu_hours", self.gpu_hours), ("philly_shares", self.philly_shares)):
+            for name in self.categories:
+                if name not in known:
+                    raise violation(field, ", ".join(known), f"one entry for each category; {name} is missing")
+        for name, (low, high) in self.gpu_hours.items():
+            if low < 0:
+                raise violation(f"gpu_hours.{name}", [low, high], "hours are 0 or more")
+        if not any(self.philly_shares[name] > 0 for name in self.categories):
+            raise violation("philly_shares", dict(self.philly_shares), "a positive share of some category")
+        return self
+
+    @property
+    def probabilities(self) -> list[float]:
+        """Of each model: equal, or its part of its category's share."""
+        if self.sizes == "uniform":
+            return [1.0] * len(self.models)
+        return [self.philly_shares[name] / self.categories.count(name) for name in self.categories]
+
+
+def build_trace(spec: TraceSpec, streams: Streams) -> dict[str, Any]:
+    """Draw the parts of an instance."""
+    cluster, pool = workload.cluster(spec), workload.catalogue_models(spec)
+    jobs = tuple(_trace_jobs(spec, streams, pool))
+    return {
+        "cluster": cluster,
+        "jobs": jobs,
+        "horizon": horizon(cluster, jobs, spec.slot_s),
+        "derived": (f"models drawn by sizes = {spec.sizes}", *_notes(pool, spec.types)),
+    }
+
+
+def _trace_jobs(spec: TraceSpec, streams: Streams, pool: Sequence[CatalogueModel]) -> list[Job]:
+    kind: NDArray[np.int64] = draws.choice(streams.uniform("models", spec.jobs), spec.probabilities)
+    gangs, u = workload.gang_sizes(spec, streams), streams.uniform("sizes", spec.jobs)
+    rates = [workload.model_rates(spec, model) for model in pool]
+    jobs = []
+    for i, k in enumerate(kind.tolist()):
+        hours = draws.between(float(u[i]), *spec.gpu_hours[spec.categories[k]])
+        jobs.append(_job(f"job-{i + 1:04d}", pool[k], rates[k], gangs[i], 3600 * hours))
+    return jobs
+
+
+# mixes on five nodes ------------------------------------------------------------------------------
+
+
+class MixModel(Record):
+    """A line of Table III: the catalogue's model and the class of its size."""
+
+    model: Name
+    size: Name
+
+
+class MixSpec(GeneratorSpec):
+    """A workload mix on nodes with one GPU each (section VI). Nothing is random: every seed gives the same jobs."""
+
+    mix: Name = rule("the name of a mix, such as M-5")
+    slot_s: float = rule("a slot has a positive length in seconds", gt=0)
+    minutes: Mapping[Name, Positive] = rule(f"minutes on one {REFERENCE} by class of size, positive")
+    models: Mapping[Name, MixModel] = rule("model and class of size by abbreviation")
+    mixes: Mapping[Name, tuple[Name, ...]] = rule("abbreviations of the models of each mix")
+    servers: tuple[ServerGroup, ...] = rule("at least one server", min_length=1)
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.mix not in self.mixes:
+            raise violation("mix", self.mix, f"one of {', '.join(self.mixes)}")
+        for short in self.chosen:
+            if short not in self.models:
+                raise violation(f"mixes.{self.mix}", short, f"one of {', '.join(self.models)}")
+            entry = self.models[short]
+            if find(entry.model) is None:
+                raise violation(f"models.{short}.model", entry.model, unknown("model", entry.model, MODELS))
+            if entry.size not in self.minutes:
+                raise violation(f"models.{short}.size", entry.size, f"one of {', '.join(self.minutes)}")
+        check_size("jobs", len(self.chosen))
+        return self
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Abbreviations of the models of the mix."""
+        return self.mixes[self.mix]
+
+
+def build_mix(spec: MixSpec, streams: Streams) -> dict[str, Any]:
+    """Return the parts of an instance."""
+    servers = tuple(s.model_copy(update={"gpu_type": gpu_type(s.gpu_type).name}) for s in spec.servers)
+    types = list(dict.fromkeys(s.gpu_type for s in servers))
+    cluster = Cluster(gpu_types=tuple(gpu_type(name) for name in types), servers=servers)
+    models = {short: model for short in dict.fromkeys(spec.chosen) if (model := find(spec.models[short].model))}
+    jobs = []
+    for i, short in enumerate(spec.chosen):
+        name = f"{short}-{spec.chosen[: i + 1].count(short)}"
+        seconds = 60 * spec.minutes[spec.models[short].size]
+        jobs.append(_job(name, models[short], rates_on(models[short], types)[0], 1, seconds))
+    minutes = ", ".join(f"{size} {value:g}" for size, value in spec.minutes.items())
+    return {
+        "cluster": cluster,
+        "jobs": tuple(jobs),
+        "horizon": horizon(cluster, jobs, spec.slot_s),
+        "derived": (
+            f"minutes of work on one {REFERENCE} by class of size: {minutes}",
+            *_notes([*models.values()], types),
+        ),
+    }
+
+
+FAMILIES.register(Family("hadar-trace", TraceSpec, build_trace))
+FAMILIES.register(Family("hadar-mix", MixSpec, build_mix))

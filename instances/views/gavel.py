@@ -1,0 +1,47 @@
+"""Gavel (Narayanan et al.: *Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads*, OSDI 2020).
+
+Its makespan policy on the slots, gangs and GPUs of Hadar's view: every job completes, and the last one as early as
+possible. Time counts from 0 of the instance.
+"""
+
+from __future__ import annotations
+
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS, PaperSpec, Problem
+from instances.schema import Instance
+from instances.views import hadar
+from instances.views.hadar import Schedule, View
+
+
+def view(instance: Instance) -> View:
+    """Return Gavel's view of `instance`, which is Hadar's.
+
+    Raises
+    ------
+    NotApplicableError
+        If some job can complete in no schedule: there is no makespan then.
+    """
+    seen = hadar.view(instance)
+    if reasons := [reason for reason in seen.hopeless if reason]:
+        raise NotApplicableError(f"Gavel's makespan: {reasons[0]}")
+    return seen
+
+
+def describe(v: View) -> str:
+    """Return the caption of a comparison: jobs, GPUs, slots."""
+    gpus = ", ".join(f"{c} {name}" for name, c in zip(v.workload.gpu_types, v.capacity, strict=True))
+    return f"{v.size} jobs on {gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
+
+
+MAKESPAN = Problem("gavel.makespan", "earliest end of the last job when every job completes", "min", "s")
+
+PAPERS.register(
+    PaperSpec(
+        id="gavel",
+        title="Narayanan et al.: Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads",
+        view=view,
+        problems=(MAKESPAN,),
+        decision=Schedule,
+        describe=describe,
+    )
+)

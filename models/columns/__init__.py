@@ -1,0 +1,40 @@
+r"""Column generation for packing problems with one column per block, free of any paper.
+
+Hadar's P2, Zhou's schedules and the admission example have one shape: a job (*block*) takes at most one of its
+exponentially many schedules (*columns*), which use GPUs in slots (*capacities*).
+
+.. math:: \max \sum_c v_c x_c, \quad \sum_c u_{ic} x_c \le C_i, \quad \sum_{c \in b} x_c \le 1, \quad x_c \in \{0, 1\}
+
+A paper gives an *oracle* that finds the best columns at given prices of the capacities. Here are the rest:
+
+- :func:`generate` solves the LP relaxation: restricted master in HiGHS (primal simplex from the last basis), Wentges
+  smoothing, column clean-up, and a Lagrangian bound :math:`\sum_i C_i k_i + \sum_b \max(0, \max_c v_c - k u_c)`
+  in every round, valid at any prices;
+- :func:`pack` finds an integer solution: ruin and recreate with the paper's own insertion, then the restricted master
+  as a MILP;
+- :func:`statement` is the master in Pyomo, for teaching and for the test that both agree.
+"""
+
+from models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
+from models.columns.integer import Choice, Insert, Packed, PackingOptions, pack
+from models.columns.master import Master, Relaxation
+from models.columns.packing import Columns, Packing, statement
+
+__all__ = [
+    "Choice",
+    "Columns",
+    "Generated",
+    "GenerationOptions",
+    "Insert",
+    "Master",
+    "Oracle",
+    "Packed",
+    "Packing",
+    "PackingOptions",
+    "Priced",
+    "Relaxation",
+    "generate",
+    "lagrangian",
+    "pack",
+    "statement",
+]

@@ -1,0 +1,259 @@
+"""The loop: price, bound, add, solve — until bound and master agree."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from models.columns.master import Master, Relaxation
+from models.columns.packing import Array, Columns, Packing
+from models.solve import Size, SolveOptions, Times, TracePoint
+
+MISPRICED = 1e-9
+"""A column improves the master where its profit beats its block's price by this part of the largest value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """What an oracle found at some prices.
+
+    Attributes
+    ----------
+    most
+        ``(blocks,)`` at least the largest profit of any column of the block, also of those that are not known
+        (``-inf`` for blocks that have none).
+    columns
+        Columns worth adding, feasible each on its own; usually the best of each block.
+    """
+
+    most: Array
+    columns: Columns
+
+
+Oracle = Callable[[Array], Priced]
+"""``oracle(prices)`` prices all blocks at the prices ``(m,)`` of the capacities."""
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """Options of the loop.
+
+    Parameters
+    ----------
+    gap
+        Relative difference of bound and master at which it ends.
+    smoothing
+        Weight of the prices of the best bound in the prices that are tried next (Wentges 1997); 0 for none.
+    time_limit_s
+        Seconds it may take; ``None`` for no limit.
+    iterations
+        Most rounds of pricing.
+    keep
+        Columns that were idle for :data:`IDLE` rounds are dropped when there are more than `keep` per row.
+    """
+
+    gap: float = 1e-4
+    smoothing: float = 0.6
+    time_limit_s: float | None = None
+    iterations: int = 2000
+    keep: float = 4.0
+
+
+IDLE = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """What column generation certified.
+
+    Attributes
+    ----------
+    bound
+        Lagrangian bound on every feasible solution, the best over all prices tried.
+    value
+        Value of the restricted master's LP: what the known columns reach; at most the LP optimum.
+    prices
+        ``(m,)`` prices of the bound.
+    unpriced
+        Part of the bound that the oracle could not attain by columns at these prices: its discretisation error.
+    columns, x
+        The columns of the master, and ``(c,)`` their shares in its LP optimum.
+    ended
+        Why it ended. ``"exhausted"``: no column improves the master, which is then the LP optimum up to `unpriced`.
+    pricings
+        Rounds of pricing.
+    pivots
+        Simplex iterations.
+    pricing_s, times
+        Seconds in the oracle; in the master, by phase.
+    size
+        Shape of the master at the end.
+    trace
+        Bound over time, with the seconds since the start.
+    """
+
+    bound: float
+    value: float
+    prices: Array
+    unpriced: float
+    columns: Columns
+    x: Array
+    ended: Literal["gap", "exhausted", "time limit", "iterations", "infeasible", "error"]
+    pricings: int
+    pivots: int
+    pricing_s: float
+    times: Times
+    size: Size
+    trace: tuple[TracePoint, ...] = field(default=())
+
+    @property
+    def gap(self) -> float:
+        """Relative difference of bound and master."""
+        return (self.bound - self.value) / max(abs(self.bound), 1e-10)
+
+
+def lagrangian(packing: Packing, prices: Array, most: Array) -> float:
+    """Return the bound at any prices: what the capacities cost and the profit each block can make at most."""
+    return float(prices @ packing.capacity + (most if packing.cover else np.maximum(most, 0.0)).sum())
+
+
+def generate(
+    packing: Packing,
+    oracle: Oracle,
+    options: GenerationOptions | None = None,
+    solver: SolveOptions | None = None,
+    start: Columns | None = None,
+) -> Generated:
+    """Solve the LP relaxation over all columns by generating those that matter.
+
+    Every round prices the blocks at smoothed prices; the Lagrangian bound there is valid whatever the prices are.
+    Columns that improve the master are added. Where smoothed prices find none (mispricing), the master's own are
+    tried; where these find none either, the master is optimal.
+
+    Parameters
+    ----------
+    packing
+        Capacities and blocks.
+    oracle
+        Prices blocks.
+    options, solver
+        Of the loop, and of the master's solver (threads, seed).
+    start
+        Columns to begin with, such as a heuristic's.
+    """
+    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions(), start).run()
+
+
+class _Loop:
+    """State of one run."""
+
+    def __init__(
+        self,
+        packing: Packing,
+        oracle: Oracle,
+        options: GenerationOptions,
+        solver: SolveOptions,
+        start: Columns | None,
+    ) -> None:
+        self.packing, self.oracle, self.options = packing, oracle, options
+        self.began = time.perf_counter()
+        self.pricing_s = 0.0
+        self.pricings = 0
+        self.bound, self.unpriced = np.inf, 0.0
+        self.best_prices = np.zeros(len(packing.capacity))
+        self.trace: list[TracePoint] = []
+        first = self.price(self.best_prices).columns
+        known = first if start is None else Columns.joined([start, first])
+        self.master = Master(packing, known, solver) if len(known) else None
+
+    def price(self, prices: Array) -> Priced:
+        """Ask the oracle, and note the bound."""
+        began = time.perf_counter()
+        priced = self.oracle(prices)
+        self.pricing_s += time.perf_counter() - began
+        self.pricings += 1
+        bound = lagrangian(self.packing, prices, priced.most)
+        if bound < self.bound:
+            self.bound, self.best_prices = bound, prices
+            self.unpriced = bound - lagrangian(self.packing, prices, self.attained(priced, prices))
+            self.trace.append(TracePoint(time.perf_counter() - self.began, None, bound))
+        return priced
+
+    def attained(self, priced: Priced, prices: Array) -> Array:
+        """Return the largest profit of each block among the columns that were found."""
+        most = np.where(priced.most == -np.inf, -np.inf, 0.0 if not self.packing.cover else -np.inf)
+        np.maximum.at(most, priced.columns.block, priced.columns.profit(prices))
+        return np.asarray(most)
+
+    def run(self) -> Generated:
+        if self.master is None:
+            return self.result("infeasible" if self.packing.cover else "exhausted", None)
+        relaxation = self.master.solve()
+        smooth = True
+        while True:
+            if ended := self.ended(relaxation):
+                return self.result(ended, relaxation)
+            weight = self.options.smoothing if smooth else 0.0
+            prices = weight * self.best_prices + (1 - weight) * relaxation.prices
+            found = self.price(prices).columns
+            profit = found.profit(relaxation.prices)
+            better = profit > relaxation.block_prices[found.block] + MISPRICED * self.master.scale
+            if better.any():
+                self.clean()
+                self.master.add(found.take(better))
+                relaxation = self.master.solve()
+                smooth = True
+            elif smooth and weight > 0:
+                smooth = False
+            else:
+                return self.result(self.ended(relaxation) or "exhausted", relaxation)
+
+    def ended(self, relaxation: Relaxation) -> Literal["gap", "time limit", "iterations", "infeasible", "error"] | None:
+        """Say why the loop ends here, or ``None``."""
+        seconds = time.perf_counter() - self.began
+        if relaxation.status != "optimal":
+            return "error"
+        if self.bound < self.packing.floor:
+            return "infeasible"
+        if self.close(relaxation):
+            return "gap"
+        if self.options.time_limit_s is not None and seconds > self.options.time_limit_s:
+            return "time limit"
+        return "iterations" if self.pricings >= self.options.iterations else None
+
+    def close(self, relaxation: Relaxation) -> bool:
+        """Whether bound and master are within the gap."""
+        uncovered = relaxation.uncovered > 1e-7
+        return not uncovered and self.bound - relaxation.value <= self.options.gap * abs(self.bound)
+
+    def clean(self) -> None:
+        """Drop columns that have long been idle, where there are too many."""
+        master = self.master
+        rows = len(self.packing.capacity) + self.packing.blocks
+        if master is not None and len(master.columns) > self.options.keep * rows:
+            idle = np.flatnonzero(master.idle > IDLE)
+            if idle.size:
+                master.drop(idle)
+
+    def result(self, ended: str, relaxation: Relaxation | None) -> Generated:
+        master = self.master
+        nothing = Columns.of(len(self.packing.capacity), [])
+        return Generated(
+            bound=self.bound,
+            value=0.0 if relaxation is None else relaxation.value,
+            prices=self.best_prices,
+            unpriced=self.unpriced,
+            columns=nothing if master is None else master.columns,
+            x=np.zeros(0) if relaxation is None else relaxation.x,
+            ended=ended,  # type: ignore[arg-type]
+            pricings=self.pricings,
+            pivots=0 if master is None else master.iterations,
+            pricing_s=self.pricing_s,
+            times=Times() if master is None else master.times,
+            size=Size() if master is None else master.size,
+            trace=tuple(self.trace),
+        )

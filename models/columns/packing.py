@@ -1,0 +1,165 @@
+"""The problem that column generation solves, batches of its columns, and its statement in Pyomo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """``max Σ v_c x_c`` over columns ``c`` that use ``m`` capacities, at most one (or exactly one) per block.
+
+    ``Σ_c use[i, c]·x_c ≤ capacity[i]``, ``Σ_{c in block b} x_c ≤ 1`` (``= 1`` with `cover`), ``x_c`` in {0, 1}.
+    To minimise costs, give their negatives as values.
+
+    Attributes
+    ----------
+    capacity
+        ``(m,)`` capacities, 0 or more.
+    blocks
+        Number of blocks (jobs).
+    cover
+        Whether every block needs a column.
+    floor
+        A value that every feasible solution reaches: a bound below it proves that there is none.
+    """
+
+    capacity: Array
+    blocks: int
+    cover: bool = False
+    floor: float = -np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A batch of ``c`` columns.
+
+    Attributes
+    ----------
+    block
+        ``(c,)`` block of each column.
+    value
+        ``(c,)`` value of each column.
+    use
+        ``(m, c)`` sparse: what each column takes of each capacity, 0 or more.
+    """
+
+    block: Ints
+    value: Array
+    use: sp.csc_array
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def profit(self, prices: Array) -> Array:
+        """Return ``(c,)`` values less the cost of what the columns use at `prices` ``(m,)``."""
+        return np.asarray(self.value - self.use.T @ prices)
+
+    def take(self, which: Ints | Bools) -> Columns:
+        """Return the columns of that mask or those indices."""
+        chosen = np.flatnonzero(which) if which.dtype == bool else which
+        return Columns(self.block[chosen], self.value[chosen], sp.csc_array(self.use[:, chosen]))
+
+    @staticmethod
+    def joined(batches: Sequence[Columns]) -> Columns:
+        """Return several batches (at least one) as one."""
+        return Columns(
+            np.concatenate([batch.block for batch in batches]),
+            np.concatenate([batch.value for batch in batches]),
+            sp.csc_array(sp.hstack([batch.use for batch in batches], format="csc")),
+        )
+
+    @staticmethod
+    def of(rows: int, columns: Iterable[tuple[int, float, Ints, Array]]) -> Columns:
+        """Return the batch of ``(block, value, rows used, amounts)``.
+
+        Parameters
+        ----------
+        rows
+            Number of capacities, ``m``.
+        columns
+            The columns.
+        """
+        listed = list(columns)
+        sizes = [len(column[2]) for column in listed]
+        return Columns(
+            block=np.array([column[0] for column in listed], np.int64),
+            value=np.array([column[1] for column in listed], float),
+            use=sp.csc_array(
+                (
+                    np.concatenate([np.zeros(0), *(column[3] for column in listed)]),
+                    np.concatenate([np.zeros(0, np.int64), *(column[2] for column in listed)]),
+                    np.cumsum([0, *sizes]),
+                ),
+                shape=(rows, len(listed)),
+            ),
+        )
+
+
+def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.ConcreteModel:
+    """Return the master problem over `columns` as a Pyomo model: for the integer phase, for teaching and for tests.
+
+    Parameters
+    ----------
+    packing
+        Capacities and blocks.
+    columns
+        The columns that are known.
+    integer
+        Whether columns are chosen or not; the LP relaxation by default.
+
+    Raises
+    ------
+    ValueError
+        If a block needs a column and has none.
+    """
+    m = pyo.ConcreteModel()
+    use = columns.use.tocoo()
+    pairs = list(zip(use.row.tolist(), use.col.tolist(), strict=True))
+    of_row, of_block = _grouped(use.row, use.col), _grouped(columns.block, np.arange(len(columns)))
+    if packing.cover and len(of_block) < packing.blocks:
+        raise ValueError(f"{packing.blocks - len(of_block)} blocks need a column and have none")
+    m.COLUMNS = pyo.RangeSet(0, len(columns) - 1)
+    m.ROWS = pyo.Set(initialize=sorted(of_row))
+    m.BLOCKS = pyo.Set(initialize=sorted(of_block))
+    m.OF_ROW = pyo.Set(m.ROWS, initialize=of_row)
+    m.OF_BLOCK = pyo.Set(m.BLOCKS, initialize=of_block)
+    m.value = pyo.Param(m.COLUMNS, initialize=dict(enumerate(columns.value.tolist())))
+    m.use = pyo.Param(pyo.Set(initialize=pairs), initialize=dict(zip(pairs, use.data.tolist(), strict=True)))
+    m.capacity = pyo.Param(m.ROWS, initialize={i: float(packing.capacity[i]) for i in of_row})
+    m.x = pyo.Var(m.COLUMNS, domain=pyo.Binary if integer else pyo.NonNegativeReals)
+
+    if of_row:  # Pyomo cannot make a template over an empty set
+
+        @m.Constraint(m.ROWS)
+        def within(m: Any, i: int) -> Any:
+            return sum(m.use[i, c] * m.x[c] for c in m.OF_ROW[i]) <= m.capacity[i]
+
+    @m.Constraint(m.BLOCKS)
+    def once(m: Any, b: int) -> Any:
+        total = sum(m.x[c] for c in m.OF_BLOCK[b])
+        return total == 1 if packing.cover else total <= 1
+
+    @m.Objective(sense=pyo.maximize)
+    def total(m: Any) -> Any:
+        return sum(m.value[c] * m.x[c] for c in m.COLUMNS)
+
+    return m
+
+
+def _grouped(keys: Any, items: Any) -> dict[int, list[int]]:
+    groups: dict[int, list[int]] = {}
+    for key, item in zip(keys.tolist(), items.tolist(), strict=True):
+        groups.setdefault(key, []).append(item)
+    return groups

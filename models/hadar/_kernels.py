@@ -1,0 +1,352 @@
+"""Compiled loops of the pricing problem; :mod:`models.hadar.pricing` explains and calls them."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+from numba import njit
+
+INFINITE = 1e300
+DONE = 1e-9
+"""Part of a job's work that may be missing: rounding."""
+
+
+@njit(cache=True)
+def residuals(progress, work, most):  # type: ignore[no-untyped-def]
+    """Return the work that can be left, ascending and with repetitions; none if there are more than `most`.
+
+    An odometer over how many slots run at each level, which carries where the work is done.
+    """
+    levels = len(progress)
+    count = np.zeros(levels, np.int64)
+    left = np.empty(most)
+    size, now = 0, work
+    while True:
+        if size == most:
+            return np.empty(0)
+        left[size] = now
+        size += 1
+        i = levels - 1
+        while i >= 0:
+            count[i] += 1
+            now -= progress[i]
+            if now > DONE * work:
+                break
+            now += count[i] * progress[i]
+            count[i] = 0
+            i -= 1
+        if i < 0:
+            return np.sort(left[:size])
+
+
+@njit(cache=True)
+def automaton(progress, work, most):  # type: ignore[no-untyped-def]
+    """Return the ``(states, levels)`` state after one more slot at each level; empty if it is too large.
+
+    State 0 is "done", the last one "all work left". Amounts of work left from which the same slots lead to the end are
+    one state: this is the minimal automaton, found from small amounts to large ones.
+    """
+    levels = len(progress)
+    left = residuals(progress, work, most)
+    state = np.empty(len(left), np.int64)
+    table = np.zeros((len(left) + 1, levels), np.int32)
+    last = 0
+    after = np.zeros(levels, np.int32)
+    for s in range(len(left)):
+        if s > 0 and left[s] - left[s - 1] <= DONE * work:
+            state[s] = last
+            continue
+        same = last > 0
+        for k in range(levels):
+            then = left[s] - progress[k]
+            after[k] = 0
+            if then > DONE * work:
+                after[k] = state[np.searchsorted(left, then - DONE * work)]
+            same = same and after[k] == table[last, k]
+        if not same:
+            last += 1
+            table[last] = after
+        state[s] = last
+    return table[: last + 1].copy() if len(left) else table[:0]
+
+
+@njit(cache=True)
+def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-def]
+    """Return units of progress ``q`` per level and the units that are necessary, and sufficient, for the work.
+
+    Whatever ``q`` is, ``Σ n·q ≥ (work − credit)·min(q/p)`` where ``Σ n·p ≥ work − credit``, and
+    ``Σ n·q ≤ work·max(q/p)`` where ``Σ n·p < work``. Of all grids between `smallest` and `largest` units, the one with
+    the smallest relative difference is taken; `credit` is what levels that have no units may contribute.
+    """
+    levels = len(progress)
+    best = np.inf
+    units, trial = np.ones(levels, np.int64), np.ones(levels, np.int64)
+    need, enough = 1, 2
+    for size in range(smallest, largest + 1):
+        low, high = np.inf, 0.0
+        for k in range(levels):
+            trial[k] = max(1, int(progress[k] * size / work + 0.5))
+            low = min(low, trial[k] / progress[k])
+            high = max(high, trial[k] / progress[k])
+        lower = max(1, int(np.ceil((work - credit) * low * (1 - 2 * DONE) - 1e-9)))
+        upper = int(np.floor(work * high * (1 + DONE))) + 1
+        if (upper - lower) / lower < best and upper <= 2 * largest:
+            best = (upper - lower) / lower
+            units[:] = trial
+            need, enough = lower, upper
+    return units, need, enough
+
+
+@njit(cache=True)
+def fill(prices, room, order, among, gpus, t, take):  # type: ignore[no-untyped-def]
+    """Put a gang on the cheapest of its first `among` types; return the cost, infinite where there is no room."""
+    left, cost = gpus, 0.0
+    take[:] = 0
+    while left > 0:
+        cheapest = -1
+        for i in range(among):
+            r = order[i]
+            if room[r, t] > take[r] and (cheapest < 0 or prices[r, t] < prices[cheapest, t]):
+                cheapest = r
+        if cheapest < 0:
+            return INFINITE
+        some = min(left, room[cheapest, t])
+        # A type that is full is not looked at again: take equals its room.
+        take[cheapest] = some
+        left -= some
+        cost += some * prices[cheapest, t]
+    return cost
+
+
+@njit(cache=True)
+def costs(prices, room, order, among, gpus, a, out):  # type: ignore[no-untyped-def]
+    """Write the cost of a gang in every slot from `a` on, at every level, into `out`."""
+    take = np.zeros(len(room), np.int64)
+    for t in range(a, room.shape[1]):
+        for k in range(out.shape[1]):
+            out[t, k] = fill(prices, room, order, among[k], gpus, t, take)
+
+
+@njit(cache=True)
+def least_cost(cost, progress, work, a):  # type: ignore[no-untyped-def]
+    """Return what the work costs at least: all of it at the cheapest price per iteration."""
+    best = np.inf
+    for t in range(a, len(cost)):
+        for k in range(cost.shape[1]):
+            best = min(best, cost[t, k] / progress[k])
+    return max(work, 0.0) * best if best < INFINITE else INFINITE
+
+
+@njit(cache=True)
+def sweep(cost, table, need, enough, worth, a, cheapest, floor, choice, value, payoffs):  # type: ignore[no-untyped-def]
+    """Find the cheapest slots that do the work by every last slot.
+
+    ``value[s]`` is the least cost of getting from state ``s`` to the end with the slots so far; the DP goes over slots
+    and states once. It ends where no later slot can beat the best one, given that the work costs at least `cheapest`.
+    ``payoffs[f]`` is what ending in slot ``f`` pays from state `need`.
+
+    Returns
+    -------
+    most, when_most, sure, when_sure
+        Largest payoff and its last slot from state `need`, and from state `enough`; -1 where none is above `floor`.
+    """
+    levels = cost.shape[1]
+    value[0] = 0.0
+    value[1 : enough + 1] = INFINITE
+    most, when_most, sure, when_sure = floor, -1, floor, -1
+    reach = 0
+    payoffs[:] = -INFINITE
+    for t in range(a, cost.shape[0]):
+        if worth[t] - cheapest <= min(most, sure):
+            break
+        before = reach
+        while reach < enough and table[reach + 1, 0] <= before:
+            reach += 1
+        choice[t, : reach + 1] = 0
+        for s in range(reach, 0, -1):
+            least = value[s]
+            for k in range(levels):
+                if cost[t, k] < INFINITE:
+                    total = cost[t, k] + value[table[s, k]]
+                    if total < least:
+                        least = total
+                        choice[t, s] = k + 1
+            value[s] = least
+        # What does not use this slot ends earlier, where it is worth no less.
+        if reach >= need and choice[t, need] > 0:
+            payoffs[t] = worth[t] - value[need]
+            if payoffs[t] > most:
+                most, when_most = payoffs[t], t
+        if reach >= enough and choice[t, enough] > 0 and worth[t] - value[enough] > sure:
+            sure, when_sure = worth[t] - value[enough], t
+    return most, when_most, sure, when_sure
+
+
+@njit(cache=True)
+def trail(choice, table, state, last, first, level):  # type: ignore[no-untyped-def]
+    """Write the level + 1 of each slot (0: not used) of the schedule that ends in `last`."""
+    level[:] = 0
+    t = last
+    while state > 0 and t >= first:
+        k = choice[t, state]
+        # Slots before this state was in reach were not written; the walk never needs them: it ends first.
+        if k > 0:
+            level[t] = k
+            state = table[state, k - 1]
+        t -= 1
+
+
+@njit(cache=True)
+def work_of(level, progress):  # type: ignore[no-untyped-def]
+    """Return the iterations of a schedule given as level + 1 per slot."""
+    done = 0.0
+    for k in level:
+        if k > 0:
+            done += progress[k - 1]
+    return done
+
+
+@njit(cache=True)
+def runner_up(payoffs, a, best, floor):  # type: ignore[no-untyped-def]
+    """Return the best last slot but for `best`; -1 for none."""
+    found = -1
+    for t in range(a, len(payoffs)):
+        if t != best and payoffs[t] > floor and (found < 0 or payoffs[t] > payoffs[found]):
+            found = t
+    return found
+
+
+@njit(cache=True)
+def emit(job, level, last, prices, room, order, among, gpus, entries, out):  # type: ignore[no-untyped-def]
+    """Append the entries of a schedule; return their new number, -1 where they do not fit."""
+    cell, count = out
+    take = np.zeros(len(room), np.int64)
+    for t in range(last + 1):
+        if level[t] > 0:
+            if entries + len(room) > len(cell):
+                return -1
+            fill(prices, room, order, among[level[t] - 1], gpus, t, take)
+            for r in range(len(room)):
+                if take[r] > 0:
+                    cell[entries] = r * room.shape[1] + t
+                    count[entries] = take[r]
+                    entries += 1
+    return entries
+
+
+@njit(cache=True)
+def price(prices, room, which, jobs, machines, worth, floor, several, out):  # type: ignore[no-untyped-def]
+    """Price jobs one after another; see :class:`models.hadar.pricing.Pricing`.
+
+    Parameters
+    ----------
+    prices, room
+        ``(k, T)`` price and free GPUs of every type and slot.
+    which
+        Jobs to price.
+    jobs, machines
+        Arrays of :class:`~models.hadar.pricing.Jobs` and :class:`~models.hadar.pricing.Machines`, as tuples.
+    worth
+        ``(n, T)`` utilities.
+    floor
+        Payoffs at or below it do not count.
+    several
+        Whether to look for a second schedule of each job.
+    out
+        ``most``, ``sure`` ``(len(which),)``: payoff at most and attained; ``owner``, ``last``, ``ends``
+        ``(2·len(which),)``: job, last slot and end of the entries of every schedule found; ``cell`` and ``count``
+        ``(entries,)``: cell ``r·T + t`` and its GPUs.
+
+    Returns
+    -------
+    int
+        Number of schedules: of every job the best, and the best with another last slot; -1 where entries do not fit.
+    """
+    arrival, gpus, work, order, among, progress = jobs
+    tables, offset, need, enough, kept, credit = machines
+    most, sure, owner, last, ends, cell, count = out
+    slots = prices.shape[1]
+    size = int(enough[which].max()) + 1 if len(which) else 1
+    choice = np.empty((slots, size), np.uint8)
+    value, payoffs = np.empty(size), np.empty(slots)
+    level = np.zeros(slots, np.int64)
+    found, entries = 0, 0
+    for i in range(len(which)):
+        j = which[i]
+        a, n = arrival[j], kept[j]
+        cost = np.full((slots, n), INFINITE)
+        costs(prices, room, order[j], among[j], gpus[j], a, cost)
+        table = tables[offset[j] : offset[j + 1]].reshape(-1, n)
+        cheapest = least_cost(cost, progress[j], work[j] - credit[j], a)
+        most[i], when, sure[i], sure_when = sweep(
+            cost, table, need[j], enough[j], worth[j], a, cheapest, floor, choice, value, payoffs
+        )
+        for second in range(2):
+            state = need[j]
+            if second:
+                when = runner_up(payoffs, a, when, floor) if several and when >= 0 else -1
+            if when < 0:
+                break
+            trail(choice, table, state, when, a, level)
+            if work_of(level, progress[j]) >= work[j] * (1 - DONE):
+                ends_in = when
+                if not second:
+                    sure[i] = most[i]
+            elif not second and sure_when >= 0:
+                trail(choice, table, enough[j], sure_when, a, level)
+                ends_in = sure_when
+            else:
+                break
+            entries = emit(j, level, ends_in, prices, room, order[j], among[j], gpus[j], entries, (cell, count))
+            if entries < 0:
+                return -1
+            owner[found], last[found], ends[found] = j, ends_in, entries
+            found += 1
+    return found
+
+
+@njit(cache=True)
+def price_forked(prices, which, arrival, work, progress, limit, worth, out):  # type: ignore[no-untyped-def]
+    """Price jobs that may run on any number of GPUs at once; see :class:`models.hadar.forked.ForkedPricing`.
+
+    Work is bought where it is cheapest: going over the last slot, a heap holds the cheapest (slot, type) pairs so far
+    that together do the work; what falls out of it never comes back.
+
+    Parameters
+    ----------
+    prices
+        ``(k, T)`` prices of GPUs.
+    which, arrival, work
+        Jobs to price; of all jobs, arrival slots and work.
+    progress, limit
+        ``(n, k)`` iterations of one GPU in a slot, and the most GPUs a job can use of a type.
+    worth
+        ``(n, T)`` utilities.
+    out
+        ``most``, ``last`` ``(len(which),)``: payoff, and last slot (-1: none pays).
+    """
+    most, last = out
+    types, slots = prices.shape
+    for i in range(len(which)):
+        j = which[i]
+        most[i], last[i] = 0.0, -1
+        heap = [(0.0, 0.0)]
+        heap.clear()
+        done, cost, least = 0.0, 0.0, np.inf
+        for t in range(arrival[j], slots):
+            for r in range(types):
+                if limit[j, r] > 0 and progress[j, r] > 0:
+                    unit, amount = prices[r, t] / progress[j, r], limit[j, r] * progress[j, r]
+                    heapq.heappush(heap, (-unit, amount))
+                    done += amount
+                    cost += unit * amount
+                    least = min(least, unit)
+            while len(heap) > 0 and done - heap[0][1] >= work[j]:
+                unit, amount = heapq.heappop(heap)
+                done -= amount
+                cost += unit * amount
+            if done >= work[j] * (1 - DONE):
+                payoff = worth[j, t] - cost + (done - work[j]) * -heap[0][0]
+                if payoff > most[i]:
+                    most[i], last[i] = payoff, t

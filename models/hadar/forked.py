@@ -1,0 +1,112 @@
+"""A bound for schedules in which jobs run as several copies at once (HadarE).
+
+A copy holds up to ``W_j`` GPUs of one server and advances at its own rate, so in a slot a job can use up to
+``Σ_h min(W_j, c_h)`` GPUs of a type, each of which does ``X_j^r·L`` iterations. Relaxed here: GPUs may be divided, and
+what one server holds is not looked at. Every schedule of P1 is one with copies, too: the part of a gang on one server
+is a copy that is at least as fast as the gang's slowest type.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.views.hadar import FORKED, View
+from models.columns import Columns, GenerationOptions, Priced, generate, statement
+from models.hadar.columns import packing, too_large
+from models.hadar.pricing import Array, Ints
+from models.registry import MODELS, ModelSpec, Outcome
+from models.solve import Solution, SolveOptions
+
+
+class ForkedPricing:
+    """The oracle: the cheapest GPUs that together do a job's work, for every last slot.
+
+    Parameters
+    ----------
+    view
+        Jobs, GPUs, slots.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        work = view.workload
+        able = (view.servers.gpu_type[:, None] == np.arange(len(view.capacity))).astype(float)
+        self.limit: Array = np.minimum(work.gpus[:, None], view.servers.gpus) @ able
+        self.progress: Array = work.rates * view.slot_s
+        self.worth = np.array([view.utility(j) for j in range(view.size)])
+        alone = (self.limit * self.progress).sum(axis=1) * (view.slots - view.arrival)
+        self.possible: Ints = np.flatnonzero(alone >= work.work)
+
+    def __call__(self, prices: Array) -> Priced:
+        """Return the best use of GPUs by every job at the prices ``(k·T,)``; see :class:`models.columns.Priced`."""
+        from models.hadar import _kernels as kernels
+
+        by_slot = np.ascontiguousarray(prices.reshape(-1, self.view.slots))
+        count = len(self.possible)
+        most, last = np.zeros(count), np.zeros(count, np.int64)
+        work = self.view.workload.work
+        fixed = self.view.arrival, work, self.progress, self.limit, self.worth
+        kernels.price_forked(by_slot, self.possible, *fixed, (most, last))
+        everyone = np.zeros(self.view.size)
+        everyone[self.possible] = most
+        bought = [self._bought(by_slot, int(self.possible[i]), int(last[i])) for i in np.flatnonzero(last >= 0)]
+        return Priced(everyone, Columns.of(len(prices), bought))
+
+    def _bought(self, prices: Array, job: int, last: int) -> tuple[int, float, Ints, Array]:
+        """Return the column of a job's cheapest GPUs up to its last slot."""
+        types = np.flatnonzero((self.limit[job] > 0) & (self.progress[job] > 0))
+        slots = np.arange(self.view.arrival[job], last + 1)
+        unit = (prices[np.ix_(types, slots)] / self.progress[job, types, None]).ravel()
+        amount = np.repeat(self.limit[job, types] * self.progress[job, types], len(slots))
+        order = np.argsort(unit, kind="stable")
+        work = self.view.workload.work[job]
+        before = np.cumsum(amount[order]) - amount[order]
+        used = order[before < work]
+        done = np.minimum(amount[used], work - before[: len(used)])
+        which = types[used // len(slots)]
+        rows = which * self.view.slots + slots[used % len(slots)]
+        return job, float(self.worth[job, last]), rows, done / self.progress[job, which]
+
+
+def build_master(view: View) -> pyo.ConcreteModel:
+    """Return the LP over the columns that column generation found."""
+    problem = packing(view)
+    return statement(problem, generate(problem, ForkedPricing(view)).columns)
+
+
+def forked_bound(view: View, options: SolveOptions) -> Outcome:
+    """Bound the utility of all schedules with copies; there is no schedule to decode."""
+    began = time.perf_counter()
+    pricing = ForkedPricing(view)
+    built = time.perf_counter()
+    found = generate(packing(view), pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
+    times = replace(found.times, build_s=built - began, solve_s=time.perf_counter() - built - found.times.transfer_s)
+    solution = Solution(
+        status="optimal" if found.ended in ("gap", "exhausted") else "time limit without incumbent",
+        termination=f"bound: {found.ended} after {found.pricings} pricings, {found.gap:.2g} above the master",
+        bound=found.bound if np.isfinite(found.bound) else None,
+        times=times,
+        size=found.size,
+        iterations=found.pivots,
+        trace=found.trace,
+    )
+    return Outcome(solution, None)
+
+
+MODELS.register(
+    ModelSpec(
+        id="hadar.forked_bound",
+        paper="hadar",
+        problem=FORKED.id,
+        kind="relaxation",
+        build=build_master,
+        decode=lambda view, model, solution: None,
+        source="HadarE §V, divisible copies, by column generation",
+        procedure=forked_bound,
+        too_large=too_large,
+    )
+)

@@ -1,0 +1,281 @@
+"""Hadar's pricing problem: the schedule of a job with the largest utility less what its GPUs cost, exactly.
+
+In a slot, a gang whose slowest type has the job's ``k``-th best rate (its *level*) advances by ``p[k]`` iterations; the
+cheapest such gang takes the cheapest types at or above that rate, type by type as far as their GPUs go. So a slot has
+at most as many options as there are rates, and a dynamic program over (slot, work left) finds the cheapest schedule for
+every last slot in one sweep.
+
+Work left is a real number, but all that matters is which slots still lead to the end. The :func:`automaton
+<models.hadar._kernels.automaton>` of a job merges the amounts of work left that are equal in this sense, which makes
+the program exact: half of the jobs of ``gen/200jobs`` have less than a hundred states. Where an automaton is too
+large, a grid takes its place: progress in units ``q[k]``, and a number of units that is *necessary* (the bound is
+valid) and one that is *sufficient* (the column is feasible). A schedule found from the necessary units that really does
+the work is exact as well; what difference remains anywhere is reported as the discretisation error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from instances.views.hadar import View
+from models.columns import Choice, Columns, Priced
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+COARSE, FINE = 1_500, 60_000
+"""Largest number of states of the machines that every pricing uses, and of those where these leave an error."""
+
+RESIDUALS = 30
+"""Amounts of work left, per state, up to which an automaton is tried."""
+
+TOLERANCE = 1e-6
+"""Error of a job, as part of the total payoff, up to which its coarse machine is good enough."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """What the kernels know of ``n`` jobs on ``k`` types; rows without possible job have 0 levels.
+
+    Attributes
+    ----------
+    arrival, gpus, work
+        ``(n,)``.
+    order
+        ``(n, k)`` types by rate, fastest first.
+    among
+        ``(n, k)`` how many of them may serve at each level.
+    progress
+        ``(n, k)`` iterations of the gang in a slot at each level.
+    levels
+        ``(n,)`` number of levels.
+    """
+
+    arrival: Ints
+    gpus: Ints
+    work: Array
+    order: Ints
+    among: Ints
+    progress: Array
+    levels: Ints
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """What a kernel takes of it."""
+        return self.arrival, self.gpus, self.work, self.order, self.among, self.progress
+
+
+def levels(view: View) -> Jobs:
+    """Return the levels of all jobs: rates at which enough GPUs are at least as fast."""
+    work = view.workload
+    n, k = work.rates.shape
+    order = np.argsort(-work.rates, axis=1, kind="stable")
+    among, progress, count = np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n, np.int64)
+    for j in view.possible.tolist():
+        rates = work.rates[j, order[j]]
+        enough = np.cumsum(view.capacity[order[j]]) >= work.gpus[j]
+        ends = np.append(rates[1:] < rates[:-1], True) & (rates > 0) & enough
+        found = np.flatnonzero(ends)
+        count[j] = len(found)
+        among[j, : len(found)] = found + 1
+        progress[j, : len(found)] = work.gpus[j] * rates[found] * view.slot_s
+    return Jobs(view.arrival, work.gpus, work.work, order, among, progress, count)
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """States of one job: ``table[s, k]`` is the state after one more slot at level ``k``; 0 is done.
+
+    From state `need` on, every schedule that does the work is accepted; from state `enough` on, no other one is.
+    `credit` is the work that dropped levels may contribute.
+    """
+
+    table: NDArray[np.int32]
+    need: int
+    enough: int
+    credit: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether exactly the schedules that do the work are accepted."""
+        return self.need == self.enough
+
+
+def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
+    """Return the automaton of a job, or the best grid if it has more than `largest` states.
+
+    Parameters
+    ----------
+    progress
+        ``(levels,)`` iterations of a slot at each level, descending.
+    work
+        Iterations.
+    slots
+        Slots that the job may use.
+    largest
+        Number of states.
+    """
+    from models.hadar import _kernels as kernels
+
+    exact = kernels.automaton(progress, work, RESIDUALS * largest)
+    if 0 < len(exact) <= largest:
+        return Machine(exact, len(exact) - 1, len(exact) - 1)
+    fastest = math.ceil(work / progress[0])
+    largest = max(largest // 2, 2 * fastest)
+    # A level that would need more slots alone than there are units gets none; what it may add is credited.
+    kept = np.append(True, progress[1:] * largest >= 2 * work)
+    credit = slots * float(progress[~kept].max(initial=0.0))
+    units, need, enough = kernels.grid(progress[kept], work, credit, fastest, largest)
+    states = np.arange(enough + 1)[:, None]
+    return Machine(np.maximum(states - units, 0).astype(np.int32), int(need), int(enough), credit)
+
+
+@dataclass(frozen=True, eq=False)
+class Machines:
+    """Machines of several jobs behind one another; jobs without one have empty tables."""
+
+    tables: NDArray[np.int32]
+    offset: Ints
+    need: Ints
+    enough: Ints
+    kept: Ints
+    credit: Array
+
+    @staticmethod
+    def of(machines: dict[int, Machine], n: int) -> Machines:
+        """Return the machines of jobs by index, out of `n` jobs."""
+        none = Machine(np.zeros((0, 1), np.int32), 0, 0)
+        listed = [machines.get(j, none) for j in range(n)]
+        return Machines(
+            tables=np.concatenate([m.table.ravel() for m in listed]),
+            offset=np.cumsum([0, *(m.table.size for m in listed)]),
+            need=np.array([m.need for m in listed]),
+            enough=np.array([m.enough for m in listed]),
+            kept=np.array([m.table.shape[1] for m in listed]),
+            credit=np.array([m.credit for m in listed]),
+        )
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """The fields, for a kernel."""
+        return self.tables, self.offset, self.need, self.enough, self.kept, self.credit
+
+
+class Pricing:
+    """The oracle of Hadar's P2: capacities are (type, slot), row ``r·T + t``; blocks are jobs.
+
+    Parameters
+    ----------
+    view
+        Jobs, GPUs, slots.
+    complete
+        Whether every job needs a schedule, whatever it pays.
+    several
+        Whether a pricing also returns each job's best schedule with another last slot: a fifth to a third fewer rounds.
+    """
+
+    def __init__(self, view: View, complete: bool = False, several: bool = True) -> None:
+        self.view, self.several = view, several
+        self.jobs = levels(view)
+        self.floor = -1e200 if complete else 0.0
+        self.worth = np.array([view.utility(j) for j in range(view.size)])
+        self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
+        coarse = {j: self._machine(j, COARSE) for j in view.possible.tolist()}
+        self._exact = np.array([j not in coarse or coarse[j].exact for j in range(view.size)])
+        self._coarse = Machines.of(coarse, view.size)
+        self._fine: dict[int, Machine] = {}
+        self._total = math.inf
+
+    def _machine(self, job: int, largest: int) -> Machine:
+        progress = self.jobs.progress[job, : self.jobs.levels[job]]
+        slots = int(self.view.slots - self.jobs.arrival[job])
+        return machine(progress, float(self.jobs.work[job]), slots, largest)
+
+    def __call__(self, prices: Array) -> Priced:
+        """Return the best schedule of every job at the prices ``(k·T,)``; see :class:`models.columns.Priced`."""
+        by_slot = np.ascontiguousarray(prices.reshape(self.room.shape))
+        found = self._price(self.view.possible, self._coarse, by_slot, self.room, self.several)
+        most = np.full(self.view.size, -np.inf)
+        most[found.job] = found.most
+        unsure = found.most - found.sure > TOLERANCE * self._total
+        self._total = float(np.abs(found.most).sum())
+        refined = found.job[unsure & ~self._exact[found.job]]
+        if not refined.size:
+            return Priced(most, found.columns(self))
+        better = self._price(refined, self._refined(refined), by_slot, self.room, self.several)
+        most[refined] = better.most
+        kept = found.columns(self).take(~np.isin(found.owner, refined))
+        return Priced(most, Columns.joined([kept, better.columns(self)]))
+
+    def _refined(self, jobs: Ints) -> Machines:
+        """Fine machines of those jobs; built when they are first needed."""
+        for j in jobs.tolist():
+            if j not in self._fine:
+                self._fine[j] = self._machine(j, FINE)
+        return Machines.of({j: self._fine[j] for j in jobs.tolist()}, self.view.size)
+
+    def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
+        """Return the best schedule of one job in what is left, if there is one.
+
+        Parameters
+        ----------
+        job
+            The job.
+        room, prices
+            ``(k·T,)`` free GPUs, and their prices.
+        """
+        if self.jobs.levels[job] == 0:
+            return None
+        shape = self.room.shape
+        free = room.astype(np.int64).reshape(shape)
+        found = self._price(np.array([job]), self._coarse, prices.reshape(shape), free, False)
+        if not len(found.last):
+            return None
+        return Choice(float(self.worth[job, found.last[0]]), found.cell, found.gpus.astype(float))
+
+    def _price(self, which: Ints, machines: Machines, prices: Array, room: Ints, several: bool) -> _Found:
+        from models.hadar import _kernels as kernels
+
+        count = len(which)
+        most, sure = np.zeros(count), np.zeros(count)
+        owner, last, ends = (np.zeros(2 * count, np.int64) for _ in range(3))
+        size = 16 * self.view.slots + 40 * count
+        while True:
+            cell, gpus = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            out = most, sure, owner, last, ends, cell, gpus
+            fixed = self.jobs.arrays, machines.arrays, self.worth
+            found = kernels.price(prices, room, which, *fixed, self.floor, several, out)
+            if found >= 0:
+                used = ends[found - 1] if found else 0
+                return _Found(which, most, sure, owner[:found], last[:found], ends[:found], cell[:used], gpus[:used])
+            size *= 2
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What pricing found: payoffs of `job`, at most and attained, and schedules one behind another.
+
+    A schedule has an `owner`, a `last` slot and entries up to `ends`: cells and their GPUs.
+    """
+
+    job: Ints
+    most: Array
+    sure: Array
+    owner: Ints
+    last: Ints
+    ends: Ints
+    cell: Ints
+    gpus: Ints
+
+    def columns(self, pricing: Pricing) -> Columns:
+        """Return the schedules as columns."""
+        starts = np.concatenate([[0], self.ends])
+        use = sp.csc_array((self.gpus.astype(float), self.cell, starts), shape=(pricing.room.size, len(self.owner)))
+        return Columns(self.owner, pricing.worth[self.owner, self.last], use)

@@ -1,0 +1,192 @@
+"""All schedules of tiny instances, the columns of P2.
+
+In a slot a gang holds any mix of types, and advances at the rate of the slowest. A schedule is kept if no slot of it
+can be dropped: dropping one uses fewer GPUs and ends no later, so that P2 has the same optimum with those alone. Two
+mixes of one gang never dominate each other, since both hold ``W`` GPUs. In the relaxation, and there alone, the extreme
+mixes are enough: each other mix is an average of extreme ones that are no slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.errors import NotApplicableError
+from instances.views.hadar import ROUNDING, View
+from models.hadar.common import usable
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_SCHEDULES = 60_000
+"""Schedules of all jobs together beyond which they are not enumerated: Pyomo takes about 7 s to build so many."""
+
+MOST_STEPS = 20 * MOST_SCHEDULES
+"""Partial schedules of a job that are looked at before giving up."""
+
+MOST_MIXES = 200
+"""Mixes of types that a gang may have in a slot."""
+
+Mix = tuple[int, ...]
+
+
+class TooManyError(NotApplicableError):
+    """There are more schedules, or more mixes of types in a slot, than are enumerated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedules:
+    """``s`` schedules with ``e`` uses (cells of slot and type) in all.
+
+    Attributes
+    ----------
+    job, utility
+        ``(s,)`` whose schedule it is, and what it is worth.
+    schedule, slot, gpu_type, gpus
+        ``(e,)`` which schedule holds how many GPUs of which type in which slot.
+    """
+
+    job: Ints
+    utility: Array
+    schedule: Ints
+    slot: Ints
+    gpu_type: Ints
+    gpus: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """What GPUs cost, and what a schedule must leave after paying for them to be of interest.
+
+    Attributes
+    ----------
+    gpu
+        ``(T, k)`` price of one GPU of each type in each slot, 0 or more.
+    least
+        ``(n,)`` least payoff (utility less costs) by job.
+    """
+
+    gpu: Array
+    least: Array
+
+    @staticmethod
+    def none(view: View) -> Prices:
+        """Return prices at which every schedule is of interest."""
+        return Prices(np.zeros((view.slots, len(view.capacity))), np.full(view.size, -math.inf))
+
+
+def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]]:
+    """Return the GPUs by type that the gang may hold in a slot, each with its progress in iterations.
+
+    Parameters
+    ----------
+    view, job
+        Whose gang.
+    extreme
+        Only mixes of which no two types are held in part, the vertices of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
+
+    Raises
+    ------
+    TooManyError
+        If there are more than :data:`MOST_MIXES`.
+    """
+    types = usable(view, job)
+    room = view.capacity[types]
+    found: list[tuple[Mix, float]] = []
+    for counts in _splits(int(view.workload.gpus[job]), room.tolist()):
+        if len(found) == MOST_MIXES:
+            raise TooManyError(f"{view.workload.ids[job]} has more than {MOST_MIXES} mixes of GPU types in a slot")
+        row = np.zeros(len(view.capacity), np.int64)
+        row[types] = counts
+        if not extreme or np.count_nonzero((row[types] > 0) & (row[types] < room)) <= 1:
+            found.append((tuple(row.tolist()), float(view.progress[job, row > 0].min())))
+    return found
+
+
+def _splits(total: int, room: list[int]) -> Iterator[list[int]]:
+    """Yield the ways to split `total` over bins of so much room."""
+    if total > sum(room):
+        return
+    if not room:
+        yield []
+        return
+    for first in range(min(total, room[0]), -1, -1):
+        for rest in _splits(total - first, room[1:]):
+            yield [first, *rest]
+
+
+def job_schedules(
+    view: View, job: int, prices: Prices | None = None, extreme: bool = False
+) -> Iterator[list[tuple[int, Mix]]]:
+    """Yield every minimal schedule of `job` as its slots, ascending, each with the GPUs by type held in it.
+
+    Parameters
+    ----------
+    view, job
+        Whose schedules.
+    prices
+        Leave out what pays less than this.
+    extreme
+        Take extreme :func:`mixes` only.
+
+    Raises
+    ------
+    TooManyError
+        After :data:`MOST_STEPS` partial schedules.
+    """
+    prices = prices or Prices.none(view)
+    options = mixes(view, job, extreme)
+    progress = [p for _, p in options]
+    best = max(progress, default=0.0)
+    cost = prices.gpu @ np.array([mix for mix, _ in options], float).reshape(-1, len(view.capacity)).T
+    utility, least = view.utility(job), float(prices.least[job])
+    need = float(view.workload.work[job]) * (1 - ROUNDING)
+    steps = 0
+
+    def extend(
+        slot: int, done: float, smallest: float, paid: float, chosen: list[tuple[int, Mix]]
+    ) -> Iterator[list[tuple[int, Mix]]]:
+        nonlocal steps
+        for t in range(slot, view.slots):
+            if done + best * (view.slots - t) < need or utility[t] - paid < least:
+                return
+            for (mix, more), price in zip(options, cost[t], strict=True):
+                steps += 1
+                if steps > MOST_STEPS:
+                    raise TooManyError(f"{view.workload.ids[job]} has too many schedules to enumerate")
+                total, low, now = done + more, min(smallest, more), paid + price
+                if utility[t] - now < least:
+                    continue
+                if total < need:
+                    yield from extend(t + 1, total, low, now, [*chosen, (t, mix)])
+                elif total - low < need:
+                    yield [*chosen, (t, mix)]
+
+    yield from extend(int(view.arrival[job]), 0.0, math.inf, 0.0, [])
+
+
+def schedules(view: View, prices: Prices | None = None, extreme: bool = False) -> Schedules:
+    """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
+
+    Raises
+    ------
+    TooManyError
+        If there are more than :data:`MOST_SCHEDULES`.
+    """
+    owner: list[int] = []
+    worth: list[float] = []
+    uses: list[tuple[int, int, int, int]] = []
+    for job in view.possible.tolist():
+        utility = view.utility(job)
+        for steps in job_schedules(view, job, prices, extreme):
+            if len(owner) == MOST_SCHEDULES:
+                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules; hadar.p2.columns makes them as needed")
+            uses += [(len(owner), t, r, n) for t, mix in steps for r, n in enumerate(mix) if n]
+            owner.append(job)
+            worth.append(float(utility[steps[-1][0]]))
+    table = np.array(uses, np.int64).reshape(-1, 4)
+    return Schedules(np.array(owner, np.int64), np.array(worth, float), *table.T)

@@ -1,0 +1,241 @@
+"""Column generation on random packing problems whose columns are all known, against scipy and enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from models.columns import (
+    Choice,
+    Columns,
+    GenerationOptions,
+    Master,
+    Packing,
+    PackingOptions,
+    Priced,
+    generate,
+    lagrangian,
+    pack,
+    statement,
+)
+from models.solve import Solution, SolveOptions, build, solve
+
+TIGHT = GenerationOptions(gap=1e-9)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A packing problem with all its columns, as an oracle and as an inserter."""
+
+    packing: Packing
+    columns: Columns
+    several: int = 1
+
+    def oracle(self, prices: np.ndarray) -> Priced:
+        profit = self.columns.profit(prices)
+        most = np.full(self.packing.blocks, -np.inf)
+        np.maximum.at(most, self.columns.block, profit)
+        order = np.lexsort((-profit, self.columns.block))
+        rank = np.arange(len(order)) - np.searchsorted(self.columns.block[order], self.columns.block[order])
+        return Priced(most, self.columns.take(np.sort(order[rank < self.several])))
+
+    def insert(self, block: int, room: np.ndarray, prices: np.ndarray) -> Choice | None:
+        dense = self.columns.use.toarray()
+        fits = (self.columns.block == block) & (dense <= room[:, None] + 1e-9).all(axis=0)
+        profit = np.where(fits, self.columns.profit(prices), -np.inf)
+        if not fits.any() or (profit.max() <= 0 and not self.packing.cover):
+            return None
+        best = int(profit.argmax())
+        rows = np.flatnonzero(dense[:, best])
+        return Choice(float(self.columns.value[best]), rows, dense[rows, best])
+
+    def lp(self) -> float | None:
+        """Optimum of the LP over all columns, by scipy."""
+        once = np.zeros((self.packing.blocks, len(self.columns)))
+        once[self.columns.block, np.arange(len(self.columns))] = 1
+        within = self.columns.use.toarray(), self.packing.capacity
+        ones = np.ones(self.packing.blocks)
+        if self.packing.cover:
+            found = linprog(-self.columns.value, *within, A_eq=once, b_eq=ones)
+        else:
+            found = linprog(-self.columns.value, np.vstack([within[0], once]), np.concatenate([within[1], ones]))
+        return -float(found.fun) if found.status == 0 else None
+
+    def best(self) -> float | None:
+        """Integer optimum, by enumeration."""
+        dense = self.columns.use.toarray()
+        options = [
+            [int(c) for c in np.flatnonzero(self.columns.block == b)] + ([] if self.packing.cover else [-1])
+            for b in range(self.packing.blocks)
+        ]
+        values = [
+            float(self.columns.value[chosen].sum())
+            for combination in product(*options)
+            if (dense[:, (chosen := [c for c in combination if c >= 0])].sum(axis=1) <= self.packing.capacity).all()
+        ]
+        return max(values, default=None)
+
+
+@st.composite
+def known(draw: Any, cover: bool | None = None) -> Known:
+    rows, blocks = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    capacity = np.array(draw(st.lists(st.integers(0, 4), min_size=rows, max_size=rows)), float)
+    listed = []
+    covering = draw(st.booleans()) if cover is None else cover
+    for block in range(blocks):
+        for _ in range(draw(st.integers(1, 4))):
+            uses = np.array(draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)), float)
+            used = np.flatnonzero(uses)
+            listed.append((block, float(draw(st.integers(-3 if covering else 1, 9))), used, uses[used]))
+    packing = Packing(capacity, blocks, covering, floor=-3.0 * blocks if covering else 0.0)
+    return Known(packing, Columns.of(rows, listed), draw(st.integers(1, 3)))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.6, 0.9])
+@given(problem=known())
+def test_reaches_the_lp_optimum_and_bounds_the_integer_one(problem: Known, smoothing: float) -> None:
+    found = generate(problem.packing, problem.oracle, GenerationOptions(gap=1e-9, smoothing=smoothing))
+    lp, best = problem.lp(), problem.best()
+    if lp is None:
+        assert found.ended == "infeasible"
+        assert best is None
+        return
+    assert found.ended in ("gap", "exhausted")
+    assert found.value == pytest.approx(lp, abs=1e-6)
+    assert found.bound == pytest.approx(lp, abs=1e-6)
+    assert found.unpriced == pytest.approx(0, abs=1e-9)
+    if best is not None:
+        assert found.bound >= best - 1e-6
+
+
+@given(problem=known(), numbers=st.lists(st.floats(0, 10), min_size=4, max_size=4))
+def test_any_prices_bound(problem: Known, numbers: list[float]) -> None:
+    prices = np.array(numbers[: len(problem.packing.capacity)])
+    best = problem.best()
+    if best is not None:
+        assert lagrangian(problem.packing, prices, problem.oracle(prices).most) >= best - 1e-9
+
+
+@given(problem=known())
+def test_the_master_agrees_with_its_statement_in_pyomo(problem: Known) -> None:
+    found = generate(problem.packing, problem.oracle, TIGHT)
+    if found.ended == "infeasible" or not len(found.columns):
+        return
+    stated = solve(build(statement, problem.packing, found.columns))
+    assert stated.objective == pytest.approx(found.value, abs=1e-6)
+    assert (found.columns.use @ found.x <= problem.packing.capacity + 1e-6).all()
+
+
+@given(problem=known())
+def test_dropping_idle_columns_changes_nothing(problem: Known) -> None:
+    found = generate(problem.packing, problem.oracle, GenerationOptions(gap=1e-9, keep=0.0))
+    lp = problem.lp()
+    if lp is not None:
+        assert found.value == pytest.approx(lp, abs=1e-6)
+
+
+@given(problem=known())
+def test_packs_a_solution_within_the_capacities(problem: Known) -> None:
+    found = generate(problem.packing, problem.oracle, TIGHT)
+    if found.ended == "infeasible":
+        return
+    packed = pack(problem.packing, problem.insert, found, PackingOptions(patience=3))
+    best = problem.best()
+    chosen = packed.columns
+    assert len(set(chosen.block.tolist())) == len(chosen)
+    assert (chosen.use.sum(axis=1) <= problem.packing.capacity + 1e-9).all()
+    assert packed.value == pytest.approx(chosen.value.sum())
+    assert packed.missing == (problem.packing.blocks - len(chosen) if problem.packing.cover else 0)
+    if packed.missing == 0:
+        assert best is not None
+        assert packed.value <= best + 1e-9
+        incumbents = [point.incumbent for point in packed.trace]
+        assert incumbents == sorted(incumbents)
+
+
+def test_costs_are_minimised_as_negative_values() -> None:
+    columns = Columns.of(1, [(0, -5.0, np.array([0]), np.array([2.0])), (0, -7.0, np.array([0]), np.array([1.0]))])
+    problem = Known(Packing(np.array([1.0]), 1, cover=True, floor=-100.0), columns)
+    assert generate(problem.packing, problem.oracle).value == pytest.approx(-7)
+
+
+def test_what_cannot_be_covered_is_proved_infeasible() -> None:
+    columns = Columns.of(1, [(b, 1.0, np.array([0]), np.array([1.0])) for b in range(2)])
+    problem = Known(Packing(np.array([1.0]), 2, cover=True, floor=0.0), columns)
+    found = generate(problem.packing, problem.oracle)
+    assert found.ended == "infeasible"
+    assert found.bound < 0
+    with pytest.raises(ValueError, match="need a column"):
+        statement(Packing(np.array([1.0]), 3, cover=True), columns)
+
+
+def test_nothing_to_choose() -> None:
+    nothing = Columns.of(2, [])
+    for cover, ended in ((False, "exhausted"), (True, "infeasible")):
+        problem = Known(Packing(np.ones(2), 0 if not cover else 1, cover), nothing)
+        found = generate(problem.packing, problem.oracle)
+        assert found.ended == ended
+    assert generate(Packing(np.ones(2), 0), problem.oracle).value == 0
+
+
+def test_limits_end_the_loop_with_a_valid_bound() -> None:
+    rng = np.random.default_rng(1)
+    listed = []
+    for block in range(30):
+        for _ in range(30):
+            rows = np.flatnonzero(rng.random(20) < 0.3)
+            listed.append((block, float(rng.integers(1, 50)), rows, np.ones(len(rows))))
+    problem = Known(Packing(np.full(20, 3.0), 30), Columns.of(20, listed))
+    full = generate(problem.packing, problem.oracle, TIGHT)
+    assert full.value == pytest.approx(problem.lp(), rel=1e-7)
+    for options, ended in (
+        (GenerationOptions(gap=1e-9, iterations=3), "iterations"),
+        (GenerationOptions(gap=1e-9, time_limit_s=0.0), "time limit"),
+    ):
+        short = generate(problem.packing, problem.oracle, options)
+        assert short.ended == ended
+        assert short.bound >= full.value - 1e-6
+        assert short.value <= full.value + 1e-6
+    bounds = [point.bound for point in full.trace]
+    assert bounds == sorted(bounds, reverse=True)
+    assert full.size.columns == len(full.columns)
+    warm = generate(problem.packing, problem.oracle, TIGHT, start=full.columns)
+    assert warm.value == pytest.approx(full.value)
+    assert warm.pricings <= full.pricings
+
+
+def test_a_simplex_that_does_not_end_falls_back_to_the_dual(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = Columns.of(1, [(b, 1.0 + b, np.array([0]), np.array([1.0])) for b in range(3)])
+    master = Master(Packing(np.array([2.0]), 3), columns, SolveOptions())
+    run, runs = master._session.run, []
+
+    def fail_once(*args: Any) -> Solution:
+        runs.append(run(*args))
+        return runs[-1] if len(runs) > 1 else replace(runs[-1], status="error")
+
+    monkeypatch.setattr(master._session, "run", fail_once)
+    assert master.solve().value == pytest.approx(5)
+    assert len(runs) == 2
+
+
+@given(seed=st.integers(0, 3))
+def test_the_same_seed_packs_the_same(seed: int) -> None:
+    rng = np.random.default_rng(5)
+    listed = [
+        (block, float(rng.integers(1, 50)), rows, np.ones(len(rows)))
+        for block in range(12)
+        for _ in range(6)
+        if len(rows := np.flatnonzero(rng.random(8) < 0.4))
+    ]
+    problem = Known(Packing(np.full(8, 2.0), 12), Columns.of(8, listed))
+    found = generate(problem.packing, problem.oracle, TIGHT)
+    first, second = (pack(problem.packing, problem.insert, found, PackingOptions(seed=seed)) for _ in range(2))
+    assert first.value == second.value
+    assert (first.columns.block == second.columns.block).all()

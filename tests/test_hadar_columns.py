@@ -1,0 +1,285 @@
+"""Hadar's pricing is exact, and column generation reaches the optimum of P2's relaxation and bounds P1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import instances
+import models
+from harness.verify import VERIFIERS
+from instances.canonical import validate
+from instances.registry import PAPERS
+from instances.views import hadar
+from instances.views.hadar import View
+from models.columns import GenerationOptions, generate, lagrangian
+from models.hadar import columns as p2
+from models.hadar import pricing
+from models.hadar.forked import ForkedPricing
+from models.hadar.pricing import Machine, Pricing, machine
+from models.hadar.schedules import schedules
+from models.solve import SolveOptions
+
+UTILITIES: list[dict[str, Any]] = [
+    {"kind": "effective_throughput"},
+    {"kind": "normalised"},
+    {"kind": "sigmoid", "amplitude": 5.0, "steepness_per_s": 0.8, "midpoint_s": 3.0},
+    {"kind": "linear_deadline", "amplitude": 4.0, "grace_s": 2.0},
+    {"kind": "constant", "amplitude": 3.0},
+]
+
+
+@st.composite
+def tiny(draw: Any) -> View:
+    """A few small gangs with unordered rates, some of them 0, in a few slots."""
+    types = [f"T{r}" for r in range(draw(st.integers(1, 3)))]
+    counts = [draw(st.integers(1, 3)) for _ in types]
+    jobs = []
+    for i in range(draw(st.integers(1, 3))):
+        rates = {r: draw(st.sampled_from([0.0, 1.0, 1.5, 2.0, 3.0])) for r in types}
+        able = sum(c for r, c in zip(types, counts, strict=True) if rates[r] > 0)
+        assume(able)
+        job = {
+            "id": f"J{i}",
+            "gpus": draw(st.integers(1, min(3, able))),
+            "epochs": draw(st.integers(1, 9)),
+            "rates": rates,
+            "submit_s": float(draw(st.integers(0, 2))),
+            "utility": draw(st.sampled_from(UTILITIES)),
+        }
+        if job["utility"]["kind"] == "linear_deadline":
+            job["deadline_s"] = job["submit_s"] + draw(st.integers(1, 4))
+        jobs.append(job)
+    data = {
+        "name": "tiny",
+        "cluster": {
+            "gpu_types": [{"name": r} for r in types],
+            "servers": [{"name": r, "count": c, "gpu_type": r, "gpus": 1} for r, c in zip(types, counts, strict=True)],
+        },
+        "jobs": jobs,
+        "horizon": {"slot_s": 1.0, "slots": draw(st.integers(3, 5))},
+    }
+    return hadar.view(validate(data, "tiny"))
+
+
+def payoffs(view: View, prices: np.ndarray) -> np.ndarray:
+    """Best payoff of each job over all its schedules, by enumeration; -inf without any."""
+    all_of_them = schedules(view)
+    use = prices.reshape(len(view.capacity), view.slots)[all_of_them.gpu_type, all_of_them.slot] * all_of_them.gpus
+    cost = np.bincount(all_of_them.schedule, use, len(all_of_them.job))
+    most = np.full(view.size, -np.inf)
+    np.maximum.at(most, all_of_them.job, all_of_them.utility - cost)
+    return most
+
+
+PRICES = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0, 2.0]), min_size=15, max_size=15)
+
+
+@settings(max_examples=150)
+@given(tiny(), PRICES)
+def test_pricing_is_exact(view: View, numbers: list[float]) -> None:
+    prices = np.array(numbers[: len(view.capacity) * view.slots])
+    prices = np.resize(prices, len(view.capacity) * view.slots)
+    found = Pricing(view)(prices)
+    right = payoffs(view, prices)
+    assert np.maximum(found.most, 0) == pytest.approx(np.maximum(right, 0))
+    profit = found.columns.profit(prices)
+    best = np.zeros(view.size)
+    np.maximum.at(best, found.columns.block, profit)
+    assert best == pytest.approx(np.maximum(right, 0))
+    forced = Pricing(view, complete=True)(prices)
+    assert forced.most[view.possible] == pytest.approx(right[view.possible])
+
+
+@settings(max_examples=150)
+@given(tiny(), PRICES)
+def test_every_column_is_a_schedule(view: View, numbers: list[float]) -> None:
+    """The independent checker finds the value of each column."""
+    prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
+    columns = Pricing(view)(prices).columns
+    for c in range(len(columns)):
+        verdict = VERIFIERS.get("hadar").check(view, p2.decode(view, columns.take(np.array([c]))), "hadar.utility", ())
+        assert verdict.violations == ()
+        assert verdict.objective == pytest.approx(columns.value[c])
+
+
+@settings(max_examples=150)
+@given(tiny(), st.lists(st.integers(0, 3), min_size=15, max_size=15))
+def test_insertion_stays_within_what_is_left(view: View, numbers: list[int]) -> None:
+    room = np.minimum(
+        np.resize(np.array(numbers), view.capacity.size * view.slots), np.repeat(view.capacity, view.slots)
+    )
+    oracle = Pricing(view)
+    for job in range(view.size):
+        choice = oracle.insert(job, room.astype(float), np.zeros(room.size))
+        smaller = replace(view, capacity=view.capacity)
+        if choice is not None:
+            assert (choice.amounts <= room[choice.rows]).all()
+            assert view.hopeless[job] is None
+            assert choice.value <= payoffs(smaller, np.zeros(room.size))[job] + 1e-9
+
+
+def accepts(m: Machine, counts: tuple[int, ...], state: int) -> bool:
+    """Whether a machine gets from `state` to "done" with so many slots at each level."""
+    for level, count in enumerate(counts[: m.table.shape[1]]):
+        for _ in range(count):
+            state = int(m.table[state, level])
+    return state == 0
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.floats(0.2, 5.0), min_size=1, max_size=3, unique=True),
+    st.floats(0.5, 12.0),
+    st.sampled_from([2, 8, 40, 1500]),
+)
+def test_machines_accept_what_does_the_work(progress: list[float], work: float, largest: int) -> None:
+    levels = np.array(sorted(progress, reverse=True))
+    m = machine(levels, work, 8, largest)
+    assert m.exact or largest < 1500
+    for counts in product(range(5), repeat=len(levels)):
+        done = float(np.array(counts) @ levels)
+        if abs(done - work) < 1e-6 * work or sum(counts) > 8:
+            continue
+        if done > work and not m.credit:
+            assert accepts(m, counts, m.need)
+        if accepts(m, counts, m.enough):
+            dropped = np.array(counts[m.table.shape[1] :]) @ levels[m.table.shape[1] :]
+            assert done - dropped > work * (1 - 1e-6)
+        if m.exact and done < work:
+            assert not accepts(m, counts, m.need)
+
+
+def test_a_grid_that_is_too_coarse_still_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
+    prices = np.linspace(0, 1, view.capacity.size * view.slots)
+    fine = Pricing(view)(prices)
+    monkeypatch.setattr(pricing, "COARSE", 60)
+    monkeypatch.setattr(pricing, "TOLERANCE", np.inf)
+    coarse = Pricing(view)(prices)
+    assert (coarse.most >= fine.most - 1e-9 * abs(fine.most)).all()
+    attained = coarse.columns.profit(prices)
+    assert (attained <= fine.most[coarse.columns.block] + 1e-9).all()
+
+
+@settings(max_examples=60)
+@given(tiny(), st.booleans())
+def test_columns_reach_the_relaxation_and_bound_the_optimum(view: View, complete: bool) -> None:
+    problem = p2.packing(view, complete)
+    found = generate(problem, Pricing(view, complete), GenerationOptions(gap=1e-9))
+    suffix = ".complete" if complete else ""
+    if models.get(f"hadar.p1{suffix}").skip(view):
+        return
+    exact = models.get(f"hadar.p1{suffix}").run(view).solution
+    if exact.status == "infeasible":
+        assert found.ended == "infeasible" or found.value <= found.bound + 1e-9
+        return
+    assert exact.objective is not None
+    assert found.bound >= exact.objective - 1e-6
+    if not complete:
+        relaxed = models.get("hadar.p2.relaxed").run(view).solution
+        assert found.bound == pytest.approx(relaxed.bound, abs=1e-5)
+        assert found.value == pytest.approx(relaxed.bound, abs=1e-5)
+    outcome = models.get(f"hadar.p2.columns{suffix}").run(view)
+    if outcome.decision is not None:
+        verdict = VERIFIERS.get("hadar").check(
+            view, outcome.decision, p2.COMPLETE.id if complete else p2.UTILITY.id, ()
+        )
+        assert verdict.violations == ()
+        assert verdict.objective == pytest.approx(outcome.solution.objective)
+        assert verdict.objective <= exact.objective + 1e-6
+
+
+@settings(max_examples=40)
+@given(tiny())
+def test_with_enumerations_integrality_the_columns_are_exact(view: View) -> None:
+    """P2 by columns over *all* schedules is P2 enumerated: the master as a MILP has P1's optimum."""
+    assume(view.possible.size)
+    exact = models.get("hadar.p1").run(view).solution.objective
+    enumerated = models.get("hadar.p2.enumerated").run(view).solution.objective
+    assert exact is not None
+    assert enumerated == pytest.approx(exact, abs=1e-6)
+
+
+@settings(max_examples=60)
+@given(tiny())
+def test_jobs_in_copies_are_bounded_too(view: View) -> None:
+    forked = generate(p2.packing(view), ForkedPricing(view), GenerationOptions(gap=1e-9))
+    gangs = generate(p2.packing(view), Pricing(view), GenerationOptions(gap=1e-9))
+    assert forked.bound >= gangs.value - 1e-6
+    assert forked.value == pytest.approx(forked.bound, abs=1e-5)
+
+
+@settings(max_examples=80)
+@given(tiny(), PRICES)
+def test_pricing_of_copies_bounds_every_gang_schedule(view: View, numbers: list[float]) -> None:
+    prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
+    found = ForkedPricing(view)(prices)
+    assert (found.most >= np.maximum(payoffs(view, prices), 0) - 1e-9).all()
+    profit = np.zeros(view.size)
+    np.maximum.at(profit, found.columns.block, found.columns.profit(prices))
+    assert profit == pytest.approx(found.most)
+
+
+def test_fig1_is_solved_by_columns() -> None:
+    view = PAPERS.get("hadar").view(instances.load("paper/hadar-fig1"))
+    outcome = models.get("hadar.p2.columns").run(view)
+    assert outcome.solution.objective == pytest.approx(1025 / 21)
+    assert outcome.solution.bound >= 1025 / 21 - 1e-9
+    assert "discretisation error" in outcome.solution.termination
+    assert outcome.solution.trace[-1].incumbent == pytest.approx(1025 / 21)
+
+
+def test_200_jobs_within_the_promised_gaps() -> None:
+    """The bound within 0.1 % of the LP optimum, the schedule within 2 % of the bound."""
+    view = PAPERS.get("hadar").view(instances.load("gen/200jobs"))
+    outcome = models.get("hadar.p2.columns").run(view)
+    problem = p2.packing(view)
+    solution = outcome.solution
+    assert solution.bound is not None
+    assert solution.objective >= 0.98 * solution.bound
+    generated = generate(problem, Pricing(view))
+    assert generated.bound - generated.value <= 1e-3 * generated.value
+    assert generated.unpriced <= 1e-5 * generated.bound
+    # The bound is valid at these prices whoever computes it.
+    oracle = Pricing(view, several=False)
+    oracle(generated.prices)  # how fine it must be is relative to the pricing before
+    priced = oracle(generated.prices)
+    assert lagrangian(problem, generated.prices, priced.most) == pytest.approx(generated.bound, rel=1e-5)
+
+
+def test_time_limits_are_kept_with_a_valid_bound() -> None:
+    view = PAPERS.get("hadar").view(instances.load("gen/200jobs"))
+    outcome = models.get("hadar.p2.columns").run(view, SolveOptions(time_limit_s=0.2))
+    assert outcome.solution.status == "time limit with incumbent"
+    assert outcome.solution.bound >= outcome.solution.objective
+
+
+def test_cross_check_asks_cbc_about_the_master() -> None:
+    view = PAPERS.get("hadar").view(instances.load("paper/hadar-fig1"))
+    solution = models.get("hadar.p2.columns").run(view, SolveOptions(cross_check=True)).solution
+    assert solution.cross_check is not None
+    assert solution.cross_check <= 1e-6
+
+
+def test_nobody_can_complete() -> None:
+    data = {
+        "name": "short",
+        "cluster": {"gpu_types": [{"name": "A"}], "servers": [{"name": "s", "count": 1, "gpu_type": "A", "gpus": 1}]},
+        "jobs": [{"id": "J", "gpus": 1, "epochs": 10, "rates": {"A": 1.0}}],
+        "horizon": {"slot_s": 1.0, "slots": 3},
+    }
+    view = hadar.view(validate(data, "short"))
+    assert view.hopeless[0] == "J: needs 10 slots alone, 3 are left from its arrival to the horizon"
+    outcome = models.get("hadar.p2.columns").run(view)
+    assert outcome.solution.bound == 0
+    assert outcome.solution.objective == 0
+    assert len(outcome.decision.job) == 0
+    assert models.get("hadar.p2.columns.complete").run(view).solution.status == "infeasible"
+    assert models.get("hadar.forked_bound").run(view).solution.bound == 0
