@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 def encode(decision: Any) -> dict[str, Any]:
     """Return a decision's fields as plain data; arrays keep their type and shape."""
-    return {f.name: _plain(getattr(decision, f.name)) for f in dataclasses.fields(decision)}
+    return {f.name: plain(getattr(decision, f.name)) for f in dataclasses.fields(decision)}
 
 
 def decode(kind: type[T], fields: Mapping[str, Any]) -> T:
@@ -25,28 +25,30 @@ def decode(kind: type[T], fields: Mapping[str, Any]) -> T:
         If the fields are not those of `kind`.
     """
     try:
-        return kind(**{name: _rich(value) for name, value in fields.items()})
+        return kind(**{name: rich(value) for name, value in fields.items()})
     except (TypeError, KeyError) as error:
         raise ValueError(f"not a {kind.__name__}: {error}") from error
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value of a decision as plain data."""
     if isinstance(value, np.ndarray):
         return {"dtype": str(value.dtype), "shape": list(value.shape), "data": value.ravel().tolist()}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {"mapping": {str(key): _plain(item) for key, item in value.items()}}
+        return {"mapping": {str(key): plain(item) for key, item in value.items()}}
     return value
 
 
-def _rich(value: Any) -> Any:
+def rich(value: Any) -> Any:
+    """Return the value of what :func:`plain` returned."""
     if isinstance(value, dict) and "dtype" in value:
         return np.array(value["data"], dtype=np.dtype(value["dtype"])).reshape(value["shape"])
     if isinstance(value, dict):
-        return {key: _rich(item) for key, item in value["mapping"].items()}
+        return {key: rich(item) for key, item in value["mapping"].items()}
     if isinstance(value, list):
-        return tuple(_rich(item) for item in value)
+        return tuple(rich(item) for item in value)
     return value

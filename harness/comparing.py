@@ -169,11 +169,14 @@ def assemble(
         meta=meta,
         rows=rows,
         instances={instance.fingerprint: instance for instance in instances},
-        decisions={
-            (r.row.fingerprint, r.row.method, r.row.seed): r.decision for r in ordered if r.decision is not None
-        },
+        decisions={_name(r.row): r.decision for r in ordered if r.decision is not None},
         traces=[_point(r.row, *point) for r in ordered for point in r.trace],
+        prices={_name(r.row): r.prices for r in ordered if r.prices is not None},
     )
+
+
+def _name(row: Row) -> tuple[str, str, int]:
+    return row.fingerprint, row.method, row.seed
 
 
 def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None) -> dict[str, Any]:
@@ -195,8 +198,9 @@ def _kept(folder: Path, tasks: Sequence[Task], meta: Mapping[str, Any]) -> list[
         raise UsageError(f"{folder}: a run of {names}; only a run of the same instances can be resumed there")
     wanted = {task.key for task in tasks}
     return [
-        TaskResult(row, run.decisions.get((row.fingerprint, row.method, row.seed)), _trace(run, row))
+        TaskResult(row, run.decisions.get(name), _trace(run, row), run.prices.get(name))
         for row in run.rows
+        for name in [_name(row)]
         if row.key in wanted and row.status in FINISHED and row.verified is not False
     ]
 

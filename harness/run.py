@@ -27,6 +27,8 @@ class Run:
         Decisions by ``(fingerprint, method, seed)``; methods without a verified decision are absent.
     traces
         Bound and incumbent over time: ``{instance, fingerprint, method, seed, time_s, incumbent, bound}``.
+    prices
+        Prices that bounds come from, by ``(fingerprint, method, seed)``, where a model gives them.
     """
 
     meta: dict[str, Any]
@@ -34,3 +36,4 @@ class Run:
     instances: dict[str, Instance]
     decisions: dict[tuple[str, str, int], Any] = field(default_factory=dict)
     traces: list[Mapping[str, Any]] = field(default_factory=list)
+    prices: dict[tuple[str, str, int], Any] = field(default_factory=dict)

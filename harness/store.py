@@ -38,6 +38,8 @@ from instances.registry import PAPERS
 from instances.schema import Instance
 
 SCHEMA_VERSION = 1
+SIMULATION = "simulation"
+"""Kind of a run of ``harness simulate``, which keeps its rows in a folder of the same form."""
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
 """What reading files can raise that are not what was written."""
 
@@ -115,6 +117,7 @@ class Store:
                 content = json.dumps(codec.encode(result.decision), separators=(",", ":")).encode()
                 write_atomically(self.folder / "schedules" / _schedule_name(row), gzip.compress(content, mtime=0))
             line = {"row": row.as_dict(), "trace": [list(point) for point in result.trace]}
+            line |= {"prices": codec.plain(result.prices)} if result.prices is not None else {}
             self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _append(self, line: bytes) -> None:
@@ -140,11 +143,11 @@ class Store:
         self._journal.close()
 
 
-def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
-    """Return a folder name for a run that starts now: ``<parent>/<utc>-<short hash of what it is>``."""
+def new_folder(parent: Path, meta: Mapping[str, Any], suffix: str = "") -> Path:
+    """Return a folder name for a run that starts now: ``<parent>/<utc>-<short hash of what it is><suffix>``."""
     now = datetime.now(UTC)
     content = json.dumps(meta, sort_keys=True) + now.isoformat()
-    return parent / f"{now:%Y%m%dT%H%M%SZ}-{hashlib.sha256(content.encode()).hexdigest()[:6]}"
+    return parent / f"{now:%Y%m%dT%H%M%SZ}-{hashlib.sha256(content.encode()).hexdigest()[:6]}{suffix}"
 
 
 def read_run(folder: Path) -> Run:
@@ -157,11 +160,21 @@ def read_run(folder: Path) -> Run:
     """
     if not (folder / "run.json").is_file():
         raise UsageError(f"{folder}: not a results folder (no run.json); harness compare prints where it writes")
+    if _simulated(folder):
+        raise UsageError(f"{folder}: results of harness simulate, not of harness compare; its rows are in rows.json")
     try:
         return _read(folder)
     except DAMAGE as error:
         what = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"{folder}: damaged results: {what}") from error
+
+
+def _simulated(folder: Path) -> bool:
+    """Return whether a folder says that it is of a simulation."""
+    try:
+        return bool(json.loads((folder / "run.json").read_bytes()).get("kind") == SIMULATION)
+    except DAMAGE:
+        return False
 
 
 def _read(folder: Path) -> Run:
@@ -177,7 +190,8 @@ def _read(folder: Path) -> Run:
         for line in lines
         for t, incumbent, bound in line["trace"]
     ]
-    return Run(meta, rows, instances, {k: d for k, d in decisions.items() if d is not None}, traces)
+    prices = {_name(_row(line["row"])): codec.rich(line["prices"]) for line in lines if "prices" in line}
+    return Run(meta, rows, instances, {k: d for k, d in decisions.items() if d is not None}, traces, prices)
 
 
 def _journal_lines(folder: Path) -> list[dict[str, Any]]:

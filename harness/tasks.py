@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.environment import code_digest
-from harness.rows import Row
+from harness.rows import Row, Status
 from harness.verify import TOLERANCE, VERIFIERS, Verdict
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances.canonical import validate
@@ -105,6 +106,14 @@ class Task:
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
+    def run(self) -> TaskResult:
+        """Run it in this process; see :func:`run_task`."""
+        return run_task(self)
+
+    def failed(self, status: Status, reason: str) -> TaskResult:
+        """Return the result of a task that could not be finished."""
+        return TaskResult(self.blank_row(status=status, reason=reason))
+
     def blank_row(self, **known: Any) -> Row:
         """Return the row of this task before anything is known about its result."""
         spec = find_spec(self.method)
@@ -125,11 +134,12 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """A finished task: its row, the decision if there is one, and the trace of bound and incumbent."""
+    """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices."""
 
     row: Row
     decision: Any = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
+    prices: NDArray[np.float64] | None = None
 
 
 @dataclass
@@ -142,6 +152,7 @@ class _Raw:
     claimed: float | None = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     complaint: str | None = None
+    prices: NDArray[np.float64] | None = None
 
 
 def find_spec(method: str) -> Spec:
@@ -171,7 +182,7 @@ def run_task(task: Task) -> TaskResult:
     except Exception as error:  # any failure of a method is a row, so that one method cannot end a run
         result = TaskResult(task.blank_row(status="error", reason=_one_line(error)))
     row = result.row.replace(total_s=time.perf_counter() - began)
-    return TaskResult(row, result.decision, result.trace)
+    return replace(result, row=row)
 
 
 def _run(task: Task, spec: Spec) -> TaskResult:
@@ -186,7 +197,7 @@ def _run(task: Task, spec: Spec) -> TaskResult:
     raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
     row = task.blank_row(status=raw.status, **raw.fields)
     if raw.decision is None:
-        return TaskResult(row, None, raw.trace)
+        return TaskResult(row, None, raw.trace, raw.prices)
     began = time.perf_counter()
     verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
     violations = (*verdict.violations, *_disagreements(raw, verdict))
@@ -198,7 +209,7 @@ def _run(task: Task, spec: Spec) -> TaskResult:
         published=published(instance, spec.id, verdict),
         check_s=time.perf_counter() - began,
     )
-    return TaskResult(row, _checked_decision(raw.decision, paper), raw.trace)
+    return TaskResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
 
 
 def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
@@ -226,7 +237,8 @@ def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
         "cross_check": solution.cross_check,
     }
     claimed = solution.objective if bounds else None
-    return _Raw(outcome.decision, solution.status, fields, claimed, tuple(solution.trace), _second_opinion(solution))
+    trace, complaint = tuple(solution.trace), _second_opinion(solution)
+    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, outcome.prices)
 
 
 def _second_opinion(solution: Solution) -> str | None:
@@ -236,7 +248,7 @@ def _second_opinion(solution: Solution) -> str | None:
 
 
 def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
-    context = Context(np.random.default_rng(task.seed), _verified_oracle(task.limits.options(task.seed)))
+    context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
     began = time.perf_counter()
     decision = spec.run(view, context)
     guarantee = spec.guarantee(view)
@@ -248,7 +260,7 @@ def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
     return _Raw(decision, "feasible", fields)
 
 
-def _verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
+def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
     """Return an oracle under the limits of the run, whose decisions have passed the checker."""
 
     def decide(model: str, view: Any) -> Any:

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS, Problem, Registry
 from instances.schema import Instance
@@ -22,10 +25,21 @@ def no_reason(view: object) -> str | None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A solved model: the solution, and the paper's decision decoded from its incumbent (if it has one)."""
+    """A solved model.
+
+    Attributes
+    ----------
+    solution
+        What the solver answers.
+    decision
+        The paper's decision decoded from the incumbent, if there is one.
+    prices
+        Prices of the resources that the bound comes from, in a shape that the paper's figures know.
+    """
 
     solution: Solution
     decision: Any
+    prices: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)

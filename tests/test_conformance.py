@@ -22,7 +22,8 @@ from instances.registry import PAPERS
 from models import MODELS, ModelSpec
 
 TINY = "gen/20jobs"
-LIMITS = Limits(time_limit_s=20, all_sizes=True)
+# Methods above their stated size are skipped with a reason: what one finds by the end of its time does not repeat.
+LIMITS = Limits(time_limit_s=20)
 SPECS = specs()
 
 
@@ -41,7 +42,11 @@ def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, 
     row = results[spec.id].row
     assert row.status in {"optimal", "feasible", "time limit with incumbent", "skipped"}, row.reason
     assert row.verified is not False, row.violations
-    if row.status != "skipped":
+    if row.status == "skipped":
+        assert row.reason
+    elif row.kind in {"relaxation", "bound"} and results[spec.id].decision is None:
+        assert row.own_bound is not None
+    else:
         assert row.verified
         assert row.objective is not None
 
@@ -69,7 +74,7 @@ def test_is_documented_with_its_source(spec: Spec) -> None:
     assert spec.source
     assert spec.problem in {p.id for p in PAPERS.get(spec.paper).problems}
     made_by = spec.build if isinstance(spec, ModelSpec) else spec.run
-    doc = importlib.import_module(made_by.__module__).__doc__
+    doc = importlib.import_module(getattr(made_by, "func", made_by).__module__).__doc__
     assert doc
     assert len(doc) > 80
 
@@ -111,15 +116,16 @@ def _has_view(view: Any, instance: Any) -> bool:
 
 
 def broken(decision: Any, how: Sequence[str]) -> list[Any]:
-    """Decisions with one array scaled up, made negative, or of another shape."""
+    """Decisions with one array scaled up, made negative, or of another shape; an array without numbers stays."""
     import dataclasses
 
     out = []
     for f in dataclasses.fields(decision):
         value = getattr(decision, f.name)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size:
+            # A slot three times as late may be a valid one; an index of ten thousand is none of a tiny instance.
             changes = {
-                "larger": value * 3 + 1,
+                "larger": value * 3 + (1 if value.dtype.kind == "f" else 10_000),
                 "negative": -value - 1,
                 "nan": value * np.nan,
                 "shape": value[:-1],

@@ -59,6 +59,16 @@ class FigureInput:
                 found.setdefault(row.method, decision)
         return found
 
+    @cached_property
+    def prices(self) -> dict[str, Any]:
+        """Prices that bounds come from, by method, in the order of the rows; of several seeds the first."""
+        found: dict[str, Any] = {}
+        for row in self.rows:
+            prices = self.run.prices.get((row.fingerprint, row.method, row.seed))
+            if prices is not None and row.verified is not False:
+                found.setdefault(row.method, prices)
+        return found
+
     @property
     def where(self) -> str:
         """The instance, or how many there are."""

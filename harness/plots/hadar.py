@@ -16,7 +16,7 @@ from instances.views.hadar import FORKED, Schedule, View
 
 Array = NDArray[np.float64]
 
-ONLINE = "hadar.online"
+ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 
 MAX_ROWS = 30
 """Methods in one map of utilisation."""
@@ -159,9 +159,25 @@ def _caption_prices(data: FigureInput) -> str:
     )
 
 
+def draw_duals(data: FigureInput) -> Figure | None:
+    """Draw the prices of the best bound: a GPU costs what it would be worth to the optimum at most."""
+    if COLUMNS not in data.prices:
+        return None
+    view: View = data.view
+    return price_heatmap(data.prices[COLUMNS], view.workload.gpu_types, view.slot_s)
+
+
+def _caption_duals(data: FigureInput) -> str:
+    return (
+        f"Dual price of a GPU by type and time, in utility per GPU and slot, at which {clean(COLUMNS)} proves its "
+        f"bound: what one more GPU would add to the bound at most. {_sample(data, 1)}"
+    )
+
+
 FIGURES.register(FigureSpec("gantt", "hadar", "Schedules", _caption_gantt, draw_gantt, True))
 FIGURES.register(FigureSpec("jct-cdf", "hadar", "Completion times", _caption_jct, draw_jct, True))
 FIGURES.register(
     FigureSpec("utilisation", "hadar", "GPUs in use over time", _caption_utilisation, draw_utilisation, True)
 )
 FIGURES.register(FigureSpec("prices", "hadar", "Prices of Hadar online", _caption_prices, draw_prices, True))
+FIGURES.register(FigureSpec("duals", "hadar", "Prices of the bound", _caption_duals, draw_duals, True))

@@ -14,7 +14,7 @@ DONE = 1e-9
 
 @njit(cache=True)
 def residuals(progress, work, most):  # type: ignore[no-untyped-def]
-    """Return the work that can be left, ascending and with repetitions; none if there are more than `most`.
+    """Return the work that can be left, in any order and with repetitions; none if there are more than `most`.
 
     An odometer over how many slots run at each level, which carries where the work is done.
     """
@@ -37,22 +37,22 @@ def residuals(progress, work, most):  # type: ignore[no-untyped-def]
             count[i] = 0
             i -= 1
         if i < 0:
-            return np.sort(left[:size])
+            return left[:size]
 
 
 @njit(cache=True)
-def automaton(progress, work, most):  # type: ignore[no-untyped-def]
-    """Return the ``(states, levels)`` state after one more slot at each level; empty if it is too large.
+def automaton(left, progress, work):  # type: ignore[no-untyped-def]
+    """Return the ``(states, levels)`` state after one more slot at each level, from the sorted :func:`residuals`.
 
     State 0 is "done", the last one "all work left". Amounts of work left from which the same slots lead to the end are
     one state: this is the minimal automaton, found from small amounts to large ones.
     """
     levels = len(progress)
-    left = residuals(progress, work, most)
     state = np.empty(len(left), np.int64)
     table = np.zeros((len(left) + 1, levels), np.int32)
     last = 0
     after = np.zeros(levels, np.int32)
+    at = np.zeros(levels, np.int64)
     for s in range(len(left)):
         if s > 0 and left[s] - left[s - 1] <= DONE * work:
             state[s] = last
@@ -62,13 +62,16 @@ def automaton(progress, work, most):  # type: ignore[no-untyped-def]
             then = left[s] - progress[k]
             after[k] = 0
             if then > DONE * work:
-                after[k] = state[np.searchsorted(left, then - DONE * work)]
+                # What is left after a slot grows with what is left now: one finger per level suffices.
+                while left[at[k]] < then - DONE * work:
+                    at[k] += 1
+                after[k] = state[at[k]]
             same = same and after[k] == table[last, k]
         if not same:
             last += 1
             table[last] = after
         state[s] = last
-    return table[: last + 1].copy() if len(left) else table[:0]
+    return table[: last + 1].copy()
 
 
 @njit(cache=True)

@@ -17,7 +17,7 @@ from instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
 from models.columns import Columns, Generated, GenerationOptions, Packed, Packing, PackingOptions, generate, pack
 from models.columns import statement as master
 from models.hadar.common import somebody_rejected
-from models.hadar.pricing import Array, Pricing
+from models.hadar.pricing import Pricing
 from models.registry import MODELS, ModelSpec, Outcome, no_reason
 from models.solve import Solution, SolveOptions, Status, TracePoint, build, cross_check
 
@@ -48,12 +48,6 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
     return master(problem, generate(problem, Pricing(view, complete)).columns)
 
 
-def prices(view: View) -> Array:
-    """Return ``(k, T)`` GPU prices of the bound: what one more GPU of a type in a slot would add to it at most."""
-    generated = generate(packing(view), Pricing(view))
-    return generated.prices.reshape(len(view.capacity), view.slots)
-
-
 def columns(view: View, options: SolveOptions, complete: bool = False) -> Outcome:
     """Solve P2: bound by column generation, schedule by ruin and recreate.
 
@@ -65,6 +59,11 @@ def columns(view: View, options: SolveOptions, complete: bool = False) -> Outcom
         Limits, gap, seed.
     complete
         Whether every job completes.
+
+    Returns
+    -------
+    Outcome
+        Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
     """
     began = time.perf_counter()
     problem = packing(view, complete)
@@ -88,7 +87,8 @@ def columns(view: View, options: SolveOptions, complete: bool = False) -> Outcom
     solution = replace(solution, times=times, trace=tuple(trace))
     if options.cross_check:
         solution = replace(solution, cross_check=_second_opinion(problem, generated, options))
-    return Outcome(solution, decode(view, packed.columns) if packed and solution.objective is not None else None)
+    decision = decode(view, packed.columns) if packed and solution.objective is not None else None
+    return Outcome(solution, decision, generated.prices.reshape(-1, view.slots))
 
 
 def decode(view: View, chosen: Columns) -> Schedule:

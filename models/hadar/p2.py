@@ -143,31 +143,40 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
     At the relaxation's prices, a solution with a schedule whose payoff is more than `slack` below ``μ_j`` is worth less
     than the relaxation's optimum less `slack`. Where the best solution without such schedules is worth as much, it is
     the best of all; otherwise the slack grows, at most to the relaxation's optimum, since no solution is worth less
-    than 0. Of the 214,000 schedules of Fig. 1 in 8 slots this keeps 1,009.
+    than 0. Of the 214,000 schedules of Fig. 1 in 8 slots this keeps 266.
     """
 
     def procedure(view: View, options: SolveOptions) -> Outcome:
         began = time.perf_counter()
         relaxed = relax(view, options, complete)
         if relaxed.status != "optimal" or relaxed.objective is None:
-            return Outcome(relaxed, None)
+            return Outcome(_without_incumbent(relaxed), None)
         most, parts, slack = relaxed.objective, [relaxed.times], SLACK * relaxed.objective
         while True:
             kept = schedules(view, prices(view, relaxed, slack + TIES * most))
             solution = _choose(build(build_p2, view, kept, complete), _time_left(options, began))
             parts.append(solution.times)
-            proved = solution.objective is not None and solution.objective >= most - slack
-            if proved or slack >= most or solution.status not in {"optimal", "infeasible"}:
+            # Left out is only what is worth less than this.
+            others = most * (1 - TIES) - slack
+            done = slack >= most or (solution.objective is not None and solution.objective >= others)
+            if done or solution.status not in {"optimal", "infeasible"}:
                 break
             # What is reached is a solution of P2: a slack down to it settles the matter.
             reached = 0.0 if solution.objective is None else solution.objective
             slack = min(2 * slack, most - reached)
-        bound = None if solution.bound is None else min(most, max(solution.bound, most - slack))
+        bound = solution.bound if done else min(most, max(solution.bound or most, others))
         last = TracePoint(time.perf_counter() - began, solution.objective, bound)
         solution = replace(solution, times=_spent(parts, began), bound=bound, trace=(last,))
         return Outcome(solution, decode(view, solution.model, solution) if solution.has_incumbent else None)
 
     return procedure
+
+
+def _without_incumbent(relaxed: Solution) -> Solution:
+    """Return a relaxation that ended early as what it says about P2: a bound."""
+    if relaxed.status != "time limit with incumbent":
+        return relaxed
+    return replace(relaxed, status="time limit without incumbent", objective=None, column_values=None)
 
 
 def _choose(model: pyo.ConcreteModel, options: SolveOptions) -> Solution:

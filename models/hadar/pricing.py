@@ -124,9 +124,11 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
     """
     from models.hadar import _kernels as kernels
 
-    exact = kernels.automaton(progress, work, RESIDUALS * largest)
-    if 0 < len(exact) <= largest:
-        return Machine(exact, len(exact) - 1, len(exact) - 1)
+    left = kernels.residuals(progress, work, RESIDUALS * largest)
+    if left.size:
+        exact = kernels.automaton(np.sort(left), progress, work)
+        if len(exact) <= largest:
+            return Machine(exact, len(exact) - 1, len(exact) - 1)
     fastest = math.ceil(work / progress[0])
     largest = max(largest // 2, 2 * fastest)
     # A level that would need more slots alone than there are units gets none; what it may add is credited.

@@ -1,0 +1,32 @@
+"""Checker for Gavel's makespan: Hadar's rules for gangs, every job complete; the objective is the last slot's end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from harness.verify import VERIFIERS, Verdict, VerifierSpec
+from harness.verify import hadar as gangs
+from instances.views.hadar import COMPLETE, Schedule, View
+
+
+def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+    """Re-check a schedule and recompute its makespan in seconds.
+
+    Parameters
+    ----------
+    view, decision
+        What was to be decided, and the decision.
+    problem, claims
+        There is one problem, and no claim is known.
+    """
+    verdict = gangs.check(view, decision, COMPLETE.id, claims)
+    if verdict.objective is None:
+        return verdict
+    makespan_s = float((np.max(decision.slot, initial=-1) + 1) * view.slot_s)
+    quantities = {**verdict.quantities, "makespan_s": makespan_s, "objective": makespan_s}
+    return replace(verdict, objective=makespan_s, quantities=quantities)
+
+
+VERIFIERS.register(VerifierSpec("gavel", check))

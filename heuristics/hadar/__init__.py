@@ -1,0 +1,70 @@
+"""Hadar and HadarE (Sultana et al.), the online algorithms, as policies of :mod:`heuristics.simulator`.
+
+========================  ==========================================================================================
+``hadar.online``          Algorithms 1 and 2: every round planned anew by dynamic programming, beyond
+                          :data:`EXACT_QUEUE` jobs by a beam; a job pays for all rounds that it still needs
+``….incremental``         running jobs keep their GPUs to the end; only waiting ones are planned (§IV, scalability)
+``….greedy``              a beam of one: jobs by descending payoff
+``….density``             greedy by payoff per GPU and round, which is ours
+``….conserving``          GPUs that no job pays for go to jobs whose payoff is not positive, until the next round
+``….round_payoff``        a job pays for one round (line 31 as printed)
+``hadar.hadare``          every job forked to a copy per node
+========================  ==========================================================================================
+
+As heuristics, all of them run in model time (:mod:`heuristics.simulator.slotted`): no restarts, no cost of
+communication or consolidation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from heuristics.hadar.hadare import HadarE
+from heuristics.hadar.online import Hadar
+from heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
+from heuristics.hadar.prices import Market, Prices, guarantee, prices
+from heuristics.registry import HEURISTICS, HeuristicSpec
+from heuristics.simulator import POLICIES, Policy, PolicySpec
+from heuristics.simulator.slotted import in_model_time
+from instances.schema import Instance
+
+__all__ = [
+    "BEAM",
+    "EXACT_QUEUE",
+    "Hadar",
+    "HadarE",
+    "Market",
+    "Plan",
+    "Planner",
+    "Prices",
+    "Round",
+    "guarantee",
+    "prices",
+]
+
+
+def _register(name: str, build: Callable[[Instance], Policy], source: str, forks: bool = False) -> None:
+    POLICIES.register(
+        PolicySpec(id=name, paper="hadar", build=lambda instance, oracle: build(instance), source=source, forks=forks)
+    )
+    HEURISTICS.register(
+        HeuristicSpec(
+            id=name,
+            paper="hadar",
+            problem="hadar.forked" if forks else "hadar.utility",
+            kind="online",
+            run=in_model_time(name),
+            source=source,
+            guarantee=(lambda view: None) if forks else guarantee,
+        )
+    )
+
+
+_register("hadar.online", Hadar, "Hadar, Algorithms 1 and 2")
+_register("hadar.online.incremental", partial(Hadar, mode="incremental"), "Hadar, Algorithm 2; §IV, Scalability")
+_register("hadar.online.greedy", partial(Hadar, beam=1), "Hadar, Algorithms 1 and 2 with a beam of one")
+_register("hadar.online.density", partial(Hadar, beam=1, order="density"), "Hadar, by payoff per GPU and round")
+_register("hadar.online.conserving", partial(Hadar, conserving=True), "Hadar, Algorithms 1 and 2, no GPU left idle")
+_register("hadar.online.round_payoff", partial(Hadar, payoff="round"), "Hadar, Algorithm 2 with line 31 as printed")
+_register("hadar.hadare", HadarE, "HadarE, section V", forks=True)

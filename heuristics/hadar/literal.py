@@ -1,0 +1,75 @@
+"""Algorithm 2 as printed, for the audit: it never schedules anything.
+
+Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over what was placed before; the left one has the
+GPUs of j besides, at prices that j itself has raised. So the left side is never the smaller one.
+
+Two more lines as printed: FIND_ALLOC returns the cheapest allocation whatever its rate, and its payoff subtracts one
+round's cost from the utility of a lifetime (28 to 31); a job without allocation ends the recursion, so that later jobs
+are not considered (7 and 8).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heuristics.hadar.planning import Planner, Round
+from instances.workload import Array, Ints
+
+
+def literal_alloc(planner: Planner, around: Round, row: int, used: Ints) -> tuple[Ints | None, float]:
+    """Return the ``(h,)`` GPUs of the cheapest allocation, by server, and its payoff; ``None`` if that is not positive.
+
+    Parameters
+    ----------
+    planner, around
+        Market and queue.
+    row
+        The job's row in the queue.
+    used
+        ``(h,)`` GPUs taken.
+    """
+    from heuristics.hadar.kernels import allocate, payoff
+
+    queue, scratch = planner.queue(around)._replace(lifetime=False), np.empty((2, used.size), np.int64)
+    cheapest: Ints | None = None
+    least, value = np.inf, -np.inf
+    for k in np.flatnonzero(queue.rate[row] > 0):
+        for packed in (True, False):
+            rate = queue.rate[row, k]
+            count, cost = allocate(
+                planner.hosts, queue.rate[row], rate, queue.gpus[row], packed, used.copy(), scratch[0], scratch[1]
+            )
+            paid = cost * (1 + queue.beta * (count - 1) / queue.gpus[row])
+            if count and paid < least:
+                least, value = paid, payoff(queue, row, k, count, cost)
+                cheapest = np.bincount(scratch[0, :count], scratch[1, :count], used.size).astype(np.int64)
+    return (cheapest if value > 0 else None), value
+
+
+def literal_dp(planner: Planner, around: Round) -> Ints:
+    """Return the ``(q, h)`` GPUs that lines 1 to 23 give to every job of the queue: none."""
+    shape = (around.jobs.size, around.used.size)
+    return _branch(planner, around, 0, np.zeros(shape, np.int64), around.used)[0]
+
+
+def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
+    """Return allocations and server state, as the recursion does."""
+    gpus = planner.market.servers.gpus
+    if index >= len(placed) or np.all(used >= gpus):
+        return placed, used
+    own, _ = literal_alloc(planner, around, index, used)
+    if own is None:
+        return placed, used
+    with_job = placed.copy()
+    with_job[index] = own
+    taken, after = _branch(planner, around, index + 1, with_job, used + own)
+    skipped, before = _branch(planner, around, index + 1, placed, used)
+    cost_taken = _cost(planner, used + own, taken)
+    cost_skipped = _cost(planner, used, skipped)
+    return (taken, after) if cost_taken < cost_skipped else (skipped, before)
+
+
+def _cost(planner: Planner, used: Ints, placed: Ints) -> float:
+    """``Σ_h Σ_r k(γ) w``, lines 18 and 19."""
+    price: Array = planner.hosts.price[planner.hosts.first + used]
+    return float((placed * price).sum())

@@ -1,0 +1,246 @@
+"""Planning one round of Hadar (Algorithm 2): FIND_ALLOC for one job, DP_allocation for a queue.
+
+**FIND_ALLOC.** For each type as the slowest one, two candidates: the allocation on the fewest servers (the fullest
+choice first, then the cheapest; several servers are chosen one by one) and the cheapest one, on GPUs of that rate or
+more. All GPUs that a job takes on a server have the server's price before it takes them (the paper's ``k(t) · w(t)``).
+A job that holds an allocation until it completes has the payoff::
+
+    μ_j = U_j(f̂) − rounds left · (cost of a round + comm_cost)      payoff="lifetime"
+    μ_j = U_j(f̂) − (cost of a round + comm_cost)                    payoff="round": line 31 as printed
+
+with ``f̂`` its last slot at the rate of its slowest type, and ``comm_cost = β · (servers − 1) · mean price``, which the
+paper leaves undefined. The candidate of highest payoff is taken if that is positive. Lines 28 to 31 take the cheapest
+one instead, whatever its rate: never a higher payoff.
+
+**DP_allocation.** ``V(i, state) = max(μ_i + V(i + 1, state after), V(i + 1, state))``, forward: after each job, the
+states (GPUs taken by server) that its being taken or skipped leads to, equal states merged. Up to
+:data:`EXACT_QUEUE` jobs no state is dropped; beyond, the best `beam` ones stay and the one that took every job it
+could, so that the result is never below that of ``beam=1``, the greedy plan. Jobs stand in the order of their payoffs
+at the start of the round (``order="density"``: payoffs per GPU and round), highest first, then by arrival.
+
+A schedule completes by the horizon (1c): a job that would end later is worth 0.
+
+Two repairs against the text: a job that finds no place is skipped (line 7 returns and drops all later jobs), and the
+branches are compared by payoff (line 20 compares costs, so that taking nothing always wins; see
+:mod:`heuristics.hadar.literal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heuristics.hadar.prices import Market, Prices
+from instances.workload import Array, Ints, Servers
+
+if TYPE_CHECKING:
+    from heuristics.hadar.kernels import Hosts, Queue
+
+Payoff = Literal["lifetime", "round"]
+Order = Literal["payoff", "density"]
+Search = Literal["exact", "beam", "greedy"]
+
+EXACT_QUEUE = 12
+"""Longest queue that is planned exactly: at most 2^n states after a job. Measured: 1 ms (16 jobs: 6 ms)."""
+
+BEAM = 16
+"""States that the beam keeps."""
+
+MEMO_STATES = 1 << 18
+"""Most states after one job that :func:`memo_entries` counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What is planned in a round.
+
+    Attributes
+    ----------
+    jobs
+        ``(q,)`` jobs in the queue.
+    remaining
+        ``(q,)`` iterations left.
+    slot
+        Number of the round.
+    used
+        ``(h,)`` GPUs taken by jobs that are not planned.
+    held
+        ``(entries, 3)`` row in `jobs`, server and GPUs of what jobs in the queue hold, ascending by row.
+    """
+
+    jobs: Ints
+    remaining: Array
+    slot: int
+    used: Ints
+    held: Ints
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What DP_allocation found.
+
+    Attributes
+    ----------
+    entries
+        ``(entries, 3)`` job, server and GPUs.
+    payoff
+        Sum of the payoffs.
+    search
+        ``"exact"`` if no state was dropped, ``"greedy"`` for a beam of one.
+    states
+        Pairs of job and state met: the entries of a memo.
+    """
+
+    entries: Ints
+    payoff: float
+    search: Search
+    states: int
+
+
+class Planner:
+    """Hadar's planning of rounds in one market.
+
+    Parameters
+    ----------
+    market, prices
+        Jobs, servers, slots; prices (5).
+    payoff
+        Whether a job pays for all rounds it still needs or for one.
+    beam
+        States kept where the queue is too long for an exact search.
+    beta
+        Weight of the cost of communication.
+    order
+        See the module.
+    """
+
+    def __init__(
+        self,
+        market: Market,
+        prices: Prices,
+        payoff: Payoff = "lifetime",
+        beam: int = BEAM,
+        beta: float = 0.0,
+        order: Order = "payoff",
+    ) -> None:
+        self.market, self.lifetime, self.order, self.beam, self.beta = market, payoff == "lifetime", order, beam, beta
+        self.hosts = price_list(market.servers, prices)
+
+    def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
+        """Return the ``(entries, 3)`` allocation of one job of the queue and its payoff (``-inf`` if it has none)."""
+        from heuristics.hadar.kernels import find
+
+        scratch = np.empty((4, self.hosts.gpus.size), np.int64)
+        count, _, payoff = find(self.hosts, self.queue(around), row, around.used.copy(), *scratch)
+        job = np.full(count, around.jobs[row])
+        return np.column_stack((job, scratch[0, :count], scratch[1, :count])), float(payoff)
+
+    def dp_allocation(self, around: Round, exact: int = EXACT_QUEUE) -> Plan:
+        """Plan the queue; exactly if it has at most `exact` jobs."""
+        from heuristics.hadar.kernels import place, search
+
+        queue, order = self._ordered(around)
+        small = order.size <= exact and self.beam > 1
+        width = 2**order.size if small else self.beam
+        chosen, payoff, states, dropped = search(self.hosts, queue, around.used, width)
+        rows = place(self.hosts, queue, around.used.copy(), chosen)
+        rows[:, 0] = around.jobs[order[rows[:, 0]]]
+        how: Search = "greedy" if self.beam == 1 else "beam" if dropped else "exact"
+        return Plan(rows, float(payoff), how, int(states))
+
+    def leftovers(self, around: Round, plan: Plan, everybody: bool = False) -> Ints:
+        """Return the ``(entries, 3)`` allocations of jobs outside the plan on what it leaves, highest payoff first.
+
+        These are the jobs that are worth 0, and all jobs if `everybody` or if the cluster would be empty.
+        """
+        from heuristics.hadar.kernels import place
+
+        queue, order = self._ordered(around)
+        used = around.used + np.bincount(plan.entries[:, 1], plan.entries[:, 2], around.used.size).astype(np.int64)
+        everybody |= not used.any()
+        chosen = ~np.isin(around.jobs[order], plan.entries[:, 0]) & ((queue.worth.max(axis=1) <= 0) | everybody)
+        rows = place(self.hosts, queue, used, chosen)
+        rows[:, 0] = around.jobs[order[rows[:, 0]]]
+        return np.asarray(rows)
+
+    def memo_entries(self, around: Round) -> int:
+        """Return how many entries the memo of the exact DP has (Theorem 1 calls their number polynomial)."""
+        from heuristics.hadar.kernels import search
+
+        queue, order = self._ordered(around)
+        _, _, states, dropped = search(self.hosts, queue, around.used, min(2**order.size, MEMO_STATES))
+        if dropped:
+            raise ValueError(f"more than {MEMO_STATES} states after one of {order.size} jobs")
+        return int(states)
+
+    def _ordered(self, around: Round) -> tuple[Queue, Ints]:
+        """Return the queue by descending payoff, then by arrival, and the rows of its jobs."""
+        from heuristics.hadar.kernels import payoffs
+
+        queue = self.queue(around)
+        payoff, rounds = payoffs(self.hosts, queue, around.used.copy())
+        if self.order == "density":
+            payoff /= queue.gpus * rounds
+        order = np.lexsort((around.jobs, self.market.arrival[around.jobs], -payoff))
+        # A job that fits nowhere now fits nowhere later in this round.
+        order = order[payoff[order] > -np.inf]
+        return _rows(queue, order), order
+
+    def queue(self, around: Round) -> Queue:
+        """Return the jobs of a round with what their payoffs are computed from."""
+        from heuristics.hadar.kernels import Queue
+
+        market, jobs = self.market, around.jobs
+        rounds = market.rounds(jobs, around.remaining)
+        possible = np.isfinite(rounds)
+        after = np.where(possible, around.slot - market.arrival[jobs][:, None] + rounds, 1.0)
+        worth = market.utilities.value(jobs[:, None], after * market.slot_s)
+        worth[~possible | (around.slot + rounds > market.slots)] = 0.0
+        starts = np.searchsorted(around.held[:, 0], np.arange(jobs.size + 1))
+        return Queue(
+            gpus=market.workload.gpus[jobs],
+            rate=np.where(possible, market.workload.rates[jobs], 0.0),
+            worth=worth,
+            rounds=rounds,
+            held=starts,
+            held_server=around.held[:, 1].copy(),
+            held_gpus=around.held[:, 2].copy(),
+            beta=self.beta,
+            lifetime=self.lifetime,
+        )
+
+
+def price_list(servers: Servers, prices: Prices) -> Hosts:
+    """Return the servers with their prices at every number of GPUs taken."""
+    from heuristics.hadar.kernels import Hosts
+
+    kinds, kind = np.unique(np.column_stack((servers.gpu_type, servers.gpus)), axis=0, return_inverse=True)
+    lists = list(_lists(kinds, prices))
+    first = np.cumsum([0, *(len(prices_of) for prices_of in lists)])
+    return Hosts(servers.gpu_type, servers.gpus, first[kind.ravel()], np.concatenate(lists))
+
+
+def _lists(kinds: NDArray[np.int64], prices: Prices) -> Iterator[Array]:
+    """Prices of each kind of server (type, GPUs) by the number of GPUs taken."""
+    for gpu_type, gpus in kinds.tolist():
+        yield prices.price(gpu_type, np.arange(gpus + 1), max(gpus, 1))
+
+
+def _rows(queue: Queue, order: Ints) -> Queue:
+    """Return the queue in another order."""
+    count = np.diff(queue.held)[order]
+    starts = np.concatenate(([0], np.cumsum(count)))
+    entry = np.repeat(queue.held[order] - starts[:-1], count) + np.arange(starts[-1])
+    return queue._replace(
+        gpus=queue.gpus[order],
+        rate=queue.rate[order],
+        worth=queue.worth[order],
+        rounds=queue.rounds[order],
+        held=starts,
+        held_server=queue.held_server[entry],
+        held_gpus=queue.held_gpus[entry],
+    )

@@ -1,0 +1,147 @@
+"""Prices of Hadar's GPUs, equations (5) to (7), and the guarantee of Theorem 2.
+
+=========  ============================================================================================
+(5)        ``k_h^r(γ) = U_min^r · (U_max^r / U_min^r)^(γ / c_h^r)``, γ GPUs of server h being taken
+(6)        ``U_max^r = max_j U_j(t_j^min) / W_j``
+(7)        ``U_min^r = 1/(4η) · min_j U_j(T − a_j) / (t_j^max · W_j)``, ``1/η = min_j t_j^max W_j / (T ΣC)``
+Thm. 2     ``2α``-competitive, ``α = max_r max(1, ln(U_max^r / U_min^r))``
+=========  ============================================================================================
+
+Departures from the text, which is not usable as printed. ``t^min`` and ``t^max`` are durations in whole slots of the
+gang ``W_j`` on its fastest and slowest type (the text divides by an undefined ``M_j`` and subtracts ``a_j`` from a
+duration). ``1/η`` has the factor ``1/T`` that (9) loses: without it the prices of an empty cluster alone, ``D_0``, can
+exceed half of the optimum. ``1/η`` is at most 1, so that a job alone on an empty cluster pays at most a quarter of
+what it is worth. `r` ranges over the jobs that can use that type and complete before the horizon.
+
+A utility that is 0 at the horizon (a passed deadline, an underflow) would make all prices 0 and α infinite: there,
+:data:`FLOOR` of the job's best utility stands for ``U_j(T − a_j)``, and Theorem 2 says nothing.
+
+``U_max`` and ``U_min`` are taken over all jobs, also future ones: like the paper and the framework it uses (Bao et
+al., INFOCOM 2018), the algorithm knows these two numbers of its workload beforehand, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heuristics.registry import Guarantee
+from instances.utility import Utilities
+from instances.views.hadar import View
+from instances.workload import Array, Ints, Servers, Workload
+
+FLOOR = 1e-9
+"""Least ``U_j(T − a_j)``, as a part of ``U_j(t_j^min)``."""
+
+ROUNDING = 1e-9
+"""Relative error of slots that counts as equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Market:
+    """Hadar's jobs in slots: what prices and payoffs are computed from.
+
+    Attributes
+    ----------
+    workload, servers
+        ``n`` jobs on ``h`` servers of ``k`` GPU types.
+    slot_s, slots
+        Length of a slot (a round of the simulator) in seconds, and ``T``.
+    arrival
+        ``(n,)`` first slot of every job.
+    utilities
+        Utilities by seconds since the start of the arrival slot.
+    """
+
+    workload: Workload
+    servers: Servers
+    slot_s: float
+    slots: int
+    arrival: Ints
+    utilities: Utilities
+
+    @staticmethod
+    def of(view: View) -> Market:
+        """Return the market of a view."""
+        return Market(view.workload, view.servers, view.slot_s, view.slots, view.arrival, view.utilities)
+
+    def rounds(self, jobs: Ints, remaining: Array) -> Array:
+        """Return the ``(len(jobs), k)`` whole slots that gangs need for that work, by slowest type; ``inf`` for never.
+
+        Parameters
+        ----------
+        jobs, remaining
+            Indices of jobs, and their iterations left.
+        """
+        progress = self.workload.gpus[jobs, None] * self.workload.rates[jobs] * self.slot_s
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(np.maximum(np.ceil(remaining[:, None] / progress * (1 - ROUNDING)), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """Prices per GPU and slot.
+
+    Attributes
+    ----------
+    low, high
+        ``(k,)`` ``U_min^r`` and ``U_max^r``: prices of the first GPU of an idle server, and of a full one.
+    floored
+        Whether :data:`FLOOR` was needed.
+    """
+
+    low: Array
+    high: Array
+    floored: bool = False
+
+    @property
+    def alpha(self) -> float:
+        """``α`` of Theorem 2."""
+        return float(np.maximum(1.0, np.log(self.high) - np.log(self.low)).max())
+
+    def price(self, gpu_type: Ints | int, used: Ints, gpus: Ints | int) -> Array:
+        """Return (5) for servers of `gpus` GPUs, `used` of them taken; the arguments are broadcast."""
+        share = used / gpus
+        low, high = np.log(self.low)[gpu_type], np.log(self.high)[gpu_type]
+        return np.asarray(np.exp(low + (high - low) * share))
+
+
+def prices(market: Market) -> Prices:
+    """Return the prices of a workload, (6) and (7): positive and finite whatever the utilities."""
+    jobs, gangs = np.arange(market.workload.size), market.workload.gpus
+    rounds = market.rounds(jobs, market.workload.work)
+    there = np.bincount(market.servers.gpu_type, market.servers.gpus, rounds.shape[1]) > 0
+    rounds[:, ~there] = np.inf
+    shortest, left = rounds.min(axis=1), market.slots - market.arrival
+    best = _value(market, shortest)
+    able = (shortest <= left) & (best > 0)
+    if not able.any():
+        return Prices(np.ones(there.size), np.ones(there.size))
+    last = _value(market, np.maximum(left, shortest))
+    floored = able & (last < FLOOR * best)
+    last = np.where(floored, FLOOR * best, last)
+    longest = np.where(np.isfinite(rounds), rounds, 0.0).max(axis=1)
+    demand = longest * gangs
+    one_by_eta = min(1.0, float(demand[able].min()) / (market.slots * float(market.servers.gpus.sum())))
+    uses = able[:, None] & np.isfinite(rounds)
+    uses |= able[:, None] & ~uses.any(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        high = np.where(uses, (best / gangs)[:, None], -np.inf).max(axis=0)
+        low = np.where(uses, (last / demand)[:, None], np.inf).min(axis=0) * one_by_eta / 4
+    return Prices(np.maximum(low, np.finfo(float).tiny), high, bool(floored.any()))
+
+
+def _value(market: Market, slots: Array) -> Array:
+    """``(n,)`` utilities of completing after so many slots (``inf`` for never)."""
+    possible = np.isfinite(slots)
+    value = market.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * market.slot_s)
+    return np.where(possible, value, 0.0)
+
+
+def guarantee(view: View) -> Guarantee:
+    """Return the ratio of Theorem 2 on that instance."""
+    found = prices(Market.of(view))
+    if found.floored:
+        return Guarantee("2α = ∞ (a utility is 0 at the horizon)")
+    return Guarantee(f"2α = {2 * found.alpha:.1f}", 2 * found.alpha)

@@ -1,0 +1,104 @@
+"""Hadar online: one round at up to 2048 queued jobs, against the same round in plain Python."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import instances
+from heuristics.hadar import BEAM, EXACT_QUEUE, Hadar, Market, Planner, Round, prices
+from heuristics.simulator import simulate
+from instances.views.hadar import View, view
+
+PAPER = "paper: < 7 min"
+
+
+def queued(jobs: int) -> View:
+    """Jobs of ``gen/200jobs`` on a cluster that grows with them, as in Fig. 5 (1 GPU per 3.3 jobs)."""
+    return view(instances.load(f"gen/200jobs?jobs={jobs}&servers_per_type={max(1, jobs // 40)}"))
+
+
+def first_round(v: View, jobs: int | None = None) -> Round:
+    """All jobs have just come, the cluster is empty."""
+    rows = np.arange(v.size if jobs is None else jobs)
+    nothing, held = np.zeros(v.servers.size, np.int64), np.zeros((0, 3), np.int64)
+    return Round(rows, v.workload.work[rows], 0, nothing, held)
+
+
+def planner(v: View, beam: int) -> Planner:
+    here = replace(Market.of(v), arrival=np.zeros(v.size, np.int64))
+    return Planner(here, prices(here), beam=beam)
+
+
+def interpreted(made: Planner, around: Round) -> None:
+    """Plan the greedy round with the kernels' Python bodies (numba's own, uncompiled)."""
+    from heuristics.hadar import kernels
+
+    compiled = {name: getattr(kernels, name) for name in dir(kernels) if hasattr(getattr(kernels, name), "py_func")}
+    try:
+        for name, function in compiled.items():
+            setattr(kernels, name, function.py_func)
+        with np.errstate(over="ignore"):
+            made.dp_allocation(around)
+    finally:
+        for name, function in compiled.items():
+            setattr(kernels, name, function)
+
+
+@pytest.mark.parametrize(("beam", "target"), [(1, "≤ 1 s"), (BEAM, "≤ 5 s")])
+def test_round_of_2048_jobs(bench, beam: int, target: str) -> None:  # type: ignore[no-untyped-def]
+    v = queued(2048)
+    made, around = planner(v, beam), first_round(v)
+    plan = made.dp_allocation(around)
+    seconds = bench.time(lambda: made.dp_allocation(around))
+    slow = bench.reference(lambda: interpreted(made, around), rounds=1) if beam == 1 else None
+    note = (
+        f"{len(set(plan.entries[:, 0].tolist()))} placed on {v.servers.size} servers; {PAPER}; reference: plain Python"
+    )
+    bench.line(f"Hadar, a round of 2048 jobs, beam {beam}", seconds, slow, target, note)
+
+
+@pytest.mark.parametrize("beam", [1, BEAM])
+def test_growth_with_jobs(bench, beam: int) -> None:  # type: ignore[no-untyped-def]
+    sizes = (32, 128, 512, 2048)
+    seconds = []
+    for jobs in sizes[:-1]:
+        v = queued(jobs)
+        made, around = planner(v, beam), first_round(v)
+        made.dp_allocation(around)
+        began = time.perf_counter()
+        made.dp_allocation(around)
+        seconds.append(time.perf_counter() - began)
+    v = queued(sizes[-1])
+    made, around = planner(v, beam), first_round(v)
+    seconds.append(bench.time(lambda: made.dp_allocation(around)))
+    bench.growth(f"Hadar, a round over jobs, beam {beam}", sizes, seconds)
+
+
+def test_beam_against_exact(bench) -> None:  # type: ignore[no-untyped-def]
+    v = queued(200)
+    jobs = EXACT_QUEUE + 5
+    made, around = planner(v, BEAM), first_round(v, jobs)
+    beam = made.dp_allocation(around)
+    seconds = bench.time(lambda: made.dp_allocation(around))
+    exact = made.dp_allocation(around, exact=jobs)
+    note = f"payoff {beam.payoff / exact.payoff:.4%} of the exact one; memo of {exact.states:,} entries"
+    reference = bench.reference(lambda: made.dp_allocation(around, exact=jobs))
+    bench.line(f"Hadar, a round of {jobs} jobs: beam against exact DP", seconds, reference, "faster", note)
+
+
+def test_simulation_of_480_jobs(bench) -> None:  # type: ignore[no-untyped-def]
+    example = instances.load("gen/hadar-480")
+    v = view(example)
+
+    hours = []
+
+    def run() -> None:
+        trace = simulate(v.workload, v.servers, Hadar(example), round_s=360.0, restart_s=10.0)
+        hours.append(trace.makespan_s / 3600)
+
+    seconds = bench.time(run, rounds=1)
+    bench.line("Hadar, simulating gen/hadar-480", seconds, None, "–", f"TTD {hours[0]:.1f} h")

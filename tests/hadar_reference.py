@@ -1,0 +1,168 @@
+"""Hadar's problem a second time: tiny random instances, and an exhaustive search that shares no code with the models.
+
+Rates, works and slot lengths are whole numbers, so that the search is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from heuristics.simulator import Assignment, State
+from instances.canonical import validate
+from instances.schema import Instance, Job
+
+TYPES = ("fast", "middle", "slow")
+Counts = tuple[int, ...]
+
+
+@st.composite
+def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
+    """Draw up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each."""
+    types = TYPES[: draw(st.integers(1, 3))]
+    hosts = [(name, draw(st.integers(1, gpus))) for name in types for _ in range(draw(st.integers(1, 2)))]
+    horizon = {"slot_s": draw(st.sampled_from((1.0, 2.0))), "slots": draw(st.integers(2, slots))}
+    end_s = int(horizon["slot_s"] * horizon["slots"])
+    room = {name: sum(count for host, count in hosts if host == name) for name in types}
+    each = [draw(_job(room, end_s)) for _ in range(draw(st.integers(1, jobs)))]
+    content = {
+        "name": "tiny",
+        "cluster": {
+            "gpu_types": [{"name": name} for name in types],
+            "servers": [
+                {"name": f"h{i}", "count": 1, "gpu_type": name, "gpus": count} for i, (name, count) in enumerate(hosts)
+            ],
+        },
+        "horizon": horizon,
+        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(each)],
+    }
+    return validate(content, "tiny")
+
+
+@st.composite
+def _job(draw: st.DrawFn, room: dict[str, int], end_s: int) -> dict[str, Any]:
+    values = draw(st.lists(st.integers(0, 4), min_size=len(room), max_size=len(room)).filter(any))
+    rates = dict(zip(room, map(float, values), strict=True))
+    submit_s = draw(st.integers(0, min(3, end_s - 1)))
+    return {
+        "gpus": draw(st.integers(1, min(3, sum(n for name, n in room.items() if rates[name])))),
+        "epochs": draw(st.integers(1, 16)),
+        "submit_s": submit_s,
+        "rates": rates,
+        "deadline_s": submit_s + draw(st.integers(1, end_s)),
+        "utility": draw(
+            st.sampled_from(
+                (
+                    {"kind": "effective_throughput"},
+                    {"kind": "normalised"},
+                    {"kind": "sigmoid", "amplitude": 5.0, "steepness_per_s": 0.7, "midpoint_s": 3.0},
+                    {"kind": "linear_deadline", "amplitude": 4.0, "grace_s": 3.0},
+                    {"kind": "constant", "amplitude": 2.0},
+                )
+            )
+        ),
+    }
+
+
+def linear(jobs: list[dict[str, Any]], gpus: dict[str, int], slots: int, slot_s: float = 1.0) -> Instance:
+    """Return an instance of these jobs on one server per type; jobs without a utility have effective throughput."""
+    content = {
+        "name": "tiny",
+        "cluster": {
+            "gpu_types": [{"name": name} for name in gpus],
+            "servers": [{"name": f"host {name}", "count": 1, "gpu_type": name, "gpus": n} for name, n in gpus.items()],
+        },
+        "horizon": {"slot_s": slot_s, "slots": slots},
+        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(jobs)],
+    }
+    return validate(content, "built")
+
+
+def with_long_horizon(instance: Instance) -> Instance:
+    """Return the instance with a horizon in which any policy that never idles completes all jobs."""
+    assert instance.horizon is not None
+    return instance.model_copy(update={"horizon": instance.horizon.model_copy(update={"slots": 80})})
+
+
+def fifo(state: State) -> Assignment:
+    """Put gangs in order of arrival on the fastest free GPUs they can use, of several types where needed."""
+    free = state.servers.gpus.copy()
+    entries: list[tuple[int, int, int]] = []
+    for j in state.jobs.tolist():
+        rate = state.workload.rates[j, state.servers.gpu_type]
+        hosts = [h for h in np.argsort(-rate, kind="stable").tolist() if rate[h] > 0]
+        left = int(state.workload.gpus[j])
+        taken = []
+        for h in hosts:
+            if count := min(left, int(free[h])):
+                taken.append((j, h, count))
+                left -= count
+        if left == 0:
+            entries += taken
+            for _, h, count in taken:
+                free[h] -= count
+    return Assignment.of(entries)
+
+
+def worth(job: Job, arrival_s: float, duration_s: float) -> float:
+    """Return what completing after so many seconds is worth, from the definitions."""
+    utility: Any = job.utility
+    if utility.kind == "effective_throughput":
+        return job.iterations / duration_s
+    if utility.kind == "normalised":
+        return job.iterations / duration_s / (job.gpus * max(job.rates.values()))
+    if utility.kind == "sigmoid":
+        return float(utility.amplitude / (1 + math.exp(utility.steepness_per_s * (duration_s - utility.midpoint_s))))
+    if utility.kind == "constant" or job.deadline_s is None:
+        return float(utility.amplitude)
+    late = arrival_s + duration_s - job.deadline_s
+    return float(utility.amplitude * (1 if late <= 0 else max(0.0, 1 - late / utility.grace_s)))
+
+
+def best(instance: Instance, complete: bool) -> float | None:
+    """Return the largest total utility over all ways to give out GPUs slot by slot; ``None`` where there is none.
+
+    The state is how much work each job has left; a job is worth something in the slot in which that reaches 0.
+    """
+    assert instance.horizon is not None
+    slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
+    room = tuple(instance.cluster.gpus_by_type.values())
+    jobs = instance.jobs
+    arrival = [math.ceil(job.submit_s / slot_s) for job in jobs]
+    moves = [_moves(job, tuple(instance.cluster.gpus_by_type), room, slot_s) for job in jobs]
+
+    @cache
+    def value(slot: int, left: tuple[float, ...]) -> float:
+        if slot == slots:
+            return -math.inf if complete and any(left) else 0.0
+        here = [moves[j] if left[j] and slot >= arrival[j] else [((0,) * len(room), 0.0)] for j in range(len(jobs))]
+        found = -math.inf
+        for choice in product(*here):
+            if any(sum(counts) > n for counts, n in zip(zip(*(c for c, _ in choice), strict=True), room, strict=True)):
+                continue
+            after = tuple(max(0.0, x - done) for x, (_, done) in zip(left, choice, strict=True))
+            gain = sum(
+                worth(job, arrival[j] * slot_s, (slot - arrival[j] + 1) * slot_s)
+                for j, job in enumerate(jobs)
+                if left[j] and not after[j]
+            )
+            found = max(found, gain + value(slot + 1, after))
+        return found
+
+    most = value(0, tuple(float(job.iterations) for job in jobs))
+    return None if most == -math.inf else most
+
+
+def _moves(job: Job, types: tuple[str, ...], room: Counts, slot_s: float) -> list[tuple[Counts, float]]:
+    """Return what a job may hold in a slot (nothing, or its whole gang) and the work that this does."""
+    found = [((0,) * len(room), 0.0)]
+    for counts in product(*(range(n + 1) for n in room)):
+        slowest = min((job.rates.get(name, 0.0) for name, n in zip(types, counts, strict=True) if n), default=0.0)
+        if sum(counts) == job.gpus and slowest > 0:
+            found.append((counts, job.gpus * slowest * slot_s))
+    return found

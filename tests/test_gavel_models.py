@@ -1,0 +1,100 @@
+"""Gavel's fluid makespan bounds every schedule, and its checker counts the last slot's end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hadar_reference import fifo, instances_of, linear, with_long_horizon
+from hypothesis import given, settings
+
+import instances
+import models
+from harness.verify import VERIFIERS
+from heuristics.simulator import slotted
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS
+from instances.schema import Instance
+from instances.views import gavel, hadar
+from instances.views.hadar import Schedule, View
+from models.solve import SolveOptions
+
+
+def bound(view: View) -> float:
+    solution = models.get("gavel.makespan_fluid").run(view).solution
+    assert solution.status == "optimal"
+    assert solution.bound is not None
+    return solution.bound
+
+
+@given(instances_of(jobs=5))
+@settings(max_examples=30)
+def test_no_schedule_beats_the_fluid_bound(instance: Instance) -> None:
+    view = gavel.view(with_long_horizon(instance))
+    schedule = slotted.schedule(view, fifo)
+    verdict = VERIFIERS.get("gavel").check(view, schedule, gavel.MAKESPAN.id, ())
+    assert not verdict.violations
+    assert verdict.objective is not None
+    assert verdict.objective == (schedule.slot.max() + 1) * view.slot_s
+    assert bound(view) <= verdict.objective * (1 + 1e-9)
+
+
+@given(instances_of(jobs=2, slots=4))
+@settings(max_examples=25)
+def test_a_schedule_that_completes_all_in_a_horizon_needs_the_bound(instance: Instance) -> None:
+    """No horizon shorter than the bound lets P1 complete all jobs."""
+    view = hadar.view(with_long_horizon(instance))
+    slots = int(np.ceil(bound(view) / view.slot_s * (1 - 1e-9))) - 1
+    if slots <= view.arrival.max():
+        return
+    assert instance.horizon is not None
+    shorter = hadar.view(instance.model_copy(update={"horizon": instance.horizon.model_copy(update={"slots": slots})}))
+    spec = models.get("hadar.p1.complete")
+    assert spec.skip(shorter) or spec.run(shorter, SolveOptions()).solution.status == "infeasible"
+
+
+def test_one_job_on_two_types_is_as_fast_as_the_faster() -> None:
+    view = gavel.view(linear([{"gpus": 2, "epochs": 12, "rates": {"a": 3.0, "b": 1.0}}], {"a": 2, "b": 2}, slots=9))
+    assert bound(view) == pytest.approx(2.0)
+
+
+def test_jobs_share_the_types_by_comparative_advantage() -> None:
+    jobs = [
+        {"gpus": 1, "epochs": 12, "rates": {"a": 2.0, "b": 1.0}},
+        {"gpus": 1, "epochs": 12, "rates": {"a": 3.0, "b": 3.0}},
+    ]
+    view = gavel.view(linear(jobs, {"a": 1, "b": 1}, slots=20))
+    # Each on its own: 6 and 4 seconds, and the first needs all its 6 even so.
+    assert bound(view) == pytest.approx(6.0)
+
+
+def test_arrivals_count() -> None:
+    jobs = [
+        {"gpus": 1, "epochs": 2, "rates": {"a": 1.0}},
+        {"gpus": 1, "epochs": 2, "rates": {"a": 1.0}, "submit_s": 4.5},
+    ]
+    view = gavel.view(linear(jobs, {"a": 1}, slots=20))
+    assert bound(view) == pytest.approx(5 + 2)
+
+
+def test_fig1_and_the_generated_day_have_bounds() -> None:
+    assert bound(gavel.view(instances.load("paper/hadar-fig1"))) == pytest.approx(10 / 3)
+    view = gavel.view(instances.load("gen/20jobs"))
+    assert view.arrival.max() * view.slot_s <= bound(view) <= view.slots * view.slot_s
+    assert "20 jobs on 4 V100" in PAPERS.get("gavel").describe(view)
+
+
+def test_a_job_that_never_completes_has_no_makespan() -> None:
+    instance = linear([{"gpus": 1, "epochs": 9, "rates": {"a": 1.0}}], {"a": 1}, slots=3)
+    with pytest.raises(NotApplicableError, match="J0"):
+        gavel.view(instance)
+
+
+def test_the_checker_wants_every_job_and_well_formed_arrays() -> None:
+    view = gavel.view(linear([{"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}] * 2, {"a": 1}, slots=3, slot_s=2.0))
+    check = VERIFIERS.get("gavel").check
+    both = Schedule.of(np.array([(0, 0, 0, 1), (1, 2, 0, 1)]))
+    verdict = check(view, both, gavel.MAKESPAN.id, ())
+    assert verdict.objective == verdict.quantities["makespan_s"] == 6.0
+    assert not verdict.violations
+    assert "J1 is rejected" in check(view, Schedule.of(np.array([(0, 0, 0, 1)])), gavel.MAKESPAN.id, ()).violations[0]
+    assert check(view, Schedule.of(np.array([(0, 9, 0, 1)])), gavel.MAKESPAN.id, ()).objective is None

@@ -1,0 +1,297 @@
+"""Hadar's P1, P2 and P3 agree with one another, with an exhaustive search, and with Fig. 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+from hadar_reference import best, instances_of, linear
+from hypothesis import example, given, settings
+from numpy.typing import NDArray
+
+import instances
+import models
+from harness.tasks import Limits, Task, run_task
+from harness.verify import VERIFIERS
+from instances.canonical import to_json
+from instances.errors import NotApplicableError
+from instances.schema import Instance
+from instances.views import hadar
+from instances.views.hadar import View
+from models.hadar.p1 import Places, build_p1
+from models.hadar.p2 import build_p2, build_p3, prices, relax
+from models.hadar.schedules import MOST_MIXES, Schedules, TooManyError, job_schedules, mixes, schedules
+from models.solve import SolveOptions, build, compile_model, solve
+
+EXACT = SolveOptions(rel_gap=0.0)
+FIG1 = 1025 / 21
+BUSY = linear([{"gpus": 2, "epochs": 6, "rates": {"a": 2.0, "b": 1.0}}] * 3, {"a": 2, "b": 3}, slots=5)
+"""Three gangs of two that compete for the faster type."""
+
+
+def optimum(method: str, view: View) -> float | None:
+    """Return a model's verified optimum; ``None`` where it has none."""
+    spec = models.get(method)
+    if spec.skip(view):
+        return 0.0 if not method.endswith("complete") else None
+    outcome = spec.run(view, EXACT)
+    if outcome.solution.status == "infeasible":
+        return None
+    assert outcome.solution.status == "optimal"
+    assert outcome.solution.bound == pytest.approx(outcome.solution.objective, abs=1e-6)
+    verdict = VERIFIERS.get("hadar").check(view, outcome.decision, spec.problem, spec.claims)
+    assert not verdict.violations
+    assert verdict.objective == pytest.approx(outcome.solution.objective, abs=1e-6)
+    return verdict.objective
+
+
+@given(instances_of())
+@example(BUSY)
+@settings(max_examples=20)
+def test_p1_by_type_by_server_and_p2_have_the_same_optimum(instance: Instance) -> None:
+    view = hadar.view(instance)
+    most = optimum("hadar.p1", view)
+    assert most is not None
+    assert optimum("hadar.p1.per_server", view) == pytest.approx(most, abs=1e-6)
+    assert optimum("hadar.p2.enumerated", view) == pytest.approx(most, abs=1e-6)
+
+
+@given(instances_of())
+@example(BUSY)
+@settings(max_examples=15)
+def test_p1_and_p2_have_the_same_optimum_where_every_job_completes(instance: Instance) -> None:
+    view = hadar.view(instance)
+    found = optimum("hadar.p1.complete", view), optimum("hadar.p2.enumerated.complete", view)
+    assert found[0] == pytest.approx(found[1], abs=1e-6) if found[0] is not None else found[1] is None
+
+
+@given(instances_of(jobs=2, slots=4, gpus=2))
+@settings(max_examples=20)
+def test_p1_finds_what_an_exhaustive_search_finds(instance: Instance) -> None:
+    view = hadar.view(instance)
+    assert optimum("hadar.p1", view) == pytest.approx(best(instance, complete=False), abs=1e-6)
+    all_of_them = best(instance, complete=True)
+    found = optimum("hadar.p1.complete", view)
+    assert found == (None if all_of_them is None else pytest.approx(all_of_them, abs=1e-6))
+
+
+@pytest.mark.parametrize("method", ["hadar.p1", "hadar.p2.enumerated"])
+def test_the_rules_of_completion_differ(method: str) -> None:
+    """P1 as printed makes every job complete, P2 may reject one: here the job that keeps another off the fast GPU."""
+    jobs = [
+        {"gpus": 1, "epochs": 2, "rates": {"fast": 2.0, "slow": 1.0}},
+        {"gpus": 1, "epochs": 3, "rates": {"fast": 1.0}, "utility": {"kind": "constant", "amplitude": 0.1}},
+    ]
+    view = hadar.view(linear(jobs, {"fast": 1, "slow": 1}, slots=3))
+    assert optimum(method, view) == pytest.approx(2.0)
+    assert optimum(f"{method}.complete", view) == pytest.approx(1.0 + 0.1)
+
+
+@pytest.mark.parametrize("method", ["hadar.p1.complete", "hadar.p2.enumerated.complete"])
+def test_not_every_job_may_fit(method: str) -> None:
+    jobs = [{"gpus": 1, "epochs": 2, "rates": {"a": 1.0}}] * 2
+    assert optimum(method, hadar.view(linear(jobs, {"a": 1}, slots=3))) is None
+    assert optimum(method, hadar.view(linear(jobs, {"a": 1}, slots=4))) == pytest.approx(2 / 2 + 2 / 4)
+
+
+@given(instances_of())
+@example(BUSY)
+@settings(max_examples=15)
+def test_the_relaxation_of_p2_and_p3_are_a_pair(instance: Instance) -> None:
+    view = hadar.view(instance)
+    if not view.possible.size:
+        return
+    columns = schedules(view)
+    primal = solve(build(build_p2, view, columns, relaxed=True), SolveOptions(method="simplex"))
+    dual = solve(build(build_p3, view, columns), SolveOptions(method="simplex"))
+    assert primal.objective == pytest.approx(dual.objective, abs=1e-6)
+    bound = models.get("hadar.p3").run(view).solution.bound
+    # The registered models take the schedules of extreme mixes alone.
+    assert bound == pytest.approx(primal.objective, abs=1e-6)
+    assert relax(view, EXACT).objective == pytest.approx(primal.objective, abs=1e-6)
+    exact = optimum("hadar.p2.enumerated", view)
+    assert exact is not None
+    assert bound is not None
+    assert exact <= bound + 1e-6
+    _check_prices(view, columns, primal, dual)
+
+
+def _check_prices(view: View, columns: Schedules, primal: Any, dual: Any) -> None:
+    """Complementary slackness, and μ_j = max(0, max_s φ_j(s))."""
+    price = np.zeros((view.slots, len(view.capacity)))
+    for cell, p in zip(dual.model.price.keys(), dual.array(dual.model.price), strict=True):
+        price[cell] = p
+    payoff = np.zeros(view.size)
+    payoff[view.possible] = dual.array(dual.model.payoff)
+    x = primal.array(primal.model.x)
+    reduced = columns.utility - costs(columns, price)
+    largest = np.zeros(view.size)
+    np.maximum.at(largest, columns.job, reduced)
+    np.testing.assert_allclose(payoff, largest, atol=1e-6)
+    np.testing.assert_allclose(x * (payoff[columns.job] - reduced), 0.0, atol=1e-5)
+    used = np.zeros_like(price)
+    np.add.at(used, (columns.slot, columns.gpu_type), columns.gpus * x[columns.schedule])
+    assert (used <= view.capacity + 1e-6).all()
+    np.testing.assert_allclose(price * (view.capacity - used), 0.0, atol=1e-5)
+    chosen = np.bincount(columns.job, x, view.size)
+    np.testing.assert_allclose(payoff * (1 - chosen), 0.0, atol=1e-5)
+
+
+def costs(columns: Schedules, price: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what each schedule pays for its GPUs."""
+    paid = columns.gpus * price[columns.slot, columns.gpu_type]
+    return np.asarray(np.bincount(columns.schedule, paid, len(columns.job)))
+
+
+@given(instances_of(jobs=2))
+@settings(max_examples=15)
+def test_schedules_are_minimal_feasible_and_priced_out_exactly(instance: Instance) -> None:
+    view = hadar.view(instance)
+    columns = schedules(view)
+    for j in view.possible.tolist():
+        options = dict(mixes(view, j))
+        work = view.workload.work[j]
+        for steps in job_schedules(view, j):
+            progress = [options[mix] for _, mix in steps]
+            assert sum(progress) >= work > sum(progress) - min(progress)
+            assert [t for t, _ in steps] == sorted({t for t, _ in steps})
+    if view.possible.size:
+        limits = prices(view, relax(view, EXACT), 0.3)
+        more = columns.utility - costs(columns, limits.gpu) - limits.least[columns.job]
+        assert (more > 1e-9).sum() <= len(schedules(view, limits).job) <= (more > -1e-9).sum()
+
+
+def test_fig1_is_solved_by_all_models() -> None:
+    view = hadar.view(instances.load("paper/hadar-fig1"))
+    for method in ("hadar.p1", "hadar.p1.complete", "hadar.p1.per_server", "hadar.p2.enumerated"):
+        assert optimum(method, view) == pytest.approx(FIG1, abs=1e-9), method
+    verdict = run(view, "hadar.p1")
+    assert verdict.quantities["completion_slots"].tolist() == [3, 2, 7]
+    assert pytest.approx(48.8095, abs=5e-5) == FIG1
+
+
+def run(view: View, method: str) -> Any:
+    spec = models.get(method)
+    return VERIFIERS.get("hadar").check(view, spec.run(view, EXACT).decision, spec.problem, ())
+
+
+def fig1(slots: int, completion: Sequence[float] | None = None) -> View:
+    """Fig. 1 with another horizon and, instead of its utilities, `completion` less the slots to completion."""
+    instance = instances.load("paper/hadar-fig1")
+    assert instance.horizon is not None
+    changed: dict[str, Any] = {"horizon": instance.horizon.model_copy(update={"slots": slots})}
+    view = hadar.view(instance.model_copy(update=changed))
+    if completion is None:
+        return view
+    shape = np.full(3, 2)
+    line = replace(view.utilities, shape=shape, a=np.array(completion), b=np.zeros(3), c=np.array(completion))
+    return replace(view, utilities=line)
+
+
+@pytest.mark.parametrize("slots", [6, 7, 8, 10])
+def test_fig1_needs_seven_slots_for_its_best_utility(slots: int) -> None:
+    found = optimum("hadar.p1", fig1(slots))
+    assert found is not None
+    assert found == pytest.approx(FIG1) if slots >= 7 else found < FIG1 - 0.1
+
+
+def test_fig1_ends_after_six_rounds_at_the_earliest() -> None:
+    assert optimum("hadar.p1.complete", fig1(5)) is None
+    assert optimum("hadar.p1.complete", fig1(6)) is not None
+    assert run(fig1(6), "hadar.p1.complete").metrics["ttd_rounds"] == 6
+
+
+def test_fig1_has_a_least_sum_of_completion_times_of_twelve() -> None:
+    # Utility 100 − (slots to completion) for each of three jobs.
+    view = fig1(10, [100.0] * 3)
+    assert optimum("hadar.p1.complete", view) == pytest.approx(300 - 12)
+    assert run(view, "hadar.p1.complete").quantities["completion_slots"].tolist() == [3, 2, 7]
+
+
+def test_fig1_cannot_use_all_gpus_in_a_round() -> None:
+    view = hadar.view(instances.load("paper/hadar-fig1"))
+    gangs = view.workload.gpus
+    sums = {int(gangs[list(some)].sum()) for some in ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2])}
+    assert sums == {2, 3, 4, 5, 7}
+    assert view.capacity.sum() == 6
+    first = build(build_p1, view, Places.by_type(view))
+    first.total.deactivate()
+    first.used = gpus_in_slot(first, 0)
+    assert solve(first, EXACT).objective == pytest.approx(5)
+
+
+def gpus_in_slot(m: Any, slot: int) -> Any:
+    """Return the objective "GPUs used in a slot" of P1."""
+    cells = [key for key in m.w if key[1] == slot]
+    return pyo.Objective(expr=sum(m.w[key] for key in cells), sense=pyo.maximize)
+
+
+def test_p1_is_one_template_and_small() -> None:
+    view = hadar.view(instances.load("paper/hadar-fig1"))
+    model = build(build_p1, view, Places.by_type(view))
+    form = compile_model(model)
+    assert type(model.slowest_1b[0, 0, 0]).__name__ == "TemplateConstraintData"
+    first = {j: min(f for i, f in model.v if i == j) for j in range(3)}
+    assert first == {0: 2, 1: 1, 2: 4}
+    assert form.matrix.shape[1] < 200
+
+
+def test_jobs_that_cannot_complete_are_left_out_or_make_it_inapplicable() -> None:
+    jobs = [{"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}, {"gpus": 1, "epochs": 9, "rates": {"a": 1.0}}]
+    view = hadar.view(linear(jobs, {"a": 1}, slots=3))
+    assert optimum("hadar.p1", view) == optimum("hadar.p2.enumerated", view) == pytest.approx(1.0)
+    for method in ("hadar.p1.complete", "hadar.p2.enumerated.complete"):
+        with pytest.raises(NotApplicableError, match="J1"):
+            models.get(method).solve(view.instance)
+    nobody = hadar.view(linear(jobs[1:], {"a": 1}, slots=3))
+    for method in ("hadar.p1", "hadar.p2.enumerated", "hadar.p2.relaxed", "hadar.p3"):
+        assert "no job can complete" in str(models.get(method).skip(nobody))
+
+
+def test_too_many_schedules_and_too_large_models_say_so() -> None:
+    view = hadar.view(instances.load("gen/20jobs"))
+    with pytest.raises(TooManyError, match="schedules"):
+        models.get("hadar.p2.enumerated").run(view)
+    assert "hadar.p2.columns" in str(models.get("hadar.p1").too_large(view))
+    assert models.get("hadar.p1").too_large(fig1(8)) is None
+    types = {f"g{i}": 3 for i in range(8)}
+    wide = hadar.view(linear([{"gpus": 9, "epochs": 9, "rates": dict.fromkeys(types, 1.0)}], types, slots=2))
+    with pytest.raises(TooManyError, match=f"{MOST_MIXES} mixes"):
+        mixes(wide, 0)
+
+
+def test_relaxations_end_as_rows_with_a_bound_and_no_objective() -> None:
+    instance = fig1(6).instance
+    rows = {}
+    for method in ("hadar.p2.relaxed", "hadar.p3"):
+        task = Task(to_json(instance), instance.name, instance.fingerprint, method, 0, Limits(time_limit_s=20))
+        rows[method] = run_task(task).row
+    assert rows["hadar.p2.relaxed"].own_bound == pytest.approx(440 / 9)
+    assert rows["hadar.p3"].own_bound == pytest.approx(440 / 9)
+    assert rows["hadar.p3"].objective is None
+
+
+def test_equal_utility_keeps_the_last_slot_that_is_used() -> None:
+    """With a constant utility every last slot is worth the same; model and checker still mean the same one."""
+    job = {"gpus": 1, "epochs": 2, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": 3.0}}
+    view = hadar.view(linear([job, job], {"a": 1}, slots=6))
+    # `optimum` compares the two; the model's own last slots are those of the decoded schedule.
+    assert optimum("hadar.p1", view) == pytest.approx(6.0)
+    outcome = models.get("hadar.p1").run(view, EXACT)
+    m = outcome.solution.model
+    last = [key for key, v in zip(m.v, outcome.solution.array(m.v), strict=True) if v > 0.5]
+    assert last == [(j, outcome.decision.slot[outcome.decision.job == j].max()) for j in range(2)]
+
+
+def test_rates_far_apart_stay_within_what_a_solver_takes() -> None:
+    jobs = [
+        {"gpus": 2, "epochs": 1, "rates": {"a": 1e12, "b": 1e-12}},
+        {"gpus": 1, "epochs": 1000, "rates": {"a": 500.0, "b": 1e-9}},
+    ]
+    view = hadar.view(linear(jobs, {"a": 2, "b": 2}, slots=4))
+    for method in ("hadar.p1", "hadar.p2.enumerated"):
+        assert optimum(method, view) == pytest.approx(1 / 3 + 1000 / 2), method

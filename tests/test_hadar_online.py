@@ -1,0 +1,363 @@
+"""Hadar online: prices, FIND_ALLOC, DP_allocation, the policy."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import heuristics
+import instances
+from harness.verify.hadar import check
+from heuristics.hadar import Hadar, Market, Planner, Prices, Round, guarantee, prices
+from heuristics.hadar.literal import literal_alloc, literal_dp
+from heuristics.hadar.planning import EXACT_QUEUE
+from heuristics.simulator import POLICIES, simulate
+from heuristics.simulator.slotted import schedule
+from instances.errors import UsageError
+from instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
+from instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
+from instances.views.hadar import View, view
+from instances.workload import Ints
+
+VARIANTS = [spec.id for spec in POLICIES if spec.id.startswith("hadar.online")]
+UTILITIES = [
+    EffectiveThroughput(),
+    NormalisedThroughput(),
+    Constant(amplitude=3.0),
+    Sigmoid(amplitude=5.0, steepness_per_s=2.0, midpoint_s=4.0),
+    Sigmoid(amplitude=5.0, steepness_per_s=1e6, midpoint_s=1.0),
+    LinearDeadline(amplitude=2.0, grace_s=2.0),
+]
+
+
+def instance(gpus: list[tuple[int, int]], jobs: list[Job], slots: int = 12, types: int = 3) -> Instance:
+    """Servers as (type, GPUs)."""
+    return Instance(
+        name="tiny",
+        cluster=Cluster(
+            gpu_types=tuple(GpuType(name=f"r{k}") for k in range(types)),
+            servers=tuple(
+                ServerGroup(name=f"h{i}", count=1, gpu_type=f"r{k}", gpus=c) for i, (k, c) in enumerate(gpus)
+            ),
+        ),
+        jobs=tuple(jobs),
+        horizon=Horizon(slot_s=1.0, slots=slots),
+    )
+
+
+@st.composite
+def tiny(draw: st.DrawFn, most_jobs: int = 6, utilities: bool = True) -> Instance:
+    """A few gangs on a few servers."""
+    gpus = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=4))
+    there = np.bincount([k for k, _ in gpus], [c for _, c in gpus], 3).astype(int)
+    jobs = []
+    for i in range(draw(st.integers(1, most_jobs))):
+        rates = [draw(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.7])) for _ in range(3)]
+        if not any(rates[k] for k in np.flatnonzero(there)):
+            rates[int(there.argmax())] = 1.0
+        kind = draw(st.sampled_from(UTILITIES)) if utilities else EffectiveThroughput()
+        jobs.append(
+            Job(
+                id=f"j{i}",
+                submit_s=float(draw(st.integers(0, 5))),
+                gpus=draw(st.integers(1, min(4, int(there[np.array(rates) > 0].sum())))),
+                epochs=draw(st.integers(1, 30)),
+                rates={f"r{k}": x for k, x in enumerate(rates)},
+                utility=kind,
+                deadline_s=30.0,
+            )
+        )
+    return instance(gpus, jobs)
+
+
+def planner(v: View, **options: object) -> Planner:
+    here = Market.of(v)
+    return Planner(here, prices(here), **options)  # type: ignore[arg-type]
+
+
+def everybody(v: View, used: Ints | None = None) -> Round:
+    nothing = np.zeros(v.servers.size, np.int64)
+    held = np.zeros((0, 3), np.int64)
+    return Round(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing if used is None else used, held)
+
+
+def test_prices_rise_from_low_to_high_exponentially() -> None:
+    found = Prices(np.array([0.5, 2.0]), np.array([8.0, 2.0]))
+    assert found.price(0, np.arange(5), 4) == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0])
+    assert found.price(1, np.arange(5), 4) == pytest.approx([2.0] * 5)
+    assert found.alpha == pytest.approx(np.log(16))
+
+
+def test_prices_of_figure_1_by_hand() -> None:
+    v = view(instances.load("paper/hadar-fig1"))
+    found = prices(Market.of(v))
+    # J1: 80 epochs in 2 slots on 3 GPUs. Slowest: 4, 6, 25 slots for gangs 3, 2, 2. T ΣC = 48: 1/η = 12/48.
+    assert found.high == pytest.approx([80 / 2 / 3] * 3)
+    assert found.low == pytest.approx([12 / 48 / 4 * min(80 / 8 / 12, 30 / 8 / 12, 50 / 8 / 50)] * 3)
+    assert guarantee(v).factor == pytest.approx(2 * np.log(found.high[0] / found.low[0]))
+    assert guarantee(v).text == "2α = 14.9"
+
+
+@given(tiny())
+@settings(max_examples=100)
+def test_prices_are_positive_finite_and_start_the_dual_below_half_of_any_job(example: Instance) -> None:
+    v = view(example)
+    found = prices(Market.of(v))
+    assert np.all(np.isfinite(found.high))
+    assert np.all(found.low > 0)
+    assert np.all(found.low <= found.high)
+    assert found.alpha >= 1
+    shortest = Market.of(v).rounds(np.arange(v.size), v.workload.work)[:, v.servers.gpu_type].min(axis=1)
+    soonest = np.minimum(v.arrival + shortest - 1, v.slots - 1).astype(int)
+    possible = [j for j in v.possible if v.utility(int(j))[soonest[j]] > 0]
+    if possible and not found.floored:
+        start = v.slots * float((found.low[v.servers.gpu_type] * v.servers.gpus).sum())
+        assert start <= max(v.utility(int(j))[-1] for j in possible) / 2 * (1 + 1e-9)
+
+
+def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
+    late = Job(id="a", gpus=1, epochs=1, rates={"r0": 1.0}, utility=LinearDeadline(amplitude=2.0), deadline_s=3.0)
+    v = view(instance([(0, 2)], [late]))
+    assert prices(Market.of(v)).floored
+    assert guarantee(v).factor is None
+
+
+def allocations(v: View, gpus: int, used: Ints) -> list[Ints]:
+    """All ways to take so many GPUs."""
+    ranges = [range(min(gpus, int(free)) + 1) for free in v.servers.gpus - used]
+    return [np.array(ways) for ways in product(*ranges) if sum(ways) == gpus]
+
+
+def value(p: Planner, around: Round, row: int, ways: Ints) -> float:
+    """Payoff of any allocation, from the definition."""
+    hosts, job = p.market.servers, int(around.jobs[row])
+    rates = p.market.workload.rates[job][hosts.gpu_type[ways > 0]]
+    if rates.min() <= 0:
+        return -np.inf
+    left = np.ceil(around.remaining[row] / (rates.min() * ways.sum() * p.market.slot_s) * (1 - 1e-9))
+    end = around.slot + max(left, 1)
+    worth = float(p.market.utilities.value(job, (end - p.market.arrival[job]) * p.market.slot_s))
+    cost = float((p.hosts.price[p.hosts.first + around.used] * ways).sum())
+    cost *= 1 + p.beta * (np.count_nonzero(ways) - 1) / ways.sum()
+    return (worth if end <= p.market.slots else 0.0) - (max(left, 1) if p.lifetime else 1.0) * cost
+
+
+@given(tiny(most_jobs=1), st.sampled_from(["lifetime", "round"]), st.data())
+@settings(max_examples=80)
+def test_find_alloc_has_the_highest_payoff_of_all_allocations(
+    example: Instance, payoff: str, data: st.DataObject
+) -> None:
+    v = view(example)
+    used = np.array([data.draw(st.integers(0, int(c))) for c in v.servers.gpus])
+    p = planner(v, payoff=payoff)
+    around = everybody(v, used)
+    found, best = p.find_alloc(around, 0)
+    every = [value(p, around, 0, ways) for ways in allocations(v, int(v.workload.gpus[0]), used)]
+    assert best == pytest.approx(max(every, default=-np.inf), rel=1e-9)
+    if best > -np.inf:
+        ways = np.bincount(found[:, 1], found[:, 2], v.servers.size).astype(np.int64)
+        assert value(p, around, 0, ways) == pytest.approx(best, rel=1e-9)
+        assert np.all(ways + used <= v.servers.gpus)
+    if payoff == "round":
+        literal, _ = literal_alloc(p, around, 0, used)
+        if literal is not None:
+            assert best >= value(p, around, 0, literal) - 1e-9
+
+
+def test_communication_decides_between_packed_and_spread() -> None:
+    job = Job(id="a", gpus=2, epochs=4, rates={"r0": 1.0, "r1": 1.0})
+    v = view(instance([(0, 2), (0, 4), (0, 4)], [job], types=2))
+    used = np.array([0, 1, 1])
+    # The small server is idle and cheapest: both GPUs there at one price.
+    assert planner(v).find_alloc(everybody(v, used), 0)[0].tolist() == [[0, 0, 2]]
+    used = np.array([1, 0, 0])
+    # One price for both GPUs: nothing is gained by spreading, so packed wins the tie.
+    assert planner(v).find_alloc(everybody(v, used), 0)[0].tolist() == [[0, 1, 2]]
+    used = np.array([1, 3, 2])
+    assert planner(v).find_alloc(everybody(v, used), 0)[0].tolist() == [[0, 2, 2]]
+    used = np.array([1, 3, 4])
+    found, free = planner(v).find_alloc(everybody(v, used), 0)
+    assert found.tolist() == [[0, 0, 1], [0, 1, 1]]
+    assert planner(v, beta=1.0).find_alloc(everybody(v, used), 0)[1] < free
+
+
+def best_subset(p: Planner, around: Round) -> float:
+    """Largest sum of payoffs over all subsets, in the order of the queue, jobs of positive payoff only."""
+    _, order = p._ordered(around)
+    best = 0.0
+    for take in product((False, True), repeat=order.size):
+        used, total = around.used.copy(), 0.0
+        for row in order[list(take)].tolist():
+            here = Round(around.jobs, around.remaining, around.slot, used, around.held)
+            found, gain = p.find_alloc(here, row)
+            if gain <= 0:
+                break
+            total += gain
+            used = used + np.bincount(found[:, 1], found[:, 2], used.size).astype(np.int64)
+        best = max(best, total)
+    return best
+
+
+@given(tiny(most_jobs=5), st.sampled_from(["payoff", "density"]))
+@settings(max_examples=40)
+def test_exact_dp_is_the_best_subset_and_beams_are_between_greedy_and_exact(example: Instance, order: str) -> None:
+    v = view(example)
+    around = everybody(v)
+    exact = planner(v, order=order).dp_allocation(around)
+    assert exact.search == "exact"
+    assert exact.payoff == pytest.approx(best_subset(planner(v, order=order), around), rel=1e-9)
+    greedy = planner(v, order=order, beam=1).dp_allocation(around)
+    assert greedy.search == "greedy"
+    for beam in (2, 3):
+        plan = planner(v, order=order, beam=beam).dp_allocation(around, exact=0)
+        assert greedy.payoff - 1e-9 <= plan.payoff <= exact.payoff + 1e-9
+
+
+@given(tiny())
+@settings(max_examples=60)
+def test_greedy_takes_each_job_with_a_positive_payoff_in_turn(example: Instance) -> None:
+    v = view(example)
+    p, around = planner(v, beam=1), everybody(v)
+    _, order = p._ordered(around)
+    used, entries = around.used.copy(), []
+    for row in order.tolist():
+        found, gain = p.find_alloc(Round(around.jobs, around.remaining, around.slot, used, around.held), row)
+        if gain > 0:
+            entries += found.tolist()
+            np.add.at(used, found[:, 1], found[:, 2])
+    assert p.dp_allocation(around).entries.tolist() == entries
+
+
+def test_long_queues_are_planned_by_the_beam() -> None:
+    v = view(instances.load("gen/20jobs"))
+    plan = planner(v).dp_allocation(everybody(v))
+    assert v.size > EXACT_QUEUE
+    assert plan.search == "beam"
+    assert planner(v).dp_allocation(everybody(v), exact=v.size).payoff >= plan.payoff
+
+
+def test_the_memo_grows_exponentially() -> None:
+    """Theorem 1 calls it polynomial: 29, 708, 6,338 and 35,626 entries for 5, 10, 15 and 20 jobs on 48 GPUs."""
+    counts = []
+    for jobs in (5, 10, 15):
+        rng = np.random.default_rng(1)
+        drawn = [
+            Job(
+                id=f"j{i}",
+                gpus=int(rng.integers(1, 5)),
+                epochs=int(rng.integers(5, 50)),
+                rates={f"r{k}": float(x) for k, x in enumerate(rng.uniform(0.5, 4, 3))},
+            )
+            for i in range(jobs)
+        ]
+        v = view(instance([(k, 8) for k in (0, 0, 1, 1, 2, 2)], drawn, slots=2000))
+        counts.append(planner(v).memo_entries(everybody(v)))
+    assert counts == [29, 708, 6338]
+
+
+@given(tiny(most_jobs=5))
+@settings(max_examples=250)
+def test_line_20_as_printed_schedules_nothing(example: Instance) -> None:
+    v = view(example)
+    assert not literal_dp(planner(v, payoff="round"), everybody(v)).any()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("ref", ["paper/hadar-fig1", "gen/20jobs", "gen/20jobs?load=4"])
+def test_schedules_are_feasible_and_repeat(name: str, ref: str) -> None:
+    example = instances.load(ref)
+    v = view(example)
+    spec = heuristics.get(name)
+    one, two = spec.decide(example), spec.decide(example)
+    verdict = check(v, one, "hadar.utility", ())
+    assert not verdict.violations
+    assert verdict.objective
+    assert np.array_equal(one.slot, two.slot)
+    assert np.array_equal(one.server, two.server)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@given(example=tiny())
+@settings(max_examples=40)
+def test_hadar_never_idles_for_ever(name: str, example: Instance) -> None:
+    """Whatever the utilities and whether the horizon is over: all jobs complete in the end."""
+    v = view(example)
+    trace = simulate(v.workload, v.servers, POLICIES.get(name).build(example, no_oracle), round_s=1.0, stall_rounds=3)
+    assert np.isfinite(trace.completion_s).all()
+    assert not check(v, schedule(v, POLICIES.get(name).build(example, no_oracle)), "hadar.utility", ()).violations
+
+
+def no_oracle(model: str, problem: object) -> None:
+    raise AssertionError
+
+
+@given(tiny())
+@settings(max_examples=40)
+def test_a_conserving_round_leaves_no_gpus_to_a_job_that_fits(example: Instance) -> None:
+    v = view(example)
+    trace = simulate(v.workload, v.servers, Hadar(example, conserving=True), round_s=1.0)
+    arrived = np.ceil(v.workload.arrival_s)
+    for row, start in enumerate(trace.start_s):
+        running = trace.assignment(row)
+        free = v.servers.gpus - np.bincount(running.server, running.gpus, v.servers.size)
+        there = (arrived <= start) & (trace.completion_s > start + 1e-9)
+        for j in np.setdiff1d(np.flatnonzero(there), running.job):
+            assert free[v.workload.rates[j][v.servers.gpu_type] > 0].sum() < v.workload.gpus[j]
+
+
+def test_an_empty_cluster_takes_a_job_that_completes_by_the_horizon() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        jobs = [
+            Job(id=f"j{i}", gpus=int(rng.integers(1, 5)), epochs=int(rng.integers(1, 40)), rates={"r0": 1.0, "r1": 0.3})
+            for i in range(4)
+        ]
+        v = view(instance([(0, 2), (1, 2), (1, 1)], jobs, slots=60, types=2))
+        plan = planner(v).dp_allocation(everybody(v))
+        assert plan.payoff > 0
+
+
+def test_running_jobs_keep_their_gpus() -> None:
+    example = instances.load("gen/20jobs?load=4")
+    v = view(example)
+    incremental = simulate(
+        v.workload, v.servers, Hadar(example, mode="incremental"), round_s=v.slot_s, restart_s=10.0, until_s=2e5
+    )
+    assert incremental.restarts.sum() == 0
+    replanned = simulate(v.workload, v.servers, Hadar(example), round_s=v.slot_s, restart_s=10.0, until_s=2e5)
+    assert 0 < (replanned.restarts > 0).mean() < 0.5
+
+
+def test_a_running_job_moves_only_to_end_earlier() -> None:
+    jobs = [Job(id="a", gpus=1, epochs=20, rates={"r0": 1.0, "r1": 2.0, "r2": 2.0})]
+    v = view(instance([(0, 1), (1, 1), (2, 1)], jobs, slots=40))
+    p = planner(v)
+    for held, wanted in ((0, 1), (1, 1), (2, 2)):
+        around = Round(np.array([0]), v.workload.work, 0, np.zeros(3, np.int64), np.array([[0, held, 1]]))
+        assert p.find_alloc(around, 0)[0].tolist() == [[0, wanted, 1]]
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(UsageError, match="a beam is 1 or more"):
+        Hadar(instances.load("paper/hadar-fig1"), beam=0)
+
+
+def test_hadar_is_between_fifo_and_the_optimum_of_figure_1() -> None:
+    example = instances.load("paper/hadar-fig1")
+    objective = check(view(example), heuristics.get("hadar.online").decide(example), "hadar.utility", ()).objective
+    assert objective is not None
+    assert 0.95 * 1025 / 21 < objective <= 1025 / 21 + 1e-9
+
+
+@pytest.mark.parametrize("ref", ["gen/20jobs", "gen/200jobs"])
+def test_hadar_earns_more_than_first_come_first_served(ref: str) -> None:
+    example = instances.load(ref)
+    worth = {
+        name: check(view(example), heuristics.get(name).decide(example), "hadar.utility", ()).objective
+        for name in ("hadar.online", "hadar.fifo")
+    }
+    assert (worth["hadar.online"] or 0) > (worth["hadar.fifo"] or 0)

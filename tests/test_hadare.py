@@ -1,0 +1,204 @@
+"""HadarE: copies, the Job Tracker, initial throughput, Theorem 3 and its corollary."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import heuristics
+import instances
+from harness.verify.hadar import check
+from heuristics.hadar import HadarE
+from heuristics.hadar.throughput import BATCH_SIZE, estimate, initial, pmi
+from heuristics.hadar.tracker import copy_id, pace, parent, split, utilisation
+from heuristics.simulator import Assignment, State, simulate
+from instances.errors import UsageError
+from instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
+from instances.views.hadar import view
+
+
+def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:
+    """Nodes of a type each; `rates` by job and node."""
+    count = len(rates[0])
+    return Instance(
+        name="nodes",
+        cluster=Cluster(
+            gpu_types=tuple(GpuType(name=f"r{k}") for k in range(count)),
+            servers=tuple(ServerGroup(name=f"h{k}", count=1, gpu_type=f"r{k}", gpus=gpus) for k in range(count)),
+        ),
+        jobs=tuple(
+            Job(id=f"j{i}", gpus=gang, epochs=n, rates={f"r{k}": x for k, x in enumerate(row)})
+            for i, (row, n) in enumerate(zip(rates, epochs, strict=True))
+        ),
+        horizon=Horizon(slot_s=10.0, slots=200),
+    )
+
+
+@st.composite
+def settings_of_the_paper(draw: st.DrawFn) -> Instance:
+    """Jobs that run on every node, one GPU per node."""
+    count, jobs = draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    rate = st.floats(0.1, 5.0)
+    rates = [[draw(rate) for _ in range(count)] for _ in range(jobs)]
+    return nodes(rates, [draw(st.integers(1, 300)) for _ in range(jobs)])
+
+
+class Recorded:
+    """A policy with what it saw and answered."""
+
+    def __init__(self, policy: HadarE) -> None:
+        self.policy, self.rounds = policy, list[tuple[State, Assignment]]()
+
+    def __call__(self, state: State) -> Assignment:
+        answer = self.policy(state)
+        self.rounds.append((state, answer))
+        return answer
+
+
+@given(settings_of_the_paper())
+@settings(max_examples=60)
+def test_no_node_is_idle_while_a_job_is_left(example: Instance) -> None:
+    """The corollary of Theorem 3: every round has a copy on every node."""
+    v = view(example)
+    policy = Recorded(HadarE(example))
+    trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+    assert np.isfinite(trace.completion_s).all()
+    for _, answer in policy.rounds:
+        assert sorted(answer.server.tolist()) == list(range(v.servers.size))
+
+
+@given(settings_of_the_paper(), st.floats(0.0, 9.0))
+@settings(max_examples=40)
+def test_the_tracker_hands_out_all_steps_that_are_left(example: Instance, overhead_s: float) -> None:
+    v = view(example)
+    hadare = HadarE(example, overhead_s=overhead_s)
+    policy = Recorded(hadare)
+    trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+    for (state, answer), orders in zip(policy.rounds, hadare.dispatched, strict=True):
+        assert parent(v.size, orders.copy).tolist() == orders.job.tolist()
+        assert len(set(orders.copy.tolist())) == orders.copy.size
+        left = np.bincount(orders.job, orders.steps, v.size)
+        for j, steps in zip(state.jobs, state.remaining, strict=True):
+            assert left[j] == pytest.approx(steps if j in orders.job else 0)
+        assert answer.speed is not None
+        assert np.all((answer.speed > 0) & (answer.speed <= 1 + 1e-12))
+    assert trace.iterations.sum() == pytest.approx(v.workload.work.sum())
+
+
+@given(st.integers(1, 50), st.integers(1, 20))
+def test_identities_of_copies_are_unique_and_name_their_job(jobs: int, copies: int) -> None:
+    made = np.concatenate([copy_id(jobs, i, np.arange(jobs)) for i in range(1, copies + 1)])
+    assert len(set(made.tolist())) == jobs * copies
+    assert parent(jobs, made).tolist() == list(range(jobs)) * copies
+
+
+def test_split_and_pace_by_hand() -> None:
+    job, rate = np.array([0, 0, 1]), np.array([3.0, 1.0, 2.0])
+    remaining = np.array([40.0, 10.0])
+    right = split(job, remaining, rate)
+    assert right.tolist() == [30.0, 10.0, 10.0]
+    # All copies end together: nothing is lost.
+    assert pace(job, right, rate, 20.0, 0.0).tolist() == [1.0, 1.0]
+    # Two seconds of consolidation: 12 seconds for 40 steps; the single copy of job 1 pays nothing.
+    assert pace(job, right, rate, 20.0, 2.0) == pytest.approx([40 / 12 / 4, 1.0])
+    # Split as if equal: the slow copy needs 20 seconds for its half.
+    wrong = split(job, remaining, np.ones(3))
+    assert pace(job, wrong, rate, 20.0, 0.0) == pytest.approx([40 / 20 / 4, 1.0])
+    # In a round of 15 seconds it does 15 of its 20, the fast one all 20; job 1 ends within it.
+    assert pace(job, wrong, rate, 15.0, 0.0) == pytest.approx([35 / 15 / 4, 1.0])
+
+
+def test_consolidation_costs_copies_time() -> None:
+    example = nodes([[1.0, 1.0]], [30])
+    v = view(example)
+    for overhead_s, seconds in ((0.0, 15.0), (2.0, 10.0 + 2.0 + 7.0)):
+        policy = HadarE(example, overhead_s=overhead_s)
+        trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+        assert trace.completion_s.tolist() == pytest.approx([seconds])
+
+
+def test_overheads_are_shorter_than_a_round() -> None:
+    example = nodes([[1.0]], [30])
+    v = view(example)
+    with pytest.raises(UsageError, match="less than a round of 10 s"):
+        simulate(v.workload, v.servers, HadarE(example, overhead_s=10.0), round_s=10.0, forks=True)
+
+
+def test_initial_throughput_by_hand() -> None:
+    known = instances.load("gen/hadar-aws")
+    jobs = {job.model: i for i, job in enumerate(known.jobs)}
+    made = initial(known)
+    gpus = [g.name for g in known.cluster.gpu_types]
+    assert pmi(known.cluster.gpu_types[gpus.index("V100")]) == pytest.approx(15.7 / 4)
+    # ResNet-18: 46.8 MB of gradients (small), CIFAR-10 (S), batches of 64.
+    assert made[jobs["ResNet-18 (batch size 64)"], gpus.index("V100")] == pytest.approx(15.7 / 4 * 64)
+    # Nothing known of a job and a GPU: the defaults.
+    assert initial(nodes([[1.0]], [1])).tolist() == [[BATCH_SIZE / 4]]
+
+
+def test_measured_rates_replace_and_rescale_the_estimate() -> None:
+    guess, true = np.array([[10.0, 20.0, 5.0]]), np.array([[1.0, 3.0, 0.0]])
+    measured = np.array([[True, False, False]])
+    assert estimate(guess, true, ~np.ones((1, 3), bool)).tolist() == [[10.0, 20.0, 0.0]]
+    assert estimate(guess, true, measured).tolist() == [[1.0, 2.0, 0.0]]
+    assert estimate(guess, true, np.ones((1, 3), bool)).tolist() == [[1.0, 3.0, 0.0]]
+
+
+def test_a_wrong_estimate_costs_one_round() -> None:
+    """The estimate says equal, the second node is half as fast: the first round is wasted in part, no later one is."""
+    example = nodes([[2.0, 1.0]], [60])
+    v = view(example)
+    policy = Recorded(HadarE(example))
+    trace = simulate(v.workload, v.servers, policy, round_s=25.0, forks=True)
+    speeds = [answer.speed.tolist() for _, answer in policy.rounds if answer.speed is not None]
+    assert speeds[0] == pytest.approx([(30 + 25) / 25 / 3])
+    assert speeds[1:] == [[1.0]]
+    assert trace.completion_s.tolist() == pytest.approx([25 + 5 / 3])
+
+
+def test_copies_have_at_most_a_gang_and_what_a_server_has() -> None:
+    example = nodes([[1.0, 2.0]] * 2, [500, 500], gpus=4, gang=3)
+    v = view(example)
+    policy = Recorded(HadarE(example))
+    simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+    first = policy.rounds[0][1]
+    assert sorted(first.gpus.tolist()) == [1, 1, 3, 3]
+    assert np.bincount(first.server, first.gpus).tolist() == [4, 4]
+
+
+def test_jobs_run_only_where_they_can() -> None:
+    example = nodes([[1.0, 0.0], [0.0, 1.0]], [50, 80])
+    v = view(example)
+    policy = Recorded(HadarE(example))
+    simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+    for _, answer in policy.rounds:
+        assert np.array_equal(answer.job, answer.server)
+
+
+@pytest.mark.parametrize("ref", ["paper/hadar-fig1", "gen/20jobs", "gen/hadar-aws", "gen/hadar-testbed"])
+def test_schedules_are_feasible_and_repeat(ref: str) -> None:
+    example = instances.load(ref)
+    spec = heuristics.get("hadar.hadare")
+    one, two = spec.decide(example), spec.decide(example)
+    verdict = check(view(example), one, spec.problem, ())
+    assert not verdict.violations
+    assert verdict.objective
+    assert np.array_equal(one.slot, two.slot)
+    assert np.array_equal(one.server, two.server)
+
+
+def test_theorem_3() -> None:
+    assert [utilisation(3, 5, x) for x in range(1, 7)] == pytest.approx([0.2, 0.3, 0.6, 0.6, 0.6, 0.6])
+    assert utilisation(10, 5, 5) == 1.0
+
+
+@given(st.integers(1, 60), st.integers(1, 12))
+def test_utilisation_never_falls_with_copies(rounds: int, count: int) -> None:
+    """What is left of (11): no strict increase, but no decrease either."""
+    shares = [utilisation(rounds, count, x) for x in range(1, count + 3)]
+    assert all(a <= b + 1e-12 for a, b in pairwise(shares))
+    assert max(shares) <= 1
