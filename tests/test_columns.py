@@ -146,7 +146,7 @@ def test_packs_a_solution_within_the_capacities(problem: Known) -> None:
     found = generate(problem.packing, problem.oracle, TIGHT)
     if found.ended == "infeasible":
         return
-    packed = pack(problem.packing, problem.insert, found, PackingOptions(patience=3))
+    packed = pack(problem.packing, problem.insert, found, PackingOptions(moves=3))
     best = problem.best()
     chosen = packed.columns
     assert len(set(chosen.block.tolist())) == len(chosen)

@@ -148,6 +148,19 @@ def test_compare_eq1_shows_the_published_numbers(tmp_path: Path) -> None:
     assert frame.objective.notna().sum() == sum(r.objective is not None for r in comparison.rows)
 
 
+def test_prices_of_a_bound_are_kept_with_the_run(tmp_path: Path) -> None:
+    comparison = compare("paper/hadar-fig1", ["hadar.p2.columns"], results=tmp_path)
+    (prices,) = comparison.run.prices.values()
+    assert prices.shape == (3, 8)
+    assert prices.min() >= 0
+    assert prices.max() > 0
+    assert comparison.folder is not None
+    (again,) = read_run(comparison.folder).prices.values()
+    assert np.array_equal(again, prices)
+    (kept,) = compare("paper/hadar-fig1", ["hadar.p2.columns"], resume=comparison.folder).run.prices.values()
+    assert np.array_equal(kept, prices)
+
+
 def test_resume_keeps_finished_rows_and_retries_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     methods = ["oef.efficiency", "oef.cooperative", "oef.gavel"]
     first = compare(EQ1, methods, results=tmp_path)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from heuristics import oef
-from heuristics.oef.allox import match
+from heuristics.allox import match
 from heuristics.oef.placement import by_type, on_hosts, round_robin
 from heuristics.simulator import (
     NOTHING,
@@ -341,7 +341,8 @@ def test_allox_minimises_the_sum_of_completions(hours: list[tuple[int, int]], fa
     kind, position = match(times, np.array([1, fast]))
     assert float(np.sum(times[np.arange(len(times)), kind] * position)) == pytest.approx(best)
     work = jobs(*({"work": 1.0, "rates": tuple(1 / row)} for row in times))
-    trace = simulate(work, cluster((0, 1), (1, fast)), oef.AlloX())
+    hosts = cluster((0, 1), (1, fast))
+    trace = simulate(work, hosts, oef.AlloX(work, hosts))
     assert trace.jct_s.sum() <= best * (1 + 1e-9)
 
 

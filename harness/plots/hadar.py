@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 
 ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 
+SMALL = 1e-4
+"""Part of the highest dual price below which a price counts as 0."""
+
 MAX_ROWS = 30
 """Methods in one map of utilisation."""
 
@@ -164,7 +167,10 @@ def draw_duals(data: FigureInput) -> Figure | None:
     if COLUMNS not in data.prices:
         return None
     view: View = data.view
-    return price_heatmap(data.prices[COLUMNS], view.workload.gpu_types, view.slot_s)
+    found = data.prices[COLUMNS]
+    # What rounding leaves of a price of 0 would take most of a logarithmic scale.
+    shown = np.where(found >= SMALL * found.max(), found, 0.0)
+    return price_heatmap(shown, view.workload.gpu_types, view.slot_s)
 
 
 def _caption_duals(data: FigureInput) -> str:

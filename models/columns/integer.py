@@ -38,8 +38,9 @@ class PackingOptions:
     ----------
     gap
         Relative distance to the bound at which it ends.
-    patience
-        Ruin-and-recreate moves per block without improvement after which it ends.
+    moves, progress
+        It ends where so many ruin-and-recreate moves per block, and at least :data:`FEWEST_MOVES`, have gained less
+        than this part of the value.
     ruined
         Most blocks that one move takes out.
     time_limit_s
@@ -52,7 +53,8 @@ class PackingOptions:
     """
 
     gap: float = 1e-6
-    patience: float = 5.0
+    moves: float = 5.0
+    progress: float = 2e-4
     ruined: int = 8
     time_limit_s: float | None = None
     seed: int = 0
@@ -131,6 +133,7 @@ class _Packer:
         # Covering one more block outweighs all values.
         values = [abs(wish.value) for wish in self.wishes.values() if wish]
         self.reward = 2 * sum(values) + 1.0 if packing.cover else 0.0
+        self.value = 0.0
         self.moves = 0
         self.trace: list[TracePoint] = []
 
@@ -146,27 +149,28 @@ class _Packer:
         missing = self.packing.blocks - len(blocks) if self.packing.cover else 0
         return Packed(columns, float(columns.value.sum()), missing, self.moves, tuple(self.trace))
 
+    def note(self) -> None:
+        """Record the incumbent, if it is a solution."""
+        if self.feasible():
+            self.trace.append(TracePoint(time.perf_counter() - self.began, self.value, None))
+
     @property
     def score(self) -> float:
         """Total value, with the reward of covered blocks."""
-        return sum(choice.value + self.reward for choice in self.chosen.values())
-
-    def note(self) -> None:
-        """Record the incumbent, if it is a solution."""
-        if not self.packing.cover or len(self.chosen) == self.packing.blocks:
-            value = sum(choice.value for choice in self.chosen.values())
-            self.trace.append(TracePoint(time.perf_counter() - self.began, value, None))
+        return self.value + self.reward * len(self.chosen)
 
     def put(self, block: int, choice: Choice) -> None:
         self.room[choice.rows] -= choice.amounts
         self.uses[block, choice.rows] = True
         self.chosen[block] = choice
+        self.value += choice.value
 
     def take(self, block: int) -> Choice | None:
         choice = self.chosen.pop(block, None)
         if choice is not None:
             self.room[choice.rows] += choice.amounts
             self.uses[block] = False
+            self.value -= choice.value
         return choice
 
     def start(self) -> None:
@@ -175,9 +179,9 @@ class _Packer:
         for column in np.argsort(-shares, kind="stable").tolist():
             if shares[column] < 0.5:
                 break
-            choice = _choice(known, column)
-            if (self.room[choice.rows] >= choice.amounts).all():
-                self.put(int(known.block[column]), choice)
+            block, choice = int(known.block[column]), _choice(known, column)
+            if block not in self.chosen and (self.room[choice.rows] >= choice.amounts).all():
+                self.put(block, choice)
         left = [b for b in range(self.packing.blocks) if b not in self.chosen]
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
         self.note()
@@ -194,15 +198,18 @@ class _Packer:
                 self.put(block, choice)
 
     def improve(self) -> None:
-        """Ruin and recreate until nothing has improved for long."""
-        patience = int(self.options.patience * self.packing.blocks)
-        idle = 0
-        while idle < patience and not self.reached() and not self.late():
-            self.moves += 1
-            idle += 1
-            if self.move():
-                idle = 0
-                self.note()
+        """Ruin and recreate as long as it is worth the while."""
+        window = max(FEWEST_MOVES, int(self.options.moves * self.packing.blocks))
+        before, score = -np.inf, self.score
+        while score > before + self.options.progress * abs(self.value):
+            before = score
+            for _ in range(window):
+                if self.reached() or self.late():
+                    return
+                self.moves += 1
+                if self.move():
+                    self.note()
+            score = self.score
 
     def move(self) -> bool:
         """Take some blocks out and insert them anew; keep what is not worse. Return whether it is better."""
@@ -226,10 +233,14 @@ class _Packer:
         near = self.rng.permutation(near[near != first])
         return [first, *near[: int(self.rng.integers(1, self.options.ruined))].tolist()]
 
+    def feasible(self) -> bool:
+        """Whether every block has a column that needs one."""
+        return not self.packing.cover or len(self.chosen) == self.packing.blocks
+
     def reached(self) -> bool:
         """Whether the bound is reached."""
         bound = self.generated.bound
-        return self.score - self.reward * self.packing.blocks >= bound - self.options.gap * abs(bound)
+        return self.feasible() and self.value >= bound - self.options.gap * abs(bound)
 
     def late(self) -> bool:
         """Whether time is up."""
@@ -266,6 +277,8 @@ class _Packer:
             self.put(int(columns.block[i]), _choice(columns, i))
         self.note()
 
+
+FEWEST_MOVES = 500
 
 NOISE = (0.0, 0.3, 0.7, 1.0, 1.3)
 """Factors on the prices at which blocks are inserted anew: from greedy (0) to thrifty."""
