@@ -206,9 +206,6 @@ def test_limits_end_the_loop_with_a_valid_bound() -> None:
     bounds = [point.bound for point in full.trace]
     assert bounds == sorted(bounds, reverse=True)
     assert full.size.columns == len(full.columns)
-    warm = generate(problem.packing, problem.oracle, TIGHT, start=full.columns)
-    assert warm.value == pytest.approx(full.value)
-    assert warm.pricings <= full.pricings
 
 
 def test_a_simplex_that_does_not_end_falls_back_to_the_dual(monkeypatch: pytest.MonkeyPatch) -> None:

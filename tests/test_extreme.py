@@ -12,6 +12,8 @@ from harness.tasks import Limits, Task, run_task, specs
 from instances.canonical import to_json, validate
 
 LIMITS = Limits(time_limit_s=10, all_sizes=True)
+SMALL = Limits(time_limit_s=5)
+ORDERLY = {"optimal", "feasible", "skipped", "infeasible", "time limit with incumbent", "time limit without incumbent"}
 RATES = st.one_of(st.sampled_from([1.0, 2.0, 1e-3, 1e3]), st.floats(1e-4, 1e4))
 
 
@@ -49,4 +51,65 @@ def test_every_method_ends_in_an_orderly_verified_row(data: dict[str, Any]) -> N
     results = [run_task(Task(text, "nasty", instance.fingerprint, spec.id, 0, LIMITS)) for spec in specs()]
     for row in certify(result.row for result in results):
         assert row.status in {"optimal", "feasible", "skipped"}, (row.method, row.status, row.reason)
+        assert row.verified is not False, (row.method, row.violations)
+
+
+UTILITIES = st.one_of(
+    st.just({"kind": "effective_throughput"}),
+    st.just({"kind": "normalised"}),
+    st.builds(
+        lambda a, b, c: {"kind": "sigmoid", "amplitude": a, "steepness_per_s": b, "midpoint_s": c},
+        st.sampled_from([1e-6, 1.0, 1e6]),
+        st.sampled_from([1e-6, 1.0, 1e3]),
+        st.sampled_from([0.0, 10.0, 1e6]),
+    ),
+    st.builds(
+        lambda a, g: {"kind": "linear_deadline", "amplitude": a, "grace_s": g},
+        st.sampled_from([1e-3, 5.0]),
+        st.sampled_from([0.0, 3.0, 1e9]),
+    ),
+    st.builds(lambda a: {"kind": "constant", "amplitude": a}, st.sampled_from([1e-6, 1.0, 1e6])),
+)
+
+
+@st.composite
+def nasty_jobs(draw: Any) -> dict[str, Any]:
+    """Gangs with rates over eight orders of magnitude, some 0, utilities of all kinds, horizons from one slot on."""
+    types = [f"T{j}" for j in range(draw(st.integers(1, 3)))]
+    gpus = {r: draw(st.integers(1, 4)) for r in types}
+    count = {r: draw(st.integers(1, 3)) for r in types}
+    slot_s = draw(st.sampled_from([1e-3, 1.0, 900.0]))
+    slots = draw(st.sampled_from([1, 2, 6, 30]))
+    jobs = []
+    for i in range(draw(st.integers(1, 6))):
+        rates = {r: draw(st.one_of(st.just(0.0), RATES)) for r in types}
+        able = sum(gpus[r] * count[r] for r in types if rates[r] > 0)
+        if not able:
+            rates[types[0]] = 1.0
+            able = gpus[types[0]] * count[types[0]]
+        jobs.append(
+            {
+                "id": f"j{i}",
+                "gpus": draw(st.integers(1, able)),
+                "epochs": draw(st.sampled_from([1, 3, 50, 10**6])),
+                "rates": rates,
+                "submit_s": draw(st.floats(0, 0.999)) * slot_s * slots,
+                "utility": draw(UTILITIES),
+            }
+        )
+        if draw(st.booleans()):
+            jobs[-1]["deadline_s"] = jobs[-1]["submit_s"] + draw(st.sampled_from([1e-3, 1.0, 1e4]))
+    servers = [{"name": f"s{r}", "count": count[r], "gpu_type": r, "gpus": gpus[r]} for r in types]
+    data = {"name": "nasty", "jobs": jobs, "cluster": {"gpu_types": [{"name": r} for r in types], "servers": servers}}
+    return data | ({"horizon": {"slot_s": slot_s, "slots": slots}} if draw(st.integers(0, 9)) else {})
+
+
+@settings(max_examples=40)
+@given(nasty_jobs())
+def test_every_method_copes_with_nasty_jobs(data: dict[str, Any]) -> None:
+    instance = validate(data, "nasty")
+    text = to_json(instance)
+    results = [run_task(Task(text, "nasty", instance.fingerprint, spec.id, 0, SMALL)) for spec in specs()]
+    for row in certify(result.row for result in results):
+        assert row.status in ORDERLY, (row.method, row.status, row.reason)
         assert row.verified is not False, (row.method, row.violations)

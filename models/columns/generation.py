@@ -45,7 +45,7 @@ class GenerationOptions:
     Parameters
     ----------
     gap
-        Relative difference of bound and master at which it ends.
+        Relative difference of bound and master, beside the oracle's discretisation error, at which it ends.
     smoothing
         Weight of the prices of the best bound in the prices that are tried next (Wentges 1997); 0 for none.
     time_limit_s
@@ -126,7 +126,6 @@ def generate(
     oracle: Oracle,
     options: GenerationOptions | None = None,
     solver: SolveOptions | None = None,
-    start: Columns | None = None,
 ) -> Generated:
     """Solve the LP relaxation over all columns by generating those that matter.
 
@@ -142,10 +141,8 @@ def generate(
         Prices blocks.
     options, solver
         Of the loop, and of the master's solver (threads, seed).
-    start
-        Columns to begin with, such as a heuristic's.
     """
-    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions(), start).run()
+    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions()).run()
 
 
 class _Loop:
@@ -157,7 +154,6 @@ class _Loop:
         oracle: Oracle,
         options: GenerationOptions,
         solver: SolveOptions,
-        start: Columns | None,
     ) -> None:
         self.packing, self.oracle, self.options = packing, oracle, options
         self.began = time.perf_counter()
@@ -167,8 +163,7 @@ class _Loop:
         self.best_prices = np.zeros(len(packing.capacity))
         self.trace: list[TracePoint] = []
         first = self.price(self.best_prices).columns
-        known = first if start is None else Columns.joined([start, first])
-        self.master = Master(packing, known, solver) if len(known) else None
+        self.master = Master(packing, first, solver) if len(first) else None
 
     def price(self, prices: Array) -> Priced:
         """Ask the oracle, and note the bound."""
@@ -228,7 +223,8 @@ class _Loop:
     def close(self, relaxation: Relaxation) -> bool:
         """Whether bound and master are within the gap."""
         uncovered = relaxation.uncovered > 1e-7
-        return not uncovered and self.bound - relaxation.value <= self.options.gap * abs(self.bound)
+        # What the oracle cannot attain will not vanish by more columns.
+        return not uncovered and self.bound - relaxation.value <= self.options.gap * abs(self.bound) + self.unpriced
 
     def clean(self) -> None:
         """Drop columns that have long been idle, where there are too many."""

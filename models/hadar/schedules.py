@@ -28,6 +28,9 @@ MOST_SCHEDULES = 60_000
 MOST_STEPS = 20 * MOST_SCHEDULES
 """Partial schedules of a job that are looked at before giving up."""
 
+LONGEST = 300
+"""Slots of a schedule up to which a job's schedules are enumerated."""
+
 MOST_MIXES = 200
 """Mixes of types that a gang may have in a slot."""
 
@@ -145,6 +148,8 @@ def job_schedules(
     cost = prices.gpu @ np.array([mix for mix, _ in options], float).reshape(-1, len(view.capacity)).T
     utility, least = view.utility(job), float(prices.least[job])
     need = float(view.workload.work[job]) * (1 - ROUNDING)
+    if min(need / min(progress, default=1.0), view.slots - view.arrival[job]) > LONGEST:
+        raise TooManyError(f"{view.workload.ids[job]} has schedules of more than {LONGEST} slots")
     steps = 0
 
     def extend(

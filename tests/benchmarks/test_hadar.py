@@ -97,7 +97,7 @@ def test_growth_with_jobs(bench) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_growth_with_slots(bench) -> None:  # type: ignore[no-untyped-def]
-    lengths = (1800, 900, 450, 225)
+    lengths = (3600, 1800, 900, 450)
     views = [view_of(f"gen/200jobs?slot_s={length}") for length in lengths]
     seconds = [bench.reference(lambda v=v: bound(v), rounds=1) for v in views[:-1]]
     seconds.append(bench.time(lambda: bound(views[-1]), rounds=1))
