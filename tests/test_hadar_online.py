@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import heuristics
 import instances
 from harness.verify.hadar import check
-from heuristics.hadar import Hadar, Market, Planner, Prices, Round, guarantee, prices
+from heuristics.hadar import Hadar, Market, Plan, Planner, Prices, Round, guarantee, prices
+from heuristics.hadar.kernels import worths
 from heuristics.hadar.literal import literal_alloc, literal_dp
-from heuristics.hadar.planning import EXACT_QUEUE
+from heuristics.hadar.planning import EXACT_QUEUE, curves
 from heuristics.simulator import POLICIES, simulate
 from heuristics.simulator.slotted import schedule
 from instances.errors import UsageError
@@ -85,6 +86,10 @@ def everybody(v: View, used: Ints | None = None) -> Round:
     return Round(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing if used is None else used, held)
 
 
+def planned(p: Planner, around: Round, exact: int = EXACT_QUEUE) -> Plan:
+    return p.dp_allocation(p.line_up(around), exact)
+
+
 def test_prices_rise_from_low_to_high_exponentially() -> None:
     found = Prices(np.array([0.5, 2.0]), np.array([8.0, 2.0]))
     assert found.price(0, np.arange(5), 4) == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0])
@@ -124,6 +129,17 @@ def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
     v = view(instance([(0, 2)], [late]))
     assert prices(Market.of(v)).floored
     assert guarantee(v).factor is None
+
+
+@given(tiny(), st.integers(0, 5), st.integers(0, 12))
+@settings(max_examples=60)
+def test_compiled_utilities_are_equal_to_the_last_bit(example: Instance, slot: int, slots: int) -> None:
+    v = view(example)
+    jobs, rounds = np.arange(v.size), Market.of(v).rounds(np.arange(v.size), v.workload.work)
+    found = worths(curves(v.utilities, jobs), jobs, jobs + slot, rounds, slots, 0.7)
+    ends = np.where(rounds <= slots, (jobs + slot)[:, None] + rounds, 1.0)
+    expected = np.where(rounds <= slots, v.utilities.value(jobs[:, None], ends * 0.7), 0.0)
+    assert np.array_equal(found, expected)
 
 
 def allocations(v: View, gpus: int, used: Ints) -> list[Ints]:
@@ -187,7 +203,7 @@ def test_communication_decides_between_packed_and_spread() -> None:
 
 def best_subset(p: Planner, around: Round) -> float:
     """Largest sum of payoffs over all subsets, in the order of the queue, jobs of positive payoff only."""
-    _, order = p._ordered(around)
+    order = p.line_up(around).order
     best = 0.0
     for take in product((False, True), repeat=order.size):
         used, total = around.used.copy(), 0.0
@@ -207,13 +223,13 @@ def best_subset(p: Planner, around: Round) -> float:
 def test_exact_dp_is_the_best_subset_and_beams_are_between_greedy_and_exact(example: Instance, order: str) -> None:
     v = view(example)
     around = everybody(v)
-    exact = planner(v, order=order).dp_allocation(around)
+    exact = planned(planner(v, order=order), around)
     assert exact.search == "exact"
     assert exact.payoff == pytest.approx(best_subset(planner(v, order=order), around), rel=1e-9)
-    greedy = planner(v, order=order, beam=1).dp_allocation(around)
+    greedy = planned(planner(v, order=order, beam=1), around)
     assert greedy.search == "greedy"
     for beam in (2, 3):
-        plan = planner(v, order=order, beam=beam).dp_allocation(around, exact=0)
+        plan = planned(planner(v, order=order, beam=beam), around, exact=0)
         assert greedy.payoff - 1e-9 <= plan.payoff <= exact.payoff + 1e-9
 
 
@@ -222,22 +238,22 @@ def test_exact_dp_is_the_best_subset_and_beams_are_between_greedy_and_exact(exam
 def test_greedy_takes_each_job_with_a_positive_payoff_in_turn(example: Instance) -> None:
     v = view(example)
     p, around = planner(v, beam=1), everybody(v)
-    _, order = p._ordered(around)
+    order = p.line_up(around).order
     used, entries = around.used.copy(), []
     for row in order.tolist():
         found, gain = p.find_alloc(Round(around.jobs, around.remaining, around.slot, used, around.held), row)
         if gain > 0:
             entries += found.tolist()
             np.add.at(used, found[:, 1], found[:, 2])
-    assert p.dp_allocation(around).entries.tolist() == entries
+    assert planned(p, around).entries.tolist() == entries
 
 
 def test_long_queues_are_planned_by_the_beam() -> None:
     v = view(instances.load("gen/20jobs"))
-    plan = planner(v).dp_allocation(everybody(v))
+    plan = planned(planner(v), everybody(v))
     assert v.size > EXACT_QUEUE
     assert plan.search == "beam"
-    assert planner(v).dp_allocation(everybody(v), exact=v.size).payoff >= plan.payoff
+    assert planned(planner(v), everybody(v), exact=v.size).payoff >= plan.payoff
 
 
 def test_the_memo_grows_exponentially() -> None:
@@ -317,7 +333,7 @@ def test_an_empty_cluster_takes_a_job_that_completes_by_the_horizon() -> None:
             for i in range(4)
         ]
         v = view(instance([(0, 2), (1, 2), (1, 1)], jobs, slots=60, types=2))
-        plan = planner(v).dp_allocation(everybody(v))
+        plan = planned(planner(v), everybody(v))
         assert plan.payoff > 0
 
 

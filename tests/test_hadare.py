@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 import heuristics
 import instances
 from harness.verify.hadar import check
-from heuristics.hadar import HadarE
+from heuristics.hadar import HadarE, Market, Prices, prices
 from heuristics.hadar.throughput import BATCH_SIZE, estimate, initial, pmi
 from heuristics.hadar.tracker import copy_id, pace, parent, split, utilisation
 from heuristics.simulator import Assignment, State, simulate
 from instances.errors import UsageError
 from instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
 from instances.views.hadar import view
+from instances.workload import Array
 
 
 def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:
@@ -87,6 +88,63 @@ def test_the_tracker_hands_out_all_steps_that_are_left(example: Instance, overhe
         assert answer.speed is not None
         assert np.all((answer.speed > 0) & (answer.speed <= 1 + 1e-12))
     assert trace.iterations.sum() == pytest.approx(v.workload.work.sum())
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> Instance:
+    """Gangs on nodes of several GPUs, some of which they cannot use; numbers that often tie."""
+    count, jobs = draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    rates = [[draw(st.sampled_from([0.0, 1.0, 1.0, 2.5])) for _ in range(count)] for _ in range(jobs)]
+    rates = [row if any(row) else [1.0] * count for row in rates]
+    epochs = [draw(st.sampled_from([20, 20, 90, 400])) for _ in range(jobs)]
+    gpus = draw(st.integers(1, 4))
+    return nodes(rates, epochs, gpus=gpus, gang=draw(st.integers(1, gpus)))
+
+
+def one_by_one(here: Market, found: Prices, state: State, known: Array) -> list[tuple[int, int, int]]:
+    """Place the copy that adds most, all of them valued anew each time: job, server, GPUs, in order."""
+    hosts, copies = state.servers, list[tuple[int, int, int]]()
+    used, rate, cost, payoff = np.zeros(hosts.size, np.int64), *(np.zeros(state.jobs.size) for _ in range(3))
+    waited_s = (state.round - here.arrival[state.jobs]) * here.slot_s
+    while True:
+        most, best = -np.inf, (0, 0, 0)
+        for i, h in np.ndindex(state.jobs.size, hosts.size):
+            gpus = min(int(state.gpus[i]), int(hosts.gpus[h] - used[h]))
+            own = gpus * known[i, hosts.gpu_type[h]]
+            if own <= 0 or any(copy[:2] == (i, h) for copy in copies):
+                continue
+            left_s = state.remaining[i] / (rate[i] + own)
+            paid = float(cost[i] + gpus * found.price(hosts.gpu_type[h], used[h], hosts.gpus[h]))
+            worth = float(here.utilities.value(state.jobs[i], waited_s[i] + left_s))
+            added = float(worth - left_s / here.slot_s * paid - payoff[i])
+            if added > most:
+                most, best = added, (i, h, gpus)
+        if most == -np.inf:
+            return copies
+        i, h, gpus = best
+        rate[i] += gpus * known[i, hosts.gpu_type[h]]
+        cost[i] += gpus * found.price(hosts.gpu_type[h], used[h], hosts.gpus[h])
+        payoff[i] += most
+        used[h] += gpus
+        copies.append(best)
+
+
+@given(crowded())
+@settings(max_examples=40)
+def test_copies_are_placed_where_they_add_most(example: Instance) -> None:
+    v = view(example)
+    policy = Recorded(HadarE(example))
+    simulate(v.workload, v.servers, policy, round_s=10.0, forks=True, until_s=30.0)
+    here, guess = Market.of(v), initial(example)
+    measured = np.zeros(guess.shape, bool)
+    for state, answer in policy.rounds:
+        known = estimate(guess[state.jobs], state.rates, measured[state.jobs])
+        copies = one_by_one(here, prices(here), state, known)
+        made = zip(
+            np.searchsorted(state.jobs, answer.job).tolist(), answer.server.tolist(), answer.gpus.tolist(), strict=True
+        )
+        assert list(made) == sorted(copies)
+        measured[answer.job, v.servers.gpu_type[answer.server]] = True
 
 
 @given(st.integers(1, 50), st.integers(1, 20))

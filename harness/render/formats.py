@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import instances.views  # noqa: F401 -- registers the papers whose views describe a table
@@ -22,16 +21,22 @@ from instances.registry import PAPERS
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+NAMED = 3
+"""So many methods of which the same is to be said are named one by one."""
+
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters that make a spreadsheet take text for a formula."""
 
 
 def parts(run: Run) -> list[tuple[str, list[Row]]]:
-    """Return the rows that share a table, with its caption: one paper's methods."""
-    ordered = sorted(run.rows, key=lambda row: list(dict.fromkeys(r.paper for r in run.rows)).index(row.paper))
-    return [
-        (caption(run, rows), rows) for _, group in groupby(ordered, key=lambda row: row.paper) if (rows := list(group))
-    ]
+    """Return the rows that share a table, with its caption: one paper's methods.
+
+    A paper none of whose methods could run has no table beside others; the notes say why.
+    """
+    papers = list(dict.fromkeys(row.paper for row in run.rows))
+    groups = [[row for row in run.rows if row.paper == paper] for paper in papers]
+    told = [rows for rows in groups if any(row.status != "skipped" for row in rows)]
+    return [(caption(run, rows), rows) for rows in told or groups]
 
 
 def caption(run: Run, rows: Sequence[Row]) -> str:
@@ -65,7 +70,21 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
         elif failed(row) or row.status == "skipped":
             reason = f": {clean(row.reason, 400)}" if row.reason else ""
             found.append((name, f"{row.status}{reason}"))
-    return found
+    return [(_together(names), note) for note, names in _by_note(found).items()]
+
+
+def _by_note(found: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return who has the same to say, in the order in which it is said first."""
+    groups: dict[str, list[str]] = {}
+    for name, note in found:
+        groups.setdefault(note, []).append(name)
+    return groups
+
+
+def _together(names: list[str]) -> str:
+    """Return a few names, or the first ones and how many more there are."""
+    more = len(names) - NAMED
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMED])} and {more} more"
 
 
 PUBLISHED_COLUMNS = ("method", "quantity", "published", "measured", "exact", "where")

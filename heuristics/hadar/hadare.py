@@ -16,12 +16,11 @@ the measured rate after a round on that type. A wrong split costs time: see :fun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heuristics.hadar.online import market
-from heuristics.hadar.prices import Market, Prices, prices
+from heuristics.hadar.planning import curves, price_list
+from heuristics.hadar.prices import Market, prices
 from heuristics.hadar.throughput import estimate, initial
 from heuristics.hadar.tracker import Dispatch, copy_id, pace, split
 from heuristics.simulator import Assignment, State
@@ -60,9 +59,9 @@ class HadarE:
             raise UsageError(f"{given}: 0 or more, and less than a round of {state.round_s:g} s")
         if self._market is None:
             self._market = market(self._instance, state)
-            self._prices = prices(self._market)
+            self._hosts = price_list(self._market.servers, prices(self._market))
         known = estimate(self._initial[state.jobs], state.rates, self._measured[state.jobs])
-        row, server, gpus = _Forks(state, self._market, self._prices, known).plan()
+        row, server, gpus = self._place(state, self._market, known)
         if not row.size:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
@@ -74,69 +73,12 @@ class HadarE:
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
 
+    def _place(self, state: State, here: Market, known: Array) -> tuple[Ints, Ints, Ints]:
+        """Return row of the job, server and GPUs of every copy, by ascending row and server."""
+        from heuristics.hadar.forks import Jobs, plan
 
-@dataclass(eq=False)
-class _Forks:
-    """Placing the copies of one round."""
-
-    state: State
-    market: Market
-    prices: Prices
-    known: Array
-
-    def __post_init__(self) -> None:
-        jobs, hosts = self.state.jobs.size, self.state.servers.size
-        self.free, self.used = self.state.servers.gpus.copy(), np.zeros(hosts, np.int64)
-        self.copy = np.zeros((jobs, hosts), np.int64)
-        self.rate, self.cost, self.payoff = np.zeros(jobs), np.zeros(jobs), np.zeros(jobs)
-        # Of one more copy, by job and server: GPUs, slots left, utility, payoff added (-inf where none is possible).
-        self.gpus = np.zeros((jobs, hosts), np.int64)
-        self.left, self.worth, self.gain = (np.zeros((jobs, hosts)) for _ in range(3))
-
-    def plan(self) -> tuple[Ints, Ints, Ints]:
-        """Return row of the job, server and GPUs of every copy, by ascending row."""
-        rows, columns = np.arange(self.state.jobs.size), np.arange(self.state.servers.size)
-        self._look(rows, columns)
-        self._value(rows, columns)
-        while np.isfinite(self.gain.flat[where := int(self.gain.argmax())]):
-            i, h = divmod(where, columns.size)
-            self._place(i, h)
-            self._look(rows[i : i + 1], columns)
-            self._value(rows[i : i + 1], columns)
-            # The server's price has risen; gangs that it no longer has room for get fewer GPUs.
-            self._look(np.flatnonzero(self.gpus[:, h] > self.free[h]), columns[h : h + 1])
-            self._value(rows, columns[h : h + 1])
-        row, server = np.nonzero(self.copy)
-        return row, server, self.copy[row, server]
-
-    def _place(self, i: int, h: int) -> None:
-        gpus = self.gpus[i, h]
-        self.rate[i] += gpus * self.known[i, self.state.servers.gpu_type[h]]
-        self.cost[i] += gpus * self._price(np.array([h]))[0]
-        self.payoff[i] += self.gain[i, h]
-        self.copy[i, h] = gpus
-        self.used[h] += gpus
-        self.free[h] -= gpus
-
-    def _price(self, columns: Ints) -> Array:
-        hosts = self.state.servers
-        return self.prices.price(hosts.gpu_type[columns], self.used[columns], np.maximum(hosts.gpus[columns], 1))
-
-    def _look(self, rows: Ints, columns: Ints) -> None:
-        """Update GPUs, slots left and utility of further copies."""
-        state, block, slot_s = self.state, np.ix_(rows, columns), self.market.slot_s
-        gpus = np.minimum(state.gpus[rows][:, None], self.free[columns])
-        own = gpus * self.known[np.ix_(rows, state.servers.gpu_type[columns])]
-        gpus = np.where((own > 0) & (self.copy[block] == 0), gpus, 0)
-        left_s = state.remaining[rows, None] / np.where(gpus > 0, self.rate[rows, None] + own, 1.0)
-        waited_s = (state.round - self.market.arrival[state.jobs[rows]]) * slot_s
-        self.gpus[block], self.left[block] = gpus, left_s / slot_s
-        self.worth[block] = self.market.utilities.value(state.jobs[rows, None], waited_s[:, None] + left_s)
-
-    def _value(self, rows: Ints, columns: Ints) -> None:
-        """Update the payoffs that further copies add."""
-        block = np.ix_(rows, columns)
-        gpus = self.gpus[block]
-        cost = self.cost[rows, None] + gpus * self._price(columns)
-        added = self.worth[block] - self.left[block] * cost - self.payoff[rows, None]
-        self.gain[block] = np.where(gpus > 0, added, -np.inf)
+        waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
+        jobs = Jobs(state.gpus, state.remaining, waited_s, known, curves(here.utilities, state.jobs))
+        row, server, gpus = plan(self._hosts, jobs, here.slot_s).T
+        order = np.argsort(row * state.servers.size + server)
+        return row[order], server[order], gpus[order]

@@ -1,16 +1,26 @@
-"""Compiled parts of Hadar: FIND_ALLOC and the search over take-or-skip decisions (Algorithm 2)."""
+"""Compiled parts of Hadar's planning of a round: what jobs are worth, FIND_ALLOC (Algorithm 2), placing jobs."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from instances.utility import DEADLINE, SIGMOID
+
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+SLACK = 1 - 1e-9
+"""Factor on costs in bounds: these must not exceed the sum of a gang's costs, however it is rounded."""
+
+
+compiled = numba.njit(cache=True, error_model="numpy")
+"""Division by 0 as in numpy: a function that can raise keeps counting references, which takes most of its time."""
 
 
 class Hosts(NamedTuple):
@@ -22,62 +32,137 @@ class Hosts(NamedTuple):
     price: Array
 
 
-class Queue(NamedTuple):
-    """``n`` jobs in the order of planning, ``k`` types.
+class Curves(NamedTuple):
+    """Utility functions of ``n`` jobs, as :class:`instances.utility.Utilities` has them."""
 
-    `gpus` ``(n,)`` of the gang; `rate` ``(n, k)``; by slowest type ``(n, k)``: `worth`, the utility, and `rounds`, the
-    rounds to be paid and to be waited for; job ``i`` holds ``held_gpus`` of ``held_server`` from ``held[i]`` up to
-    ``held[i + 1]``. `beta` prices communication, `lifetime` says whether all rounds are paid or one.
+    shape: Ints
+    a: Array
+    b: Array
+    c: Array
+
+
+class Queue(NamedTuple):
+    """``n`` jobs to be planned, ``k`` types.
+
+    `gpus` ``(n,)`` of the gang; `rate` ``(n, k)``; by slowest type ``(n, k)``: `worth`, the utility, `rounds` to be
+    waited for, and `paid`, those to be paid; job ``i`` holds ``held_gpus`` of ``held_server`` from ``held[i]`` up
+    to ``held[i + 1]``. `beta` prices communication.
     """
 
     gpus: Ints
     rate: Array
     worth: Array
     rounds: Array
+    paid: Array
     held: Ints
     held_server: Ints
     held_gpus: Ints
     beta: float
-    lifetime: bool
 
 
-@numba.njit(cache=True)
+IDLE, WHERE, THERE = range(3)
+"""Columns of :attr:`States.kinds`."""
+
+
+class States(NamedTuple):
+    """States of the cluster, one per row, ``m`` of them.
+
+    `used` ``(m, h)`` GPUs taken by server; `price` ``(m, k)``, the lowest of idle GPUs by type; `kinds` ``(m, k, 3)``:
+    how many GPUs of a type are idle, the first server that has the lowest price, and how many are idle there.
+    """
+
+    used: Ints
+    price: Array
+    kinds: Ints
+
+
+@compiled
+def states(rows, servers, types):  # type: ignore[no-untyped-def]
+    """Return room for so many states."""
+    return States(np.empty((rows, servers), np.int64), np.empty((rows, types)), np.empty((rows, types, 3), np.int64))
+
+
+@compiled
+def utility(curves, j, duration_s):  # type: ignore[no-untyped-def]
+    """Return the utility of completing a job so long after its arrival, to the last bit that of ``Utilities.value``."""
+    a, b, c = curves.a[j], curves.b[j], curves.c[j]
+    if curves.shape[j] == SIGMOID:
+        return a * (1.0 / (1.0 + math.exp(b * (duration_s - c))))
+    if curves.shape[j] == DEADLINE:
+        late = 0.0 if duration_s <= b else (duration_s - b) / c
+        return a * (1.0 - min(late, 1.0))
+    return a / duration_s
+
+
+@compiled
+def worths(curves, jobs, waited, rounds, most, slot_s):  # type: ignore[no-untyped-def]
+    """Return the ``(q, k)`` utilities of `jobs` that complete after so many more rounds; 0 for more than `most`.
+
+    `waited` ``(q,)`` rounds are over since each job's arrival.
+    """
+    worth = np.zeros(rounds.shape)
+    for i in range(jobs.size):
+        for k in range(rounds.shape[1]):
+            if rounds[i, k] <= most:
+                worth[i, k] = utility(curves, jobs[i], (waited[i] + rounds[i, k]) * slot_s)
+    return worth
+
+
+@compiled
 def copy(source, target, count):  # type: ignore[no-untyped-def]
     """Copy the first `count` numbers (assigning slices takes seconds more to compile)."""
     for i in range(count):
         target[i] = source[i]
 
 
-@numba.njit(cache=True)
-def free(hosts, used):  # type: ignore[no-untyped-def]
-    """Return the number of free GPUs."""
-    count = 0
-    for h in range(used.size):
-        count += hosts.gpus[h] - used[h]
-    return count
+@compiled
+def survey(hosts, states, s):  # type: ignore[no-untyped-def]
+    """Update what is known of a state by type."""
+    used, price, kinds = states
+    gpu_type, gpus, first, prices = hosts
+    for r in range(price.shape[1]):
+        price[s, r] = np.inf
+        kinds[s, r, IDLE], kinds[s, r, WHERE], kinds[s, r, THERE] = 0, -1, 0
+    for h in range(gpus.size):
+        r, room = gpu_type[h], gpus[h] - used[s, h]
+        if room > 0:
+            kinds[s, r, IDLE] += room
+            asked = prices[first[h] + used[s, h]]
+            if asked < price[s, r]:
+                price[s, r], kinds[s, r, WHERE], kinds[s, r, THERE] = asked, h, room
 
 
-@numba.njit(cache=True)
+@compiled
+def state(hosts, queue, used):  # type: ignore[no-untyped-def]
+    """Return one state, in which so many GPUs are taken."""
+    one, first = states(np.int64(1), used.size, queue.rate.shape[1]), np.int64(0)
+    copy(used, one.used[first], used.size)
+    survey(hosts, one, first)
+    return one
+
+
+@compiled
 def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of rate `least` or more: fewest servers (`packed`), or cheapest.
 
     Returns the number of servers, written with their GPUs to `server` and `gpus`, and the cost of a round; no servers
     where the gang does not fit. `used` is changed and restored: a server once chosen is full, or the last one.
     """
+    gpu_type, all_gpus, first, prices = hosts
     count, cost = 0, 0.0
     while need > 0:
         best, best_price, best_room = -1, np.inf, 0
-        for h in range(hosts.gpus.size):
-            idle = hosts.gpus[h] - used[h]
-            if idle <= 0 or rate[hosts.gpu_type[h]] < least:
+        for h in range(all_gpus.size):
+            idle = all_gpus[h] - used[h]
+            if idle <= 0 or rate[gpu_type[h]] < least:
                 continue
-            price = hosts.price[hosts.first[h] + used[h]]
+            price = prices[first[h] + used[h]]
             room = min(idle, need) if packed else 1
             if room > best_room or (room == best_room and price < best_price):
                 best, best_price, best_room = h, price, room
         if best < 0:
             break
-        taken = min(need, hosts.gpus[best] - used[best])
+        taken = min(need, all_gpus[best] - used[best])
         server[count], gpus[count] = best, taken
         used[best] += taken
         cost += best_price * taken
@@ -88,19 +173,23 @@ def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ign
     return (count, cost) if need == 0 else (0, 0.0)
 
 
-@numba.njit(cache=True)
-def payoff(queue, i, slowest, servers, cost):  # type: ignore[no-untyped-def]
-    """Return the payoff of an allocation that costs that much per round."""
-    communication = queue.beta * (servers - 1) * cost / queue.gpus[i]
-    rounds = queue.rounds[i, slowest] if queue.lifetime else 1.0
-    return queue.worth[i, slowest] - rounds * (cost + communication)
+@compiled
+def payoff(worth, paid, cost, beta, servers, gang):  # type: ignore[no-untyped-def]
+    """Return the payoff of an allocation that costs that much per round, for so many rounds."""
+    communication = beta * (servers - 1) * cost / gang
+    return worth - paid * (cost + communication)
 
 
-@numba.njit(cache=True)
-def keep(hosts, queue, i, used, server, gpus):  # type: ignore[no-untyped-def]
-    """Return servers, slowest type and payoff of what job `i` holds; no servers where it holds nothing or lost it."""
+@compiled
+def keep(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
+    """Return servers, slowest type and payoff of what job `i` holds; no servers where it holds nothing or lost it.
+
+    Servers and their GPUs are written to the first rows of `scratch`.
+    """
     begin, end = queue.held[i], queue.held[i + 1]
-    cost, slowest = 0.0, -1
+    slowest, cost = np.int64(-1), 0.0
+    if begin == end:
+        return 0, slowest, -np.inf
     for e in range(begin, end):
         h = queue.held_server[e]
         if hosts.gpus[h] - used[h] < queue.held_gpus[e]:
@@ -109,217 +198,108 @@ def keep(hosts, queue, i, used, server, gpus):  # type: ignore[no-untyped-def]
         if slowest < 0 or queue.rate[i, r] < queue.rate[i, slowest]:
             slowest = r
         cost += hosts.price[hosts.first[h] + used[h]] * queue.held_gpus[e]
-        server[e - begin], gpus[e - begin] = h, queue.held_gpus[e]
-    if slowest < 0:
-        return 0, -1, -np.inf
-    return end - begin, slowest, payoff(queue, i, slowest, end - begin, cost)
+        scratch[0, e - begin], scratch[1, e - begin] = h, queue.held_gpus[e]
+    servers, worth, paid = end - begin, queue.worth[i, slowest], queue.paid[i, slowest]
+    return servers, slowest, payoff(worth, paid, cost, queue.beta, servers, queue.gpus[i])
 
 
-@numba.njit(cache=True)
-def find(hosts, queue, i, used, server, gpus, try_server, try_gpus):  # type: ignore[no-untyped-def]
-    """FIND_ALLOC: write the allocation of job `i` with the highest payoff; return its servers, slowest type and payoff.
+@compiled
+def cheapest(rate, k, price, kinds, s):  # type: ignore[no-untyped-def]
+    """Return how many GPUs of type `k`'s rate or more a state has, and the type of the first server with their lowest
+    price; no GPUs where that rate is 0.
+    """  # noqa: D205
+    room, best = 0, k
+    if rate[k] > 0:
+        for r in range(rate.size):
+            if rate[r] >= rate[k]:
+                room += kinds[s, r, IDLE]
+                sooner = kinds[s, r, WHERE] < kinds[s, best, WHERE]
+                if price[s, r] < price[s, best] or (price[s, r] == price[s, best] and sooner):
+                    best = r
+    return room, best
 
-    What the job holds wins against all but places with a higher payoff and an earlier end.
+
+@compiled
+def glance(gang, rate, worth, paid, price, kinds, s, least):  # type: ignore[no-untyped-def]
+    """FIND_ALLOC for a job that holds nothing, where the cheapest server has room for the whole gang.
+
+    That is the allocation on the fewest servers and the cheapest one. Returns the server, the slowest type and the
+    payoff (-1, -1, `least` where none has more), and whether this is the answer: no type whose cheapest server is too
+    small could pay more. Tables are passed one by one: taking them from tuples would be most of the work.
     """
-    servers, slowest, best = keep(hosts, queue, i, used, server, gpus)
-    limit = queue.rounds[i, slowest] if servers else np.inf
-    for k in range(queue.rate.shape[1]):
-        least = queue.rate[i, k]
-        if least <= 0 or queue.rounds[i, k] >= limit:
+    server, slowest, best = -1, -1, least
+    for k in range(rate.size):
+        room, r = cheapest(rate, k, price, kinds, s)
+        if room < gang or worth[k] - paid[k] * (gang * price[s, r] * SLACK) <= best:
+            continue
+        if kinds[s, r, THERE] < gang:
+            return -1, -1, least, False
+        value = worth[k] - paid[k] * (price[s, r] * gang)
+        if value > best:
+            server, slowest, best = kinds[s, r, WHERE], k, value
+    return server, slowest, best, True
+
+
+@compiled
+def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
+    """FIND_ALLOC: return servers, slowest type and payoff of the allocation of job `i` that pays most in state `s`.
+
+    What the job holds wins against all but places with a higher payoff and an earlier end. The servers and their GPUs
+    are in the first two rows of `scratch` ``(4, h)``.
+    """
+    gang, rate, worth, paid, rounds = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i], queue.rounds[i]
+    used, price, kinds = states.used[s], states.price, states.kinds
+    servers, slowest, best = keep(hosts, queue, i, used, scratch)
+    if not servers:
+        scratch[0, 0], slowest, best, sure = glance(gang, rate, worth, paid, price, kinds, s, -np.inf)
+        if sure:
+            scratch[1, 0] = gang
+            return (1 if slowest >= 0 else 0), slowest, best
+    limit = rounds[slowest] if servers else np.inf
+    for k in range(rate.size):
+        room, r = cheapest(rate, k, price, kinds, s)
+        if room < gang or rounds[k] >= limit or worth[k] - paid[k] * (gang * price[s, r] * SLACK) <= best:
             continue
         for packed in (True, False):
-            count, cost = allocate(hosts, queue.rate[i], least, queue.gpus[i], packed, used, try_server, try_gpus)
-            if not count:
-                break
-            value = payoff(queue, i, k, count, cost)
+            count, cost = allocate(hosts, rate, rate[k], gang, packed, used, scratch[2], scratch[3])
+            value = payoff(worth[k], paid[k], cost, queue.beta, count, gang)
             if value > best:
                 servers, slowest, best = count, k, value
-                copy(try_server, server, count)
-                copy(try_gpus, gpus, count)
+                copy(scratch[2], scratch[0], count)
+                copy(scratch[3], scratch[1], count)
     return servers, slowest, best
 
 
-@numba.njit(cache=True)
+@compiled
 def payoffs(hosts, queue, used):  # type: ignore[no-untyped-def]
     """Return the ``(n,)`` highest payoffs of all jobs, each alone in this state, and the rounds they take then.
 
     ``-inf`` where a job does not fit.
     """
-    scratch = np.empty((4, hosts.gpus.size), np.int64)
+    states, first, scratch = state(hosts, queue, used), np.int64(0), np.empty((4, used.size), np.int64)
     best, rounds = np.empty(queue.gpus.size), np.ones(queue.gpus.size)
     for i in range(best.size):
-        servers, slowest, best[i] = find(hosts, queue, i, used, scratch[0], scratch[1], scratch[2], scratch[3])
+        servers, slowest, best[i] = find(hosts, queue, i, states, first, scratch)
         if servers:
             rounds[i] = queue.rounds[i, slowest]
     return best, rounds
 
 
-@numba.njit(cache=True)
-def place(hosts, queue, used, chosen):  # type: ignore[no-untyped-def]
-    """Place the chosen jobs one after another where :func:`find` puts them; `used` is changed.
+@compiled
+def place(hosts, queue, chosen, used):  # type: ignore[no-untyped-def]
+    """Place the chosen jobs one after another where :func:`find` puts them.
 
     Returns the ``(entries, 3)`` table of job, server and GPUs.
     """
-    h = hosts.gpus.size
-    scratch = np.empty((4, h), np.int64)
-    table = np.empty((int(hosts.gpus.sum()), 3), np.int64)
+    states, first, scratch = state(hosts, queue, used), np.int64(0), np.empty((4, used.size), np.int64)
+    table = np.empty((hosts.gpus.sum(), 3), np.int64)
     rows = 0
-    for i in range(queue.gpus.size):
-        if not chosen[i]:
-            continue
-        servers, _, _ = find(hosts, queue, i, used, scratch[0], scratch[1], scratch[2], scratch[3])
+    for i in chosen:
+        servers, _, _ = find(hosts, queue, i, states, first, scratch)
         for e in range(servers):
             table[rows, 0], table[rows, 1], table[rows, 2] = i, scratch[0, e], scratch[1, e]
-            used[scratch[0, e]] += scratch[1, e]
+            states.used[0, scratch[0, e]] += scratch[1, e]
             rows += 1
+        if servers:
+            survey(hosts, states, first)
     return table[:rows]
-
-
-@numba.njit(cache=True)
-def same(a, b):  # type: ignore[no-untyped-def]
-    """Whether two states are equal."""
-    for h in range(a.size):  # noqa: SIM110 (compiled)
-        if a[h] != b[h]:
-            return False
-    return True
-
-
-class Layer(NamedTuple):
-    """States after a job: GPUs taken ``(rows, h)``, payoffs so far, origins, and a hash table of the rows.
-
-    The origin of a state is twice the row of its parent, plus one where the job is taken.
-    """
-
-    states: Ints
-    values: Array
-    origins: Ints
-    table: Ints
-
-
-@numba.njit(cache=True)
-def insert(layer, row, value, origin, factor):  # type: ignore[no-untyped-def]
-    """Put the state written to `row` into the table unless it is known; of two ways to a state the better one stays.
-
-    Returns the row of the state and the number of rows then.
-    """
-    state = layer.states[row]
-    key = np.uint64(0)
-    for h in range(state.size):
-        key += np.uint64(state[h] + 1) * factor[h]
-    mask = np.uint64(layer.table.size - 1)
-    slot = (key ^ (key >> np.uint64(29))) & mask
-    while layer.table[slot] >= 0:
-        known = layer.table[slot]
-        if same(layer.states[known], state):
-            if value > layer.values[known]:
-                layer.values[known], layer.origins[known] = value, origin
-            return known, row
-        slot = (slot + np.uint64(1)) & mask
-    layer.table[slot] = row
-    layer.values[row], layer.origins[row] = value, origin
-    return row, row + 1
-
-
-@numba.njit(cache=True)
-def expand(hosts, queue, i, states, values, size, greedy, factor, after):  # type: ignore[no-untyped-def]
-    """Write to `after` the children of the first `size` states: job `i` taken, if its payoff is positive, or skipped.
-
-    Returns the number of children (0 if no state can take the job), and the greedy state's child.
-    """
-    count, taken, greedy_child = 0, False, -1
-    scratch = np.empty((4, hosts.gpus.size), np.int64)
-    after.table.fill(-1)
-    for s in range(size):
-        servers, gain = 0, 0.0
-        if free(hosts, states[s]) >= queue.gpus[i]:
-            servers, _, gain = find(hosts, queue, i, states[s], scratch[0], scratch[1], scratch[2], scratch[3])
-        if servers and gain > 0:
-            taken = True
-            copy(states[s], after.states[count], states.shape[1])
-            for e in range(servers):
-                after.states[count, scratch[0, e]] += scratch[1, e]
-            row, count = insert(after, count, values[s] + gain, 2 * s + 1, factor)
-            if s == greedy:
-                greedy_child = row
-        copy(states[s], after.states[count], states.shape[1])
-        row, count = insert(after, count, values[s], 2 * s, factor)
-        if s == greedy and greedy_child < 0:
-            greedy_child = row
-    return (count if taken else 0), greedy_child
-
-
-@numba.njit(cache=True)
-def survivors(values, count, width, greedy, kept):  # type: ignore[no-untyped-def]
-    """Write to `kept` the rows of the best `width` states, the greedy one among them; return their number."""
-    if count <= width:
-        for row in range(count):
-            kept[row] = row
-        return count
-    size = 0
-    for row in range(count):
-        if size == width and values[row] <= values[kept[size - 1]]:
-            continue
-        size = min(size + 1, width)
-        at = size - 1
-        while at > 0 and values[kept[at - 1]] < values[row]:
-            kept[at] = kept[at - 1]
-            at -= 1
-        kept[at] = row
-    for at in range(size):
-        if kept[at] == greedy:
-            return size
-    kept[size - 1] = greedy
-    return size
-
-
-@numba.njit(cache=True)
-def search(hosts, queue, used, width):  # type: ignore[no-untyped-def]
-    """DP_allocation, forward: states after each job, equal ones merged, at most `width` kept.
-
-    Returns which jobs to take ``(n,)``, the sum of their payoffs, the number of (job, state) pairs met, and whether
-    states were dropped (if not, the result is exact).
-    """
-    n, h = queue.gpus.size, hosts.gpus.size
-    factor = np.empty(h, np.uint64)
-    for i in range(h):
-        factor[i] = np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
-    size = 8
-    while size < 8 * width:
-        size *= 2
-    room = 2 * width + 1
-    after = Layer(np.empty((room, h), np.int64), np.empty(room), np.empty(room, np.int64), np.empty(size, np.int64))
-    states, values = np.empty((width, h), np.int64), np.empty(width)
-    copy(used, states[0], h)
-    values[0] = 0.0
-    origins, kept = np.empty((n, width), np.int64), np.empty(width, np.int64)
-    size, greedy, met, dropped = 1, 0, 0, False
-    for i in range(n):
-        met += size
-        count, child = expand(hosts, queue, i, states, values, size, greedy, factor, after)
-        if not count:
-            origins[i, 0] = -1
-            continue
-        dropped |= count > width
-        size = survivors(after.values, count, width, child, kept)
-        for row in range(size):
-            copy(after.states[kept[row]], states[row], h)
-            values[row] = after.values[kept[row]]
-            origins[i, row] = after.origins[kept[row]]
-            if kept[row] == child:
-                greedy = row
-    best = 0
-    for row in range(size):
-        if values[row] > values[best]:
-            best = row
-    return trace_back(origins, best), values[best], met, dropped
-
-
-@numba.njit(cache=True)
-def trace_back(origins, row):  # type: ignore[no-untyped-def]
-    """Return which jobs were taken on the way to a state of the last layer; −1 stands for a job nobody could take."""
-    taken = np.zeros(len(origins), np.bool_)
-    for i in range(len(origins) - 1, -1, -1):
-        if origins[i, 0] >= 0:
-            taken[i] = origins[i, row] % 2 == 1
-            row = origins[i, row] // 2
-    return taken

@@ -30,7 +30,7 @@ def literal_alloc(planner: Planner, around: Round, row: int, used: Ints) -> tupl
     """
     from heuristics.hadar.kernels import allocate, payoff
 
-    queue, scratch = planner.queue(around)._replace(lifetime=False), np.empty((2, used.size), np.int64)
+    queue, scratch = planner.queue(around), np.empty((2, used.size), np.int64)
     cheapest: Ints | None = None
     least, value = np.inf, -np.inf
     for k in np.flatnonzero(queue.rate[row] > 0):
@@ -41,7 +41,7 @@ def literal_alloc(planner: Planner, around: Round, row: int, used: Ints) -> tupl
             )
             paid = cost * (1 + queue.beta * (count - 1) / queue.gpus[row])
             if count and paid < least:
-                least, value = paid, payoff(queue, row, k, count, cost)
+                least, value = paid, payoff(queue.worth[row, k], 1.0, cost, queue.beta, count, queue.gpus[row])
                 cheapest = np.bincount(scratch[0, :count], scratch[1, :count], used.size).astype(np.int64)
     return (cheapest if value > 0 else None), value
 

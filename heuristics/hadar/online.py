@@ -105,11 +105,12 @@ class Hadar:
             kept, around = running[:0], _everybody(state, running)
         if not around.jobs.size:
             return Assignment.of(kept)
-        plan = self._planner.dp_allocation(around, self._exact)
+        line = self._planner.line_up(around)
+        plan = self._planner.dp_allocation(line, self._exact)
         self.plans.append(plan)
         entries = np.concatenate((kept, plan.entries))
         if self._mode == "replan" or not len(entries):
-            entries = np.concatenate((entries, self._planner.leftovers(around, plan, self._conserving)))
+            entries = np.concatenate((entries, self._planner.leftovers(line, plan, self._conserving)))
         return Assignment.of(entries)
 
 

@@ -35,10 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heuristics.hadar.prices import Market, Prices
+from instances.utility import Utilities
 from instances.workload import Array, Ints, Servers
 
 if TYPE_CHECKING:
-    from heuristics.hadar.kernels import Hosts, Queue
+    from heuristics.hadar.kernels import Curves, Hosts, Queue
 
 Payoff = Literal["lifetime", "round"]
 Order = Literal["payoff", "density"]
@@ -61,7 +62,7 @@ class Round:
     Attributes
     ----------
     jobs
-        ``(q,)`` jobs in the queue.
+        ``(q,)`` jobs in the queue, ascending.
     remaining
         ``(q,)`` iterations left.
     slot
@@ -77,6 +78,23 @@ class Round:
     slot: int
     used: Ints
     held: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The queue of a round in the order of planning.
+
+    Attributes
+    ----------
+    around, queue
+        The round, and its jobs as compiled functions see them.
+    order
+        Rows of the jobs that fit somewhere, first in line first.
+    """
+
+    around: Round
+    queue: Queue
+    order: Ints
 
 
 @dataclass(frozen=True)
@@ -129,89 +147,98 @@ class Planner:
     ) -> None:
         self.market, self.lifetime, self.order, self.beam, self.beta = market, payoff == "lifetime", order, beam, beta
         self.hosts = price_list(market.servers, prices)
+        self._curves = curves(market.utilities, np.arange(market.workload.size))
 
     def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
         """Return the ``(entries, 3)`` allocation of one job of the queue and its payoff (``-inf`` if it has none)."""
-        from heuristics.hadar.kernels import find
+        from heuristics.hadar.kernels import find, state
 
-        scratch = np.empty((4, self.hosts.gpus.size), np.int64)
-        count, _, payoff = find(self.hosts, self.queue(around), row, around.used.copy(), *scratch)
+        queue, scratch = self.queue(around), np.empty((4, self.hosts.gpus.size), np.int64)
+        states = state(self.hosts, queue, around.used)
+        count, _, payoff = find(self.hosts, queue, row, states, 0, scratch)
         job = np.full(count, around.jobs[row])
         return np.column_stack((job, scratch[0, :count], scratch[1, :count])), float(payoff)
 
-    def dp_allocation(self, around: Round, exact: int = EXACT_QUEUE) -> Plan:
-        """Plan the queue; exactly if it has at most `exact` jobs."""
-        from heuristics.hadar.kernels import place, search
-
-        queue, order = self._ordered(around)
-        small = order.size <= exact and self.beam > 1
-        width = 2**order.size if small else self.beam
-        chosen, payoff, states, dropped = search(self.hosts, queue, around.used, width)
-        rows = place(self.hosts, queue, around.used.copy(), chosen)
-        rows[:, 0] = around.jobs[order[rows[:, 0]]]
-        how: Search = "greedy" if self.beam == 1 else "beam" if dropped else "exact"
-        return Plan(rows, float(payoff), how, int(states))
-
-    def leftovers(self, around: Round, plan: Plan, everybody: bool = False) -> Ints:
-        """Return the ``(entries, 3)`` allocations of jobs outside the plan on what it leaves, highest payoff first.
-
-        These are the jobs that are worth 0, and all jobs if `everybody` or if the cluster would be empty.
-        """
-        from heuristics.hadar.kernels import place
-
-        queue, order = self._ordered(around)
-        used = around.used + np.bincount(plan.entries[:, 1], plan.entries[:, 2], around.used.size).astype(np.int64)
-        everybody |= not used.any()
-        chosen = ~np.isin(around.jobs[order], plan.entries[:, 0]) & ((queue.worth.max(axis=1) <= 0) | everybody)
-        rows = place(self.hosts, queue, used, chosen)
-        rows[:, 0] = around.jobs[order[rows[:, 0]]]
-        return np.asarray(rows)
-
-    def memo_entries(self, around: Round) -> int:
-        """Return how many entries the memo of the exact DP has (Theorem 1 calls their number polynomial)."""
-        from heuristics.hadar.kernels import search
-
-        queue, order = self._ordered(around)
-        _, _, states, dropped = search(self.hosts, queue, around.used, min(2**order.size, MEMO_STATES))
-        if dropped:
-            raise ValueError(f"more than {MEMO_STATES} states after one of {order.size} jobs")
-        return int(states)
-
-    def _ordered(self, around: Round) -> tuple[Queue, Ints]:
-        """Return the queue by descending payoff, then by arrival, and the rows of its jobs."""
+    def line_up(self, around: Round) -> Line:
+        """Return the queue in the order of planning: by descending payoff, then by arrival."""
         from heuristics.hadar.kernels import payoffs
 
         queue = self.queue(around)
-        payoff, rounds = payoffs(self.hosts, queue, around.used.copy())
+        payoff, rounds = payoffs(self.hosts, queue, around.used)
         if self.order == "density":
             payoff /= queue.gpus * rounds
         order = np.lexsort((around.jobs, self.market.arrival[around.jobs], -payoff))
         # A job that fits nowhere now fits nowhere later in this round.
-        order = order[payoff[order] > -np.inf]
-        return _rows(queue, order), order
+        return Line(around, queue, order[payoff[order] > -np.inf])
+
+    def dp_allocation(self, line: Line, exact: int = EXACT_QUEUE) -> Plan:
+        """Plan the queue; exactly if it has at most `exact` jobs."""
+        from heuristics.hadar.beam import search
+
+        small = line.order.size <= exact and self.beam > 1
+        width = 2**line.order.size if small else self.beam
+        chosen, payoff, states, dropped = search(self.hosts, line.queue, line.order, line.around.used, width)
+        entries = self._placed(line, line.order[chosen], line.around.used)
+        how: Search = "greedy" if self.beam == 1 else "beam" if dropped else "exact"
+        return Plan(entries, float(payoff), how, int(states))
+
+    def leftovers(self, line: Line, plan: Plan, everybody: bool = False) -> Ints:
+        """Return the ``(entries, 3)`` allocations of jobs outside the plan on what it leaves, highest payoff first.
+
+        These are the jobs that are worth 0, and all jobs if `everybody` or if the cluster would be empty.
+        """
+        used = line.around.used.copy()
+        np.add.at(used, plan.entries[:, 1], plan.entries[:, 2])
+        outside = np.ones(line.around.jobs.size, bool)
+        outside[np.searchsorted(line.around.jobs, plan.entries[:, 0])] = False
+        if used.any() and not everybody:
+            outside &= line.queue.worth.max(axis=1) <= 0
+        return self._placed(line, line.order[outside[line.order]], used)
+
+    def _placed(self, line: Line, rows: Ints, used: Ints) -> Ints:
+        """Return the ``(entries, 3)`` allocations of these jobs of a queue, one after another."""
+        from heuristics.hadar.kernels import place
+
+        entries: Ints = place(self.hosts, line.queue, rows, used)
+        entries[:, 0] = line.around.jobs[entries[:, 0]]
+        return entries
+
+    def memo_entries(self, around: Round) -> int:
+        """Return how many entries the memo of the exact DP has (Theorem 1 calls their number polynomial)."""
+        from heuristics.hadar.beam import search
+
+        line = self.line_up(around)
+        width = min(2**line.order.size, MEMO_STATES)
+        _, _, states, dropped = search(self.hosts, line.queue, line.order, around.used, width)
+        if dropped:
+            raise ValueError(f"more than {MEMO_STATES} states after one of {line.order.size} jobs")
+        return int(states)
 
     def queue(self, around: Round) -> Queue:
         """Return the jobs of a round with what their payoffs are computed from."""
-        from heuristics.hadar.kernels import Queue
+        from heuristics.hadar.kernels import Queue, worths
 
         market, jobs = self.market, around.jobs
         rounds = market.rounds(jobs, around.remaining)
-        possible = np.isfinite(rounds)
-        after = np.where(possible, around.slot - market.arrival[jobs][:, None] + rounds, 1.0)
-        worth = market.utilities.value(jobs[:, None], after * market.slot_s)
-        worth[~possible | (around.slot + rounds > market.slots)] = 0.0
-        starts = np.searchsorted(around.held[:, 0], np.arange(jobs.size + 1))
+        waited, left = around.slot - market.arrival[jobs], market.slots - around.slot
         return Queue(
             gpus=market.workload.gpus[jobs],
-            rate=np.where(possible, market.workload.rates[jobs], 0.0),
-            worth=worth,
+            rate=np.where(np.isfinite(rounds), market.workload.rates[jobs], 0.0),
+            worth=worths(self._curves, jobs, waited, rounds, left, market.slot_s),
             rounds=rounds,
-            held=starts,
+            paid=rounds if self.lifetime else np.ones(rounds.shape),
+            held=np.searchsorted(around.held[:, 0], np.arange(jobs.size + 1)),
             held_server=around.held[:, 1].copy(),
             held_gpus=around.held[:, 2].copy(),
             beta=self.beta,
-            lifetime=self.lifetime,
         )
+
+
+def curves(utilities: Utilities, jobs: Ints) -> Curves:
+    """Return the utilities of these jobs for compiled functions."""
+    from heuristics.hadar.kernels import Curves
+
+    return Curves(utilities.shape[jobs], utilities.a[jobs], utilities.b[jobs], utilities.c[jobs])
 
 
 def price_list(servers: Servers, prices: Prices) -> Hosts:
@@ -228,19 +255,3 @@ def _lists(kinds: NDArray[np.int64], prices: Prices) -> Iterator[Array]:
     """Prices of each kind of server (type, GPUs) by the number of GPUs taken."""
     for gpu_type, gpus in kinds.tolist():
         yield prices.price(gpu_type, np.arange(gpus + 1), max(gpus, 1))
-
-
-def _rows(queue: Queue, order: Ints) -> Queue:
-    """Return the queue in another order."""
-    count = np.diff(queue.held)[order]
-    starts = np.concatenate(([0], np.cumsum(count)))
-    entry = np.repeat(queue.held[order] - starts[:-1], count) + np.arange(starts[-1])
-    return queue._replace(
-        gpus=queue.gpus[order],
-        rate=queue.rate[order],
-        worth=queue.worth[order],
-        rounds=queue.rounds[order],
-        held=starts,
-        held_server=queue.held_server[entry],
-        held_gpus=queue.held_gpus[entry],
-    )

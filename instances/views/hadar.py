@@ -237,9 +237,9 @@ def describe(v: View) -> str:
     return f"{v.size} jobs on {gpus}, {slots}{rejected}; objective: total utility of completed jobs"
 
 
-FORKED = Problem("hadar.forked", "largest total utility when a job may run as several copies at once", "max", "utility")
-UTILITY = Problem("hadar.utility", "largest total utility; jobs may be rejected (P1, P2)", "max", "utility", FORKED.id)
-COMPLETE = Problem("hadar.complete", "largest total utility when every job completes", "max", "utility", UTILITY.id)
+FORKED = Problem("hadar.forked", "largest total utility with jobs as several copies at once", "max", "utility")
+UTILITY = Problem("hadar.utility", "largest total utility, jobs may be rejected", "max", "utility", FORKED.id)
+COMPLETE = Problem("hadar.complete", "largest total utility with every job completed", "max", "utility", UTILITY.id)
 
 PAPERS.register(
     PaperSpec(

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import instances
-from heuristics.hadar import BEAM, EXACT_QUEUE, Hadar, Market, Planner, Round, prices
+from heuristics.hadar import BEAM, EXACT_QUEUE, Hadar, HadarE, Market, Plan, Planner, Round, prices
 from heuristics.simulator import simulate
+from heuristics.simulator.slotted import schedule
 from instances.views.hadar import View, view
 
 PAPER = "paper: < 7 min"
@@ -33,27 +34,32 @@ def planner(v: View, beam: int) -> Planner:
     return Planner(here, prices(here), beam=beam)
 
 
+def planned(made: Planner, around: Round, exact: int = EXACT_QUEUE) -> Plan:
+    return made.dp_allocation(made.line_up(around), exact)
+
+
 def interpreted(made: Planner, around: Round) -> None:
     """Plan the greedy round with the kernels' Python bodies (numba's own, uncompiled)."""
-    from heuristics.hadar import kernels
+    from heuristics.hadar import beam, kernels
 
-    compiled = {name: getattr(kernels, name) for name in dir(kernels) if hasattr(getattr(kernels, name), "py_func")}
+    compiled = [(module, *item) for module in (kernels, beam) for item in vars(module).items()]
+    compiled = [(module, name, function) for module, name, function in compiled if hasattr(function, "py_func")]
     try:
-        for name, function in compiled.items():
-            setattr(kernels, name, function.py_func)
-        with np.errstate(over="ignore"):
-            made.dp_allocation(around)
+        for module, name, function in compiled:
+            setattr(module, name, function.py_func)
+        with np.errstate(all="ignore"):
+            planned(made, around)
     finally:
-        for name, function in compiled.items():
-            setattr(kernels, name, function)
+        for module, name, function in compiled:
+            setattr(module, name, function)
 
 
 @pytest.mark.parametrize(("beam", "target"), [(1, "≤ 1 s"), (BEAM, "≤ 5 s")])
 def test_round_of_2048_jobs(bench, beam: int, target: str) -> None:  # type: ignore[no-untyped-def]
     v = queued(2048)
     made, around = planner(v, beam), first_round(v)
-    plan = made.dp_allocation(around)
-    seconds = bench.time(lambda: made.dp_allocation(around))
+    plan = planned(made, around)
+    seconds = bench.time(lambda: planned(made, around))
     slow = bench.reference(lambda: interpreted(made, around), rounds=1) if beam == 1 else None
     note = (
         f"{len(set(plan.entries[:, 0].tolist()))} placed on {v.servers.size} servers; {PAPER}; reference: plain Python"
@@ -68,13 +74,13 @@ def test_growth_with_jobs(bench, beam: int) -> None:  # type: ignore[no-untyped-
     for jobs in sizes[:-1]:
         v = queued(jobs)
         made, around = planner(v, beam), first_round(v)
-        made.dp_allocation(around)
+        planned(made, around)
         began = time.perf_counter()
-        made.dp_allocation(around)
+        planned(made, around)
         seconds.append(time.perf_counter() - began)
     v = queued(sizes[-1])
     made, around = planner(v, beam), first_round(v)
-    seconds.append(bench.time(lambda: made.dp_allocation(around)))
+    seconds.append(bench.time(lambda: planned(made, around)))
     bench.growth(f"Hadar, a round over jobs, beam {beam}", sizes, seconds)
 
 
@@ -82,11 +88,11 @@ def test_beam_against_exact(bench) -> None:  # type: ignore[no-untyped-def]
     v = queued(200)
     jobs = EXACT_QUEUE + 5
     made, around = planner(v, BEAM), first_round(v, jobs)
-    beam = made.dp_allocation(around)
-    seconds = bench.time(lambda: made.dp_allocation(around))
-    exact = made.dp_allocation(around, exact=jobs)
+    beam = planned(made, around)
+    seconds = bench.time(lambda: planned(made, around))
+    exact = planned(made, around, exact=jobs)
     note = f"payoff {beam.payoff / exact.payoff:.4%} of the exact one; memo of {exact.states:,} entries"
-    reference = bench.reference(lambda: made.dp_allocation(around, exact=jobs))
+    reference = bench.reference(lambda: planned(made, around, exact=jobs))
     bench.line(f"Hadar, a round of {jobs} jobs: beam against exact DP", seconds, reference, "faster", note)
 
 
@@ -102,3 +108,10 @@ def test_simulation_of_480_jobs(bench) -> None:  # type: ignore[no-untyped-def]
 
     seconds = bench.time(run, rounds=1)
     bench.line("Hadar, simulating gen/hadar-480", seconds, None, "–", f"TTD {hours[0]:.1f} h")
+
+
+def test_forked_simulation_of_2000_jobs(bench) -> None:  # type: ignore[no-untyped-def]
+    example = instances.load("gen/2000jobs")
+    v = view(example)
+    seconds = bench.time(lambda: schedule(v, HadarE(example), forks=True), rounds=1)
+    bench.line("HadarE, gen/2000jobs in model time", seconds, None, "≤ 60 s", f"{v.servers.size} servers")

@@ -1,0 +1,208 @@
+"""Compiled part of DP_allocation (Algorithm 2): the search over take-or-skip decisions.
+
+Numbers that other functions are called with begin as ``np.int64``: these are compiled once more for each literal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from heuristics.hadar.kernels import Array, Ints, States, compiled, copy, find, glance, states, survey
+
+
+class Pool(NamedTuple):
+    """Room for states and their hashes. `rows` is a permutation: those of the current states, then the free ones."""
+
+    states: States
+    hashes: Ints
+    rows: Ints
+
+
+class Ways(NamedTuple):
+    """Ways to states after a job: row, payoff so far, origin, and a hash table of the ways.
+
+    The origin is twice the number of the parent, plus one where the job is taken.
+    """
+
+    row: Ints
+    value: Array
+    origin: Ints
+    table: Ints
+
+
+@compiled
+def take(hosts, pool, s, row, servers, scratch):  # type: ignore[no-untyped-def]
+    """Write to `row` the state `s` with the GPUs of the first two rows of `scratch` taken."""
+    used, hashes = pool.states.used, pool.hashes
+    for h in range(used.shape[1]):
+        used[row, h] = used[s, h]
+    hashes[row] = hashes[s]
+    for e in range(servers):
+        h, gpus = scratch[0, e], scratch[1, e]
+        used[row, h] += gpus
+        hashes[row] += gpus * ((h + 1) * 0x1E3779B97F4A7C15 ^ h * h << 7 | 1)
+    survey(hosts, pool.states, row)
+
+
+@compiled
+def takers(hosts, queue, i, pool, size, gains, scratch):  # type: ignore[no-untyped-def]
+    """Write the states in which job `i` is taken to the next free rows, and what it gains in each, 0 where it is not.
+
+    Returns their number.
+    """
+    gang, rate, worth, paid = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i]
+    price, kinds, rows = pool.states.price, pool.states.kinds, pool.rows
+    holds = queue.held[i] < queue.held[i + 1]
+    count = 0
+    for s in range(size):
+        row, servers, sure = rows[s], np.int64(1), False
+        if not holds:
+            scratch[0, 0], _, gains[s], sure = glance(gang, rate, worth, paid, price, kinds, row, 0.0)
+            scratch[1, 0] = gang
+        if not sure:
+            servers, _, gain = find(hosts, queue, i, pool.states, row, scratch)
+            gains[s] = max(gain, 0.0)
+        if gains[s] > 0:
+            take(hosts, pool, row, rows[size + count], servers, scratch)
+            count += 1
+    return count
+
+
+@compiled
+def insert(pool, ways, count, mask, row, value, origin):  # type: ignore[no-untyped-def]
+    """Add a way to the state in `row`, as the number `count`; of two ways to a state the better one stays.
+
+    Returns the number of the way to the state.
+    """
+    hashes, used, table = pool.hashes, pool.states.used, ways.table
+    key = hashes[row]
+    slot = (key ^ (key >> 29)) & mask
+    while table[slot] >= 0:
+        way = table[slot]
+        known, h = ways.row[way], 0
+        if hashes[known] == key:
+            while h < used.shape[1] and used[known, h] == used[row, h]:
+                h += 1
+        if h == used.shape[1]:
+            if value > ways.value[way]:
+                ways.value[way], ways.origin[way] = value, origin
+            return way
+        slot = (slot + 1) & mask
+    table[slot] = count
+    ways.row[count], ways.value[count], ways.origin[count] = row, value, origin
+    return count
+
+
+@compiled
+def merge(pool, values, gains, size, greedy, ways):  # type: ignore[no-untyped-def]
+    """Write the ways to states after a job, taken or skipped, to `ways`; return their number, and the greedy one."""
+    slots = 8
+    while slots < 4 * size:
+        slots *= 2
+    for slot in range(slots):
+        ways.table[slot] = -1
+    count, taken, greedy_way = np.int64(0), size, np.int64(-1)
+    for s in range(size):
+        if gains[s] > 0:
+            way = insert(pool, ways, count, slots - 1, pool.rows[taken], values[s] + gains[s], 2 * s + 1)
+            taken += 1
+            count = max(count, way + 1)
+            if s == greedy:
+                greedy_way = way
+        way = insert(pool, ways, count, slots - 1, pool.rows[s], values[s], 2 * s)
+        count = max(count, way + 1)
+        if s == greedy and greedy_way < 0:
+            greedy_way = way
+    return count, greedy_way
+
+
+@compiled
+def survivors(values, count, width, greedy, kept):  # type: ignore[no-untyped-def]
+    """Write to `kept` the numbers of the best `width` ways, the greedy one among them; return how many they are."""
+    if count <= width:
+        for way in range(count):
+            kept[way] = way
+        return count
+    size = 0
+    for way in range(count):
+        if size == width and values[way] <= values[kept[size - 1]]:
+            continue
+        size = min(size + 1, width)
+        at = size - 1
+        while at > 0 and values[kept[at - 1]] < values[way]:
+            kept[at] = kept[at - 1]
+            at -= 1
+        kept[at] = way
+    for at in range(size):
+        if kept[at] == greedy:
+            return size
+    kept[size - 1] = greedy
+    return size
+
+
+@compiled
+def settle(pool, ways, kept, size, touched, values):  # type: ignore[no-untyped-def]
+    """Make the ways `kept` the current states; the other ones of the first `touched` rows become free."""
+    free = np.ones(pool.rows.size, np.bool_)
+    before = pool.rows[:touched].copy()
+    for s in range(size):
+        row = ways.row[kept[s]]
+        pool.rows[s], values[s], free[row] = row, ways.value[kept[s]], False
+    at = size
+    for row in before:
+        if free[row]:
+            pool.rows[at] = row
+            at += 1
+
+
+@compiled
+def search(hosts, queue, order, used, width):  # type: ignore[no-untyped-def]
+    """DP_allocation, forward: states after each job, equal ones merged, at most `width` kept.
+
+    Returns which jobs of `order` to take ``(n,)``, the sum of their payoffs, the number of (job, state) pairs met, and
+    whether states were dropped (if not, the result is exact).
+    """
+    room, h, kinds, slots = 2 * width, used.size, queue.rate.shape[1], 8
+    while slots < 4 * width:
+        slots *= 2
+    pool = Pool(states(room, h, kinds), np.empty(room, np.int64), np.arange(room))
+    ways = Ways(np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64), np.empty(slots, np.int64))
+    values, gains, kept = np.empty(width), np.empty(width), np.empty(width, np.int64)
+    scratch, origins = np.empty((4, h), np.int64), np.empty((order.size, width), np.int64)
+    copy(used, pool.states.used[0], h)
+    survey(hosts, pool.states, pool.rows[0])
+    pool.hashes[0], values[0] = 0, 0.0
+    size, greedy, met, dropped = np.int64(1), np.int64(0), np.int64(0), False
+    for p in range(order.size):
+        met += size
+        taken = takers(hosts, queue, order[p], pool, size, gains, scratch)
+        if not taken:
+            origins[p, 0] = -1
+            continue
+        count, way = merge(pool, values, gains, size, greedy, ways)
+        dropped |= count > width
+        touched = size + taken
+        size = survivors(ways.value, count, width, way, kept)
+        settle(pool, ways, kept, size, touched, values)
+        for s in range(size):
+            origins[p, s] = ways.origin[kept[s]]
+            if kept[s] == way:
+                greedy = np.int64(s)
+    best = np.int64(0)
+    for s in range(size):
+        if values[s] > values[best]:
+            best = np.int64(s)
+    return trace_back(origins, best), values[best], met, dropped
+
+
+@compiled
+def trace_back(origins, row):  # type: ignore[no-untyped-def]
+    """Return which jobs were taken on the way to a state of the last layer; −1 stands for a job nobody could take."""
+    taken = np.zeros(len(origins), np.bool_)
+    for i in range(len(origins) - 1, -1, -1):
+        if origins[i, 0] >= 0:
+            taken[i] = origins[i, row] % 2 == 1
+            row = origins[i, row] // 2
+    return taken
