@@ -14,16 +14,19 @@ from instances.lazy import lazy_attributes
 if TYPE_CHECKING:
     from harness.comparing import compare
     from harness.comparison import Comparison
+    from harness.simulating import Simulation, simulate
     from harness.store import read_run
     from harness.tasks import Limits
 
-__all__ = ["Comparison", "Limits", "compare", "read_run"]
+__all__ = ["Comparison", "Limits", "Simulation", "compare", "read_run", "simulate"]
 
 _HOME = {
     "compare": "harness.comparing",
     "Comparison": "harness.comparison",
     "Limits": "harness.tasks",
     "read_run": "harness.store",
+    "Simulation": "harness.simulating",
+    "simulate": "harness.simulating",
 }
 
 

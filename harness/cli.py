@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from harness.comparison import Comparison
+    from harness.simulating import Simulation
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -62,6 +63,7 @@ class Kind(StrEnum):
     INSTANCES = "instances"
     MODELS = "models"
     HEURISTICS = "heuristics"
+    POLICIES = "policies"
     PAPERS = "papers"
     FORMATS = "formats"
 
@@ -125,6 +127,70 @@ def compare(
         say(f"interrupted; go on with: --resume {comparison.folder}")
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(OK if comparison.ok else FAILED)
+
+
+@app.command()
+def simulate(
+    instance: Annotated[
+        list[str],
+        typer.Option(help="gen/…, paper/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+    ],
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies); several may follow. "
+            "Repeatable. Default: those that Hadar's section IV compares."
+        ),
+    ] = None,
+    round_s: Annotated[float | None, typer.Option(help="Seconds of a round. Default: the instance's slot.")] = None,
+    restart_s: Annotated[
+        float | None, typer.Option(help="Seconds that a changed allocation costs. Default: 10, 0 in shorter rounds.")
+    ] = None,
+    spread_factor: Annotated[
+        float, typer.Option(help="Factor on the rate of gangs that span servers, in (0, 1].")
+    ] = 1.0,
+    until_h: Annotated[float, typer.Option(help="No round starts after so many hours.")] = float("inf"),
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=LARGEST_SEED, help="Seed of the solver; ?seed=… draws another instance."),
+    ] = 0,
+    time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
+    memory_mb: Annotated[
+        int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
+    ] = 4096,
+    jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
+    output: FormatOption = Format.TABLE,
+    results: Annotated[Path, typer.Option(help="Folder in which the results folder is made.")] = Path("results"),
+) -> None:
+    """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
+    from harness.simulating import POLICIES
+    from harness.simulating import simulate as run_simulation
+    from harness.simulation.task import Caps
+
+    with progress() as (start, advance):
+        simulation = run_simulation(
+            instance,
+            [*(policy or []), *(more or [])] or POLICIES,
+            round_s=round_s,
+            restart_s=restart_s,
+            spread_factor=spread_factor,
+            until_s=until_h * 3600,
+            seed=seed,
+            jobs=jobs,
+            caps=Caps(time_limit, memory_mb),
+            results=results,
+            on_start=start,
+            on_result=advance,
+        )
+    say(f"results: {simulation.folder}")
+    emit_simulation(simulation, output)
+    if simulation.interrupted:
+        say("interrupted; finished policies are kept")
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(OK if simulation.ok else FAILED)
 
 
 @app.command("list")
@@ -239,6 +305,17 @@ def emit(comparison: Comparison, output: Format) -> None:
         sys.stdout.write(formats[output](comparison.run).rstrip("\n") + "\n")
 
 
+def emit_simulation(simulation: Simulation, output: Format) -> None:
+    """Print a simulation to standard output."""
+    from harness.simulation import render
+
+    if output is Format.TABLE:
+        stdout().print(render.to_rich(simulation.rows))
+    else:
+        formats = {Format.MARKDOWN: render.to_markdown, Format.CSV: render.to_csv, Format.JSON: render.to_json}
+        sys.stdout.write(formats[output](simulation.rows))
+
+
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
     """Print a listing to standard output."""
     from harness import listing
@@ -295,7 +372,9 @@ class progress:  # noqa: N801 - used as a verb: `with progress() as …`
 
     def _advance(self, row: Any) -> None:
         if self._bar:
-            self._bar.update(self._task, advance=1, description=f"{row.method}: {row.status}")
+            self._bar.update(
+                self._task, advance=1, description=f"{getattr(row, 'method', None) or row.policy}: {row.status}"
+            )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What ``harness list`` prints: instances, models, heuristics, papers and trace formats, one line each."""
+"""What ``harness list`` prints: instances, models, heuristics, policies, papers and trace formats, one line each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Lines = list[tuple[str, ...]]
 
 
 def listing(kind: str) -> tuple[tuple[str, ...], Lines]:
-    """Return column names and lines of ``instances``, ``models``, ``heuristics``, ``papers`` or ``formats``."""
+    """Return column names and lines of one of :data:`LISTINGS`."""
     return LISTINGS[kind]()
 
 
@@ -39,6 +39,12 @@ def _heuristics() -> tuple[tuple[str, ...], Lines]:
 
     columns = ("heuristic", "kind", "problem", "claims", "source")
     return columns, [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+
+
+def _policies() -> tuple[tuple[str, ...], Lines]:
+    from heuristics.simulator import POLICIES
+
+    return ("policy", "copies", "source"), [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
 
 
 def _papers() -> tuple[tuple[str, ...], Lines]:
@@ -69,6 +75,7 @@ LISTINGS: dict[str, Callable[[], tuple[tuple[str, ...], Lines]]] = {
     "instances": _instances,
     "models": _models,
     "heuristics": _heuristics,
+    "policies": _policies,
     "papers": _papers,
     "formats": _formats,
 }

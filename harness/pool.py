@@ -1,4 +1,4 @@
-"""A process pool with a wall-clock limit and a memory cap per task, where a dead worker is one failed row."""
+"""A process pool with a wall-clock limit and a memory cap per task, where a dead worker is one failed result."""
 
 from __future__ import annotations
 
@@ -15,12 +15,52 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
 from harness.environment import cores
-from harness.tasks import Task, TaskResult, run_task
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Caps(Protocol):
+    """What one task may take."""
+
+    @property
+    def threads(self) -> int:
+        """Threads it runs."""
+        ...
+
+    @property
+    def memory_mb(self) -> int:
+        """Megabytes beyond which its allocations fail."""
+        ...
+
+    @property
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which its worker is killed."""
+        ...
+
+
+class Work(Protocol[R_co]):
+    """A task of the pool, picklable; whatever happens to it becomes a result."""
+
+    @property
+    def limits(self) -> Caps:
+        """What it may take."""
+        ...
+
+    def run(self) -> R_co:
+        """Do it, in a worker process; only running out of memory is raised."""
+        ...
+
+    def failed(self, status: Any, reason: str) -> R_co:
+        """Return the result of a task whose worker was killed or died."""
+        ...
+
+
+T = TypeVar("T")
 
 
 def workers_for(jobs: int, threads: int) -> int:
@@ -29,7 +69,7 @@ def workers_for(jobs: int, threads: int) -> int:
     return fitting if jobs == 0 else min(jobs, fitting)
 
 
-def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
+def run_all(tasks: Iterable[Work[T]], jobs: int = 0) -> Iterator[T]:
     """Run tasks in worker processes and yield each result as it finishes.
 
     Parameters
@@ -49,7 +89,7 @@ def run_all(tasks: Iterable[Task], jobs: int = 0) -> Iterator[TaskResult]:
         return
     limits = tasks[0].limits
     context = _Context()
-    context.set_forkserver_preload(["harness.tasks"])
+    context.set_forkserver_preload([type(tasks[0]).__module__])
     _start_fork_server()
     pool = ProcessPool(
         max_workers=min(workers_for(jobs, limits.threads), len(tasks)),
@@ -134,8 +174,8 @@ def _end_with_main() -> None:
         os._exit(1)
 
 
-def run_capped(task: Task) -> TaskResult:
-    """Run a task under its memory cap: an allocation beyond it fails, and the row says so.
+def run_capped(task: Work[T]) -> T:
+    """Run a task under its memory cap: an allocation beyond it fails, and the result says so.
 
     The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
     """
@@ -143,25 +183,24 @@ def run_capped(task: Task) -> TaskResult:
     cap = task.limits.memory_mb * 2**20
     resource.setrlimit(resource.RLIMIT_DATA, (cap if hard == resource.RLIM_INFINITY else min(cap, hard), hard))
     try:
-        return run_task(task)
+        return task.run()
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _result(future: Any, task: Task) -> TaskResult:
-    """Return the task's result, or the row of a task whose worker was killed or died."""
+def _result(future: Any, task: Work[T]) -> T:
+    """Return the task's result, or that of a task whose worker was killed or died."""
     try:
-        result: TaskResult = future.result()
+        result: T = future.result()
     except FutureTimeout:
         reason = f"killed after {task.limits.hard_limit_s:g} s of wall-clock time"
-        return TaskResult(task.blank_row(status="time limit without incumbent", reason=reason))
+        return task.failed("time limit without incumbent", reason)
     except ProcessExpired as death:
-        return TaskResult(task.blank_row(status="error", reason=f"the worker died ({_cause(death.exitcode)})"))
+        return task.failed("error", f"the worker died ({_cause(death.exitcode)})")
     except MemoryError:
-        reason = f"more than the cap of {task.limits.memory_mb} MB"
-        return TaskResult(task.blank_row(status="out of memory", reason=reason))
+        return task.failed("out of memory", f"more than the cap of {task.limits.memory_mb} MB")
     except CancelledError:
-        return TaskResult(task.blank_row(status="error", reason="cancelled"))
+        return task.failed("error", "cancelled")
     return result
 
 

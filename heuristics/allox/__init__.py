@@ -3,18 +3,18 @@
 On a device, the job in position ``p`` from the end delays ``p`` jobs (itself and those after it) by its own
 processing time, so a perfect matching of least total ``p · time`` minimises the sum of completion times of
 single-GPU jobs on unrelated devices. A gang counts with the time it would need on one device, its
-GPU-seconds: exact for gangs of one, an approximation for others, since AlloX itself knows no gangs.
+GPU-seconds: exact for gangs of one, an approximation for others, since AlloX itself knows no gangs. A gang that no
+single type could ever hold is not matched: it runs when the others leave room.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from heuristics.oef.placement import on_hosts
-from heuristics.simulator import Assignment, State, servers, workload
-from instances.errors import NotApplicableError
-from instances.schema import Instance
-from instances.workload import Array, Ints, Servers
+from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from heuristics.simulator.gangs import Gangs
+from heuristics.simulator.slotted import register_baseline
+from instances.workload import Array, Ints
 
 
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
@@ -32,63 +32,56 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     ValueError
         If some job can run nowhere.
     """
-    from scipy.optimize import linear_sum_assignment
+    from heuristics.allox.kernels import assign
 
-    jobs = times.shape[0]
-    kind = np.repeat(np.arange(devices.size), jobs)
-    position = np.tile(np.arange(jobs), devices.size) // np.maximum(devices[kind], 1) + 1
-    cost = times[:, kind] * position
-    cost[:, devices[kind] == 0] = np.inf
-    _, slot = linear_sum_assignment(cost)
-    return kind[slot], position[slot]
+    used = np.flatnonzero(devices > 0)
+    levels = -(-times.shape[0] // devices[used])
+    kind = np.repeat(used, levels)
+    position = np.concatenate([np.arange(1, level + 1) for level in levels.tolist()])
+    longest_first = np.argsort(-np.where(np.isfinite(times), times, 0.0).max(axis=1), kind="stable")
+    column = np.empty(times.shape[0], np.int64)
+    column[longest_first] = assign(times[longest_first], (kind, position, devices[kind]))
+    if column.min(initial=0) < 0:
+        raise ValueError("some job can run nowhere")
+    return kind[column], position[column]
 
 
 class AlloX:
     """AlloX as a simulation policy.
 
     It matches anew whenever the set of jobs changes, which may move running jobs. Jobs start in the order of
-    their positions on their type; one that does not fit waits, and later ones may pass it.
+    their positions on their type, the longer queue first; one that does not fit waits, and later ones may pass it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, work: Workload, cluster: Servers) -> None:
+        import heuristics.allox.kernels  # noqa: F401 -- compiled now, not in the first measured round
+
+        self.gangs = Gangs(work, cluster)
         self._jobs: Ints = np.zeros(0, np.int64)
         self._kind = self._position = self._jobs
 
     def __call__(self, state: State) -> Assignment:
         """Return the gangs that run this round."""
-        devices = np.bincount(state.servers.gpu_type, state.servers.gpus, state.rates.shape[1]).astype(np.int64)
+        types = self.gangs.capacity.size
         with np.errstate(divide="ignore"):
-            seconds = state.remaining[:, None] / state.rates
+            seconds = state.remaining[:, None] / self.gangs.rates[state.jobs]
         if not np.array_equal(state.jobs, self._jobs):
-            possible = np.where(state.gpus[:, None] <= devices, seconds, np.inf)
-            self._kind, self._position = match(possible, devices)
+            single = np.isfinite(seconds[:, :types]).any(axis=1)
+            self._kind = np.full(state.jobs.size, types)
+            self._position = np.zeros(state.jobs.size, np.int64)
+            if single.any():
+                self._kind[single], self._position[single] = match(seconds[single, :types], self.gangs.capacity)
             self._jobs = state.jobs
         own = seconds[np.arange(state.jobs.size), self._kind]
-        requests = []
-        for row in np.lexsort((own, -self._position)).tolist():
-            kind, gpus = int(self._kind[row]), int(state.gpus[row])
-            if gpus <= devices[kind]:
-                devices[kind] -= gpus
-                requests.append((int(state.jobs[row]), kind, gpus))
-        return Assignment.of(on_hosts(requests, state.servers.gpus, state.servers.gpu_type, packed=True))
+        order = np.lexsort((own, -self._position))
+        return self.gangs.assignment(state, self.gangs.take(state.jobs[order], self._kind[order]))
 
 
-def allox(instance: Instance) -> AlloX:
-    """Return AlloX for that instance.
-
-    Raises
-    ------
-    NotApplicableError
-        If some job fits on no single type.
-    """
-    work, cluster = workload(instance), servers(instance)
-    fits = (work.rates > 0) & (work.gpus[:, None] <= _devices(cluster, len(work.gpu_types)))
-    stuck = np.flatnonzero(~fits.any(axis=1))
-    if stuck.size:
-        raise NotApplicableError(f"AlloX: job {work.ids[stuck[0]]} fits on no single GPU type")
-    return AlloX()
-
-
-def _devices(cluster: Servers, types: int) -> Ints:
-    """``(types,)`` devices of each type."""
-    return np.bincount(cluster.gpu_type, cluster.gpus, types).astype(np.int64)
+register_baseline(
+    PolicySpec(
+        id="hadar.allox",
+        paper="hadar",
+        build=lambda instance, oracle: AlloX(workload(instance), servers(instance)),
+        source="AlloX (Le et al., EuroSys 2020), min-cost bipartite matching",
+    )
+)

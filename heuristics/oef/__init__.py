@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.oef.allox import AlloX, allox
+from heuristics.allox import AlloX
 from heuristics.oef.dynamics import (
     EVALUATORS,
     OEF_EVALUATORS,
@@ -26,7 +26,8 @@ from heuristics.oef.dynamics import (
 )
 from heuristics.oef.rounding import Placer, Quality, Rule, quality
 from heuristics.registry import HEURISTICS, Context, HeuristicSpec, Oracle
-from heuristics.simulator import POLICIES, Policy, PolicySpec
+from heuristics.simulator import POLICIES, Policy, PolicySpec, servers, workload
+from instances.errors import NotApplicableError
 from instances.schema import Instance
 from instances.views.oef import Allocation, View
 
@@ -114,6 +115,21 @@ def _policy(name: str) -> PolicySpec:
 
     source = "OEF §4" if name in OEF_EVALUATORS else "OEF §6.1.3, baseline without OEF's placement"
     return PolicySpec(id=f"oef.{name}", paper="oef", build=build, source=source)
+
+
+def allox(instance: Instance) -> AlloX:
+    """Return AlloX for an instance whose jobs fit on a single type, as OEF asks of its own.
+
+    Raises
+    ------
+    NotApplicableError
+        If some job does not.
+    """
+    policy = AlloX(workload(instance), servers(instance))
+    stuck = np.flatnonzero(~policy.gangs.allowed[:, :-1].any(axis=1))
+    if stuck.size:
+        raise NotApplicableError(f"AlloX: job {policy.gangs.work.ids[stuck[0]]} fits on no single GPU type")
+    return policy
 
 
 for _name in EVALUATORS:

@@ -18,13 +18,20 @@ Rules
 - A job that has run before and holds other GPUs than in the previous round loses `restart_s` seconds of the
   round (checkpoint and restore). A first start costs nothing.
 
+- A job that no allocation could run is never offered to a policy; every job that does not complete is named with its
+  reason in :attr:`Trace.unfinished`.
+
+Policies that think in types find options of gangs and servers for them in :mod:`heuristics.simulator.gangs`; what a
+history is judged by is in :mod:`heuristics.simulator.metrics`. Loops over entries are compiled (``rounds``,
+``kernels``).
+
 To add a policy, write a function (or an object with ``__call__`` where it remembers things) from
 :class:`State` to :class:`Assignment` and register a :class:`PolicySpec`. Jobs are named by their index in the
 workload everywhere, so that what a policy remembers stays valid. The arrays a policy sees are not to be
 written to.
 """
 
-from heuristics.simulator.engine import simulate
+from heuristics.simulator.engine import runnable, simulate
 from heuristics.simulator.state import (
     NOTHING,
     POLICIES,
@@ -34,7 +41,7 @@ from heuristics.simulator.state import (
     PolicySpec,
     State,
 )
-from heuristics.simulator.trace import Trace
+from heuristics.simulator.trace import Rules, Spans, Trace
 from instances.workload import Servers, Workload, servers, workload
 
 __all__ = [
@@ -44,10 +51,13 @@ __all__ = [
     "InvalidAssignmentError",
     "Policy",
     "PolicySpec",
+    "Rules",
     "Servers",
+    "Spans",
     "State",
     "Trace",
     "Workload",
+    "runnable",
     "servers",
     "simulate",
     "workload",

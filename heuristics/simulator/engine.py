@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
-from heuristics.simulator.trace import Log, Trace
-from instances.errors import UsageError
+from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
 from instances.workload import Array, Ints, Servers, Workload
 
 Bools = NDArray[np.bool_]
 
 ROUNDING = 1e-12
 """Relative error of times and work that counts as equal."""
-
-
-@dataclass(frozen=True)
-class _Costs:
-    """Options of a simulation; see :func:`simulate`."""
-
-    round_s: float
-    restart_s: float
-    spread_factor: float
-
-    def __post_init__(self) -> None:
-        if not (0 < self.round_s < math.inf and 0 <= self.restart_s < math.inf and 0 < self.spread_factor <= 1):
-            given = f"round_s = {self.round_s:g}, restart_s = {self.restart_s:g}"
-            wanted = "rounds are positive, restarts 0 or more, the factor within (0, 1]"
-            raise UsageError(f"{given}, spread_factor = {self.spread_factor:g}: {wanted}")
 
 
 def simulate(
@@ -48,6 +33,9 @@ def simulate(
     forks: bool = False,
 ) -> Trace:
     """Run `policy` until all jobs are done or gone.
+
+    A job that no allocation could run, because its gang is larger than all GPUs with a positive rate together, is never
+    offered to the policy; :attr:`Trace.unfinished` names it, and every other job that did not complete.
 
     Parameters
     ----------
@@ -76,71 +64,102 @@ def simulate(
     InvalidAssignmentError
         If the policy breaks capacity or a gang, or names a job that is not there.
     """
-    run = _Run(work, cluster, _Costs(round_s, restart_s, spread_factor), forks)
+    run = _Run(work, cluster, Rules(round_s, restart_s, spread_factor, until_s, forks))
     idle = 0
     while idle < stall_rounds and run.admit() and run.time_s < until_s:
         idle = 0 if run.step(policy) else idle + 1
-    return run.trace()
+    return run.trace(stalled=idle >= stall_rounds)
+
+
+def runnable(work: Workload, cluster: Servers, forks: bool = False) -> Bools:
+    """Return ``(n,)`` which jobs could run on an empty cluster.
+
+    A gang needs as many GPUs with a positive rate as it has; a copy of a job that forks does with one.
+    """
+    gpus = np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
+    usable = ((work.rates > 0) * gpus).sum(axis=1)
+    return np.asarray(usable >= (1 if forks else work.gpus))
 
 
 @dataclass(frozen=True, eq=False)
-class _Gangs:
+class _Round:
     """An assignment sorted by job and server, and its ``g`` running jobs.
 
-    `key` ``(entries,)`` is unique to job, server and GPUs; `width` ``(g,)`` counts GPUs, `mixed` says who uses several
-    types.
+    `first` ``(g + 1,)`` is where the entries of each begin; `width` ``(g,)`` counts GPUs, `rate` is of the whole
+    gang, or of all copies, with the factor `speed` that the policy declares; `mixed` says who uses several types.
     """
 
     job: Ints
     server: Ints
     gpus: Ints
-    key: Ints
+    first: Ints
     jobs: Ints
     width: Ints
     rate: Array
+    speed: Array
     mixed: Bools
+
+
+def _nothing() -> _Round:
+    none = np.zeros(0, np.int64)
+    return _Round(none, none, none, np.zeros(1, np.int64), none, none, np.zeros(0), np.zeros(0), np.zeros(0, bool))
 
 
 class _Run:
     """State of one simulation; the arrays are indexed by job."""
 
-    def __init__(self, work: Workload, cluster: Servers, costs: _Costs, forks: bool) -> None:
-        self.work, self.cluster, self.costs, self.forks = work, cluster, costs, forks
+    def __init__(self, work: Workload, cluster: Servers, rules: Rules) -> None:
+        from heuristics.simulator import rounds
+
+        self._examine, self._advance = rounds.examine, rounds.advance
+        self.work, self.cluster, self.rules = work, cluster, rules
         self.round = 0
-        self.remaining = work.work.copy()
+        self.remaining = work.work.astype(float)
         self.present = np.zeros(work.size, bool)
         self.last_ran = np.zeros(work.size, np.int64)
         self.attained_s = np.zeros(work.size)
         self.completion_s = np.full(work.size, math.nan)
         self.first_start_s = np.full(work.size, math.nan)
-        self.previous, self.previous_key = NOTHING, np.zeros(0, np.int64)
-        self.to_come = np.argsort(work.arrival_s, kind="stable")
+        self.previous, self.before = NOTHING, _nothing()
+        self.possible = runnable(work, cluster, rules.forks)
+        in_order = np.argsort(work.arrival_s, kind="stable")
+        self.to_come = in_order[self.possible[in_order]]
         self.somebody_leaves = bool(np.isfinite(work.leave_s).any())
-        self.key_base = int(cluster.gpus.max()) + 1
+        self.limits = (
+            np.ascontiguousarray(work.gpus, np.int64),
+            np.ascontiguousarray(work.rates, float),
+            np.ascontiguousarray(cluster.gpu_type, np.int64),
+            np.ascontiguousarray(cluster.gpus, np.int64),
+        )
+        self.leave_s = np.ascontiguousarray(work.leave_s, float)
         self.log = Log()
 
     @property
     def time_s(self) -> float:
         """Start of the current round."""
-        return self.round * self.costs.round_s
+        return self.round * self.rules.round_s
 
     def admit(self) -> bool:
         """Let jobs come and go and skip rounds without any; False when nobody is left to come."""
         while True:
-            arrival_s = self.work.arrival_s[self.to_come]
-            if not self.present.any():
-                if not arrival_s.size:
-                    return False
-                first_round = math.ceil(float(arrival_s[0]) / self.costs.round_s * (1 - ROUNDING))
-                self.round = max(self.round, first_round)
-            here = int(np.searchsorted(arrival_s, self.time_s * (1 + ROUNDING), "right"))
-            arrived, self.to_come = self.to_come[:here], self.to_come[here:]
-            self.present[arrived] = True
-            self.last_ran[arrived] = self.round
+            if self.to_come.size:
+                self._admit_next()
             if self.somebody_leaves:
                 self.present &= self.work.leave_s > self.time_s
             if self.present.any():
                 return True
+            if not self.to_come.size:
+                return False
+
+    def _admit_next(self) -> None:
+        arrival_s = self.work.arrival_s[self.to_come]
+        if not self.present.any():
+            first_round = math.ceil(float(arrival_s[0]) / self.rules.round_s * (1 - ROUNDING))
+            self.round = max(self.round, first_round)
+        here = int(np.searchsorted(arrival_s, self.time_s * (1 + ROUNDING), "right"))
+        arrived, self.to_come = self.to_come[:here], self.to_come[here:]
+        self.present[arrived] = True
+        self.last_ran[arrived] = self.round
 
     def step(self, policy: Policy) -> bool:
         """Simulate one round; returns whether anything ran."""
@@ -148,20 +167,19 @@ class _Run:
         begin = time.perf_counter()
         assignment = policy(state)
         self.log.decision_s.append(time.perf_counter() - begin)
-        gangs = self._gangs(assignment)
-        restarted = self._restarted(gangs)
-        self._record(gangs, restarted, state.jobs.size)
-        self._advance(gangs, restarted)
-        self.previous, self.previous_key = assignment, gangs.key
+        now = self._checked(assignment)
+        restarts = self._work(now)
+        self._record(now, restarts, state.jobs.size)
+        self.previous, self.before = assignment, now
         self.round += 1
-        return gangs.jobs.size > 0
+        return now.jobs.size > 0
 
     def _state(self) -> State:
         jobs = np.flatnonzero(self.present)
         return State(
             round=self.round,
             time_s=self.time_s,
-            round_s=self.costs.round_s,
+            round_s=self.rules.round_s,
             workload=self.work,
             servers=self.cluster,
             jobs=jobs,
@@ -171,109 +189,84 @@ class _Run:
             previous=self.previous,
         )
 
-    def _gangs(self, assignment: Assignment) -> _Gangs:
-        """Check an assignment and return the gangs it runs."""
-        order = np.lexsort((assignment.server, assignment.job))
-        job, server, gpus = assignment.job[order], assignment.server[order], assignment.gpus[order]
-        self._check_entries(job, server, gpus)
-        key = (job * self.cluster.size + server) * self.key_base + gpus
-        first = np.flatnonzero(np.diff(job, prepend=-1))
-        if not first.size:
-            return _Gangs(job, server, gpus, key, job, job, np.zeros(0), np.zeros(0, bool))
-        jobs, width = job[first], np.add.reduceat(gpus, first)
-        rate = self._copies(job, server, gpus, first) if self.forks else self._gang_rates(job, server, width, first)
-        if assignment.speed is not None:
-            rate = rate * assignment.speed
-        if rate.min() <= 0:
-            raise self._invalid(f"job {self._name(jobs[rate <= 0])} cannot run where it was put")
-        types = self.cluster.gpu_type[server]
-        mixed = np.minimum.reduceat(types, first) != np.maximum.reduceat(types, first)
-        return _Gangs(job, server, gpus, key, jobs, width, rate, mixed & (not self.forks))
+    def _checked(self, assignment: Assignment) -> _Round:
+        """Check an assignment and return what runs."""
+        order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
+        job, server, gpus = (
+            np.ascontiguousarray(part, np.int64)[order] for part in (assignment.job, assignment.server, assignment.gpus)
+        )
+        fault, where, first, rate, mixed = self._examine(
+            (job, server, gpus), self.present, self.limits, self.rules.spread_factor, self.rules.forks
+        )
+        if fault:
+            raise InvalidAssignmentError(f"round {self.round}: {self._fault(fault, where)}")
+        jobs = job[first[:-1]]
+        speed = np.ones(jobs.size) if assignment.speed is None else np.asarray(assignment.speed, float)
+        if jobs.size and not speed.min() > 0:
+            stuck = self.work.ids[jobs[int(speed.argmin())]]
+            raise InvalidAssignmentError(f"round {self.round}: job {stuck} cannot run where it was put")
+        width = np.add.reduceat(gpus, first[:-1]) if jobs.size else jobs
+        return _Round(job, server, gpus, first, jobs, width, rate * speed, speed, mixed)
 
-    def _gang_rates(self, job: Ints, server: Ints, width: Ints, first: Ints) -> Array:
-        """Return the rates of whole gangs: all GPUs at the rate of the slowest."""
-        jobs = job[first]
-        wrong = jobs[width != self.work.gpus[jobs]]
-        if wrong.size:
-            raise self._invalid(f"job {self._name(wrong)} runs with all GPUs of its gang or none")
-        slowest: Array = np.minimum.reduceat(self.work.rates[job, self.cluster.gpu_type[server]], first)
-        rate = slowest * width
-        return np.where(np.diff(first, append=job.size) > 1, rate * self.costs.spread_factor, rate)
+    def _fault(self, fault: int, where: int) -> str:
+        """Return what the examination found, about the job or server `where`."""
+        name = self.work.ids[where] if 0 <= where < self.work.size else ""
+        host = self.cluster.names[where] if 0 <= where < self.cluster.size else ""
+        return (
+            f"jobs are numbered from 0 to {self.work.size - 1}",
+            f"servers are numbered from 0 to {self.cluster.size - 1}",
+            "an entry has at least one GPU",
+            "a pair of job and server occurs once",
+            f"job {name} is not there",
+            f"more GPUs than server {host} has",
+            f"job {name} runs with all GPUs of its gang or none",
+            f"a copy of job {name} has more GPUs than its gang",
+            f"job {name} cannot run where it was put",
+        )[fault - 1]
 
-    def _copies(self, job: Ints, server: Ints, gpus: Ints, first: Ints) -> Array:
-        """Return the rates of jobs whose copies, one per server, advance on their own."""
-        wrong = job[gpus > self.work.gpus[job]]
-        if wrong.size:
-            raise self._invalid(f"a copy of job {self._name(wrong)} has more GPUs than its gang")
-        return np.asarray(np.add.reduceat(gpus * self.work.rates[job, self.cluster.gpu_type[server]], first))
-
-    def _check_entries(self, job: Ints, server: Ints, gpus: Ints) -> None:
-        for index, size, what in ((job, self.work.size, "jobs"), (server, self.cluster.size, "servers")):
-            if index.size and not 0 <= index.min() <= index.max() < size:
-                raise self._invalid(f"{what} are numbered from 0 to {size - 1}")
-        if gpus.size and gpus.min() < 1:
-            raise self._invalid("an entry has at least one GPU")
-        if np.any((np.diff(job) == 0) & (np.diff(server) == 0)):
-            raise self._invalid("a pair of job and server occurs once")
-        if not self.present[job].all():
-            raise self._invalid(f"job {self._name(job[~self.present[job]])} is not there")
-        over = np.bincount(server, gpus, self.cluster.size) > self.cluster.gpus
-        if over.any():
-            raise self._invalid(f"more GPUs than server {self.cluster.names[int(np.argmax(over))]} has")
-
-    def _invalid(self, what: str) -> InvalidAssignmentError:
-        return InvalidAssignmentError(f"round {self.round}: {what}")
-
-    def _name(self, jobs: Ints) -> str:
-        return self.work.ids[int(jobs[0])]
-
-    def _restarted(self, gangs: _Gangs) -> Bools:
-        """Which gangs have run before and hold other GPUs than in the previous round."""
-        if np.array_equal(gangs.key, self.previous_key):
-            return np.zeros(gangs.jobs.size, bool)
-        different = np.setxor1d(gangs.key, self.previous_key, assume_unique=True)
-        changed = np.zeros(self.work.size, bool)
-        changed[different // (self.cluster.size * self.key_base)] = True
-        return np.asarray(changed[gangs.jobs] & (self.attained_s[gangs.jobs] > 0))
-
-    def _record(self, gangs: _Gangs, restarted: Bools, present: int) -> None:
-        log, row = self.log, len(self.log.start_s)
-        entries = (np.full(gangs.job.size, row), gangs.job, gangs.server, gangs.gpus)
-        log.start_s.append(self.time_s)
-        log.stragglers.append(int(gangs.width[gangs.mixed].sum()))
-        log.restarts.append(int(restarted.sum()))
-        log.waiting.append(present - gangs.jobs.size)
-        log.allocation.append(np.column_stack(entries))
-        log.progress.append(np.column_stack((np.full(gangs.jobs.size, row), gangs.jobs, gangs.width)))
-
-    def _advance(self, gangs: _Gangs, restarted: Bools) -> None:
-        """Do the round's work."""
-        jobs, start = gangs.jobs, self.time_s
-        overhead = self.costs.restart_s * restarted
-        end = np.minimum(start + self.costs.round_s, self.work.leave_s[jobs])
-        useful = np.maximum(end - start - overhead, 0.0)
-        needed = self.remaining[jobs] / gangs.rate
-        done = needed <= useful * (1 + ROUNDING)
-        busy_s = np.where(done, needed, useful)
-        iterations = np.where(done, self.remaining[jobs], gangs.rate * useful)
-        new = jobs[np.isnan(self.first_start_s[jobs])]
-        finished = jobs[done]
-        self.first_start_s[new] = start
-        self.remaining[jobs] -= iterations
-        self.attained_s[jobs] += gangs.width * busy_s
-        self.last_ran[jobs] = self.round + 1
-        self.completion_s[finished] = start + overhead[done] + needed[done]
-        self.present[finished] = False
+    def _work(self, now: _Round) -> int:
+        """Do the round's work; returns how many jobs paid for a changed allocation."""
+        restarts, finished, iterations, busy_s = self._advance(
+            (now.server, now.gpus, now.first, now.jobs),
+            (self.before.server, self.before.gpus, self.before.first, self.before.jobs),
+            now.width,
+            now.rate,
+            (self.time_s, float(self.rules.round_s), float(self.rules.restart_s), ROUNDING),
+            self.leave_s,
+            (self.remaining, self.attained_s, self.completion_s, self.first_start_s),
+        )
+        self.last_ran[now.jobs] = self.round + 1
+        self.present[now.jobs[finished]] = False
         self.log.iterations.append(iterations)
         self.log.busy_s.append(busy_s)
+        return int(restarts)
 
-    def trace(self) -> Trace:
-        """Return the records as arrays."""
+    def _record(self, now: _Round, restarts: int, present: int) -> None:
         log = self.log
+        log.start_s.append(self.time_s)
+        log.stragglers.append(int(now.width[now.mixed].sum()))
+        log.restarts.append(restarts)
+        log.speed.append(now.speed)
+        log.waiting.append(present - now.jobs.size)
+        log.allocation.append((now.job, now.server, now.gpus))
+        log.progress.append((now.jobs, now.width))
+
+    def _reason(self, job: int, stalled: bool) -> str:
+        """Return why a job did not complete."""
+        if not self.possible[job]:
+            return IMPOSSIBLE
+        if self.work.leave_s[job] <= self.time_s:
+            return LEFT
+        return STALLED if stalled and self.work.arrival_s[job] < self.time_s else HORIZON
+
+    def trace(self, stalled: bool) -> Trace:
+        """Return the records as arrays; `stalled` says that the simulation was given up."""
+        log = self.log
+        done = np.isfinite(self.completion_s).tolist()
         return Trace(
             workload=self.work,
             servers=self.cluster,
-            round_s=self.costs.round_s,
+            rules=self.rules,
             start_s=np.array(log.start_s, float),
             decision_s=np.array(log.decision_s, float),
             stragglers=np.array(log.stragglers, np.int64),
@@ -281,8 +274,17 @@ class _Run:
             waiting=np.array(log.waiting, np.int64),
             completion_s=self.completion_s,
             first_start_s=self.first_start_s,
-            allocation=np.concatenate([np.zeros((0, 4), np.int64), *log.allocation]),
-            progress=np.concatenate([np.zeros((0, 3), np.int64), *log.progress]),
+            allocation=_rows(log.allocation, 3),
+            progress=_rows(log.progress, 2),
             iterations=np.concatenate([np.zeros(0), *log.iterations]),
             busy_s=np.concatenate([np.zeros(0), *log.busy_s]),
+            speed=np.concatenate([np.zeros(0), *log.speed]),
+            unfinished=tuple(None if ok else self._reason(job, stalled) for job, ok in enumerate(done)),
         )
+
+
+def _rows(parts: Sequence[tuple[Ints, ...]], columns: int) -> Ints:
+    """Return the arrays of all rounds as one table whose first column is the number of the round."""
+    row = np.repeat(np.arange(len(parts)), [part[0].size for part in parts])
+    tail = (np.concatenate([np.zeros(0, np.int64), *(part[c] for part in parts)]) for c in range(columns))
+    return np.column_stack([row, *tail])

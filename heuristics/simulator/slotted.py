@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from heuristics.registry import Context
+from heuristics.registry import HEURISTICS, Context, HeuristicSpec
 from heuristics.simulator.engine import simulate
-from heuristics.simulator.state import POLICIES, Policy
-from instances.views.hadar import Schedule, View
+from heuristics.simulator.state import POLICIES, Policy, PolicySpec
+from instances.views.hadar import UTILITY, Schedule, View
 
 
 def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
@@ -45,3 +45,18 @@ def in_model_time(policy: str) -> Callable[[View, Context], Schedule]:
         return schedule(view, spec.build(view.instance, context.oracle), spec.forks)
 
     return run
+
+
+def register_baseline(spec: PolicySpec) -> PolicySpec:
+    """Register a policy that Hadar is compared with: simulated, and in model time as a heuristic; returns `spec`."""
+    HEURISTICS.register(
+        HeuristicSpec(
+            id=spec.id,
+            paper=spec.paper,
+            problem=UTILITY.id,
+            kind="baseline",
+            run=in_model_time(spec.id),
+            source=spec.source,
+        )
+    )
+    return POLICIES.register(spec)

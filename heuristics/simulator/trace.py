@@ -1,14 +1,56 @@
-"""What happened in a simulation."""
+"""The rules of a simulation, and what happened in it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from heuristics.simulator.state import Assignment
+from instances.errors import UsageError
 from instances.workload import Array, Ints, Servers, Workload
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a simulation assumes; see :func:`heuristics.simulator.simulate`.
+
+    Raises
+    ------
+    UsageError
+        If an option is out of range.
+    """
+
+    round_s: float = 300.0
+    restart_s: float = 0.0
+    spread_factor: float = 1.0
+    until_s: float = math.inf
+    forks: bool = False
+
+    def __post_init__(self) -> None:
+        if not (0 < self.round_s < math.inf and 0 <= self.restart_s < math.inf and 0 < self.spread_factor <= 1):
+            given = f"round_s = {self.round_s:g}, restart_s = {self.restart_s:g}"
+            wanted = "rounds are positive, restarts 0 or more, the factor within (0, 1]"
+            raise UsageError(f"{given}, spread_factor = {self.spread_factor:g}: {wanted}")
+        if not self.until_s > 0:
+            raise UsageError(f"until_s = {self.until_s:g}: a simulation ends after it begins")
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Bars of a Gantt chart: which job held how many GPUs of which server from when to when, ``(bars,)`` each.
+
+    Rounds that follow one another with the same GPUs make one bar. A bar ends with the round, or before it when the
+    job completes; the seconds of a restart belong to it.
+    """
+
+    job: Ints
+    server: Ints
+    gpus: Ints
+    start_s: Array
+    end_s: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +59,8 @@ class Trace:
 
     Attributes
     ----------
-    round_s
-        Length of a round in seconds.
+    rules
+        Round length and overheads.
     start_s, decision_s
         ``(R,)`` start of each round, and wall-clock seconds the policy took.
     stragglers
@@ -32,12 +74,18 @@ class Trace:
     allocation
         ``(entries, 4)``: round (row of `start_s`), job, server, GPUs.
     progress
-        ``(entries, 3)``: round, job, GPUs; with `iterations` done and `busy_s`, the seconds it computed.
+        ``(entries, 3)``: round, job, GPUs; with `iterations` done and `busy_s`, the seconds it computed. Rows of a
+        round follow one another by job, as do those of `allocation` by job and server.
+    speed
+        ``(progress entries,)`` factor on the rate that the policy declared (:attr:`Assignment.speed`).
+    unfinished
+        ``(n,)`` why each job did not complete, ``None`` for those that did: :data:`IMPOSSIBLE`, :data:`LEFT`,
+        :data:`HORIZON` or :data:`STALLED`.
     """
 
     workload: Workload
     servers: Servers
-    round_s: float
+    rules: Rules
     start_s: Array
     decision_s: Array
     stragglers: Ints
@@ -49,6 +97,13 @@ class Trace:
     progress: Ints
     iterations: Array
     busy_s: Array
+    speed: Array
+    unfinished: tuple[str | None, ...]
+
+    @property
+    def round_s(self) -> float:
+        """Length of a round in seconds."""
+        return self.rules.round_s
 
     @property
     def rounds(self) -> int:
@@ -67,10 +122,44 @@ class Trace:
 
     @cached_property
     def utilisation(self) -> Array:
-        """``(R,)`` share of the GPU time of each round in which GPUs computed."""
+        """``(R,)`` GRU over time: share of the GPU time of each round in which GPUs computed."""
         seconds = self.busy_s * self.progress[:, 2]
         used = np.bincount(self.progress[:, 0], seconds, self.rounds)
         return np.asarray(used / (self.servers.gpus.sum() * self.round_s))
+
+    @cached_property
+    def node_utilisation(self) -> Array:
+        """``(R,)`` CRU over time: share of the servers' time of each round in which they computed.
+
+        A server computes as long as any of its GPUs does, here the longest time that a job on it computed.
+        """
+        row, job, server, _ = self.allocation.T
+        if not row.size:
+            return np.zeros(self.rounds)
+        jobs = self.workload.size
+        entry = np.searchsorted(self.progress[:, 0] * jobs + self.progress[:, 1], row * jobs + job)
+        cell = row * self.servers.size + server
+        order = np.argsort(cell, kind="stable")
+        first = np.flatnonzero(np.diff(cell[order], prepend=-1))
+        longest = np.maximum.reduceat(self.busy_s[entry[order]], first)
+        busy_s = np.bincount(row[order[first]], longest, self.rounds)
+        return np.asarray(busy_s / (self.servers.size * self.round_s))
+
+    def spans(self) -> Spans:
+        """Return the bars of a Gantt chart, by job, server and time."""
+        order = np.lexsort((self.allocation[:, 0], self.allocation[:, 2], self.allocation[:, 1]))
+        row, job, server, gpus = self.allocation[order].T
+        start_s = self.start_s[row]
+        done = self.completion_s[job]
+        round_end_s = np.minimum(start_s + self.round_s, self.workload.leave_s[job])
+        end_s = np.where(done <= round_end_s, done, round_end_s)
+        same = [np.diff(column) == 0 for column in (job, server, gpus)]
+        joined = np.logical_and.reduce(
+            [*same, np.diff(row) == 1, np.abs(start_s[1:] - end_s[:-1]) <= 1e-9 * end_s[:-1]]
+        )
+        first = np.flatnonzero(np.concatenate([np.ones(min(row.size, 1), bool), ~joined]))
+        last = np.append(first[1:], row.size)[: first.size] - 1
+        return Spans(job[first], server[first], gpus[first], start_s[first], end_s[last])
 
     def throughput(self, scale: Array | None = None) -> Array:
         """Return ``(R, tenants)`` iterations per second of every tenant.
@@ -92,16 +181,26 @@ class Trace:
         return Assignment.of(self.allocation[self.allocation[:, 0] == row][:, 1:])
 
 
+IMPOSSIBLE = "impossible: its gang fits on no GPUs with a positive rate"
+LEFT = "its tenant left"
+HORIZON = "horizon: the simulation ended before"
+STALLED = "stalled: the policy let nothing run for too many rounds in a row"
+
+
 @dataclass
 class Log:
-    """Records while they are made: a list, with an item per round, for each attribute of :class:`Trace`."""
+    """Records while they are made: a list, with an item per round, for each attribute of :class:`Trace`.
+
+    The items of `allocation` and `progress` are columns, without the number of the round.
+    """
 
     start_s: list[float] = field(default_factory=list)
     decision_s: list[float] = field(default_factory=list)
     stragglers: list[int] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
-    allocation: list[Ints] = field(default_factory=list)
-    progress: list[Ints] = field(default_factory=list)
+    allocation: list[tuple[Ints, ...]] = field(default_factory=list)
+    progress: list[tuple[Ints, ...]] = field(default_factory=list)
     iterations: list[Array] = field(default_factory=list)
     busy_s: list[Array] = field(default_factory=list)
+    speed: list[Array] = field(default_factory=list)

@@ -1,0 +1,264 @@
+"""Simulate schedulers on instances, check their histories, and put them side by side."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import environment
+from harness.pool import run_all
+from harness.simulation.compared import compared
+from harness.simulation.naming import resolve
+from harness.simulation.rows import SimulationRow
+from harness.simulation.saving import SimulationStore
+from harness.simulation.task import BoundTask, Caps, SimulationResult, SimulationTask, TtdBound
+from harness.store import SCHEMA_VERSION, SIMULATION, new_folder
+from heuristics.simulator import PolicySpec, Rules, Trace
+from instances import load
+from instances.canonical import to_json
+from instances.errors import UsageError
+from instances.schema import Instance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Reference = str | Path | Instance
+
+POLICIES = ("hadar", "gavel", "tiresias", "yarn-cs")
+"""Whom Hadar's section IV compares."""
+
+ROUND_S, RESTART_S = 360.0, 10.0
+"""Hadar, section IV: rounds of 6 minutes, 10 seconds for a checkpoint and restart."""
+
+
+@dataclass
+class Simulation:
+    """What :func:`simulate` returns.
+
+    Attributes
+    ----------
+    rows
+        One per instance and policy, in the order in which they were named.
+    traces
+        Histories by policy; of the last instance where there are several.
+    folder
+        Results folder, where the run was saved.
+    interrupted
+        Whether Ctrl-C ended it before all policies had finished.
+    """
+
+    rows: list[SimulationRow]
+    traces: Mapping[str, Trace] = field(default_factory=dict)
+    folder: Path | None = None
+    interrupted: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether every policy ended in order and every history was confirmed."""
+        return all(row.ok for row in self.rows)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One line per row, columns as in :class:`harness.simulation.rows.SimulationRow`."""
+        import pandas as pd
+
+        return pd.DataFrame([row.as_dict() for row in self.rows])
+
+    def _repr_html_(self) -> str:
+        from harness.simulation.render import to_html
+
+        return to_html(self.rows)
+
+
+def simulate(
+    instance: Reference | Sequence[Reference],
+    policies: Iterable[str] = POLICIES,
+    *,
+    round_s: float | None = None,
+    restart_s: float | None = None,
+    spread_factor: float = 1.0,
+    until_s: float = math.inf,
+    seed: int = 0,
+    jobs: int = 0,
+    caps: Caps | None = None,
+    results: Path | None = None,
+    command: str | None = None,
+    on_start: Callable[[int], None] = lambda count: None,
+    on_result: Callable[[SimulationRow], None] = lambda row: None,
+) -> Simulation:
+    """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
+
+    Parameters
+    ----------
+    instance
+        References (``gen/hadar-480``, a path), or loaded instances.
+    policies
+        Names; see :func:`harness.simulation.naming.resolve`.
+    round_s
+        Seconds of a round; by default a slot of the instance, or 360 where it has no slots.
+    restart_s
+        Seconds that a changed allocation costs; by default 10, or none where rounds are not longer than that.
+    spread_factor
+        Factor in (0, 1] on the rate of gangs that span servers.
+    until_s
+        No round starts at or after this time.
+    seed
+        Seed of the solver, for policies that ask for optima.
+    jobs
+        Worker processes; 0: as many as there are cores.
+    caps
+        Wall-clock seconds and memory of one simulation.
+    results
+        Folder in which a new results folder is made; nothing is written where absent.
+    command
+        How to reproduce the run; composed from the arguments where absent.
+    on_start, on_result
+        Called with the number of simulations, and with each finished row.
+
+    Raises
+    ------
+    UsageError
+        If a reference or policy is unknown, an instance is invalid, or an option is out of range; nothing has run then.
+    """
+    references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
+    policies = list(policies)
+    chosen = resolve(policies)
+    loaded = [load(ref) for ref in references]
+    rules = [rules_for(one, round_s, restart_s, spread_factor, until_s) for one in loaded]
+    tasks = plan(loaded, chosen, rules, seed, caps or Caps())
+    options = {"round-s": round_s, "restart-s": restart_s, "spread-factor": spread_factor, "until-s": until_s}
+    meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks)
+    store = SimulationStore(new_folder(results, meta, "-sim")) if results else None
+    if store:
+        store.begin(loaded, meta)
+    on_start(len(tasks))
+    began = time.perf_counter()
+    done, bounds, interrupted = _run(tasks, _bound_tasks(loaded, chosen, rules), jobs, store, on_result)
+    rows = compared(_ordered(done, tasks), loaded, bounds)
+    meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
+    if store:
+        store.finish_rows(meta, rows)
+    traces = {result.row.policy: result.trace for result in _results(done, tasks) if result.trace is not None}
+    return Simulation(rows, traces, store.folder if store else None, interrupted)
+
+
+def rules_for(
+    instance: Instance, round_s: float | None, restart_s: float | None, spread_factor: float, until_s: float
+) -> Rules:
+    """Return the rules of a simulation of `instance`, with the defaults of :func:`simulate`.
+
+    Raises
+    ------
+    UsageError
+        If the instance has no jobs, or an option is out of range.
+    """
+    if not instance.jobs:
+        raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
+    if round_s is None:
+        round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
+    if restart_s is None:
+        restart_s = RESTART_S if round_s > RESTART_S else 0.0
+    rules = Rules(round_s, restart_s, spread_factor, until_s)
+    if restart_s >= round_s:
+        raise UsageError(
+            f"restart_s = {restart_s:g}: with rounds of {round_s:g} s, a job that moves would never advance"
+        )
+    return rules
+
+
+def plan(
+    instances: Sequence[Instance], chosen: Sequence[PolicySpec], rules: Sequence[Rules], seed: int, caps: Caps
+) -> list[SimulationTask]:
+    """Return one task per instance and policy, in the order of the table."""
+    if len({i.fingerprint for i in instances}) < len(instances):
+        raise UsageError("two of the instances have the same content; name each once")
+    return [
+        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, caps)
+        for one, rule in zip(instances, rules, strict=True)
+        for text in [to_json(one)]
+        for spec in chosen
+    ]
+
+
+def _bound_tasks(
+    instances: Sequence[Instance], chosen: Sequence[PolicySpec], rules: Sequence[Rules]
+) -> list[BoundTask]:
+    """Return a bound per instance, where some policy schedules gangs."""
+    if all(spec.forks for spec in chosen):
+        return []
+    return [BoundTask(to_json(one), one.fingerprint, rule.round_s) for one, rule in zip(instances, rules, strict=True)]
+
+
+Done = dict[tuple[str, str], SimulationResult]
+Bounds = dict[str, TtdBound]
+
+
+def _run(
+    tasks: Sequence[SimulationTask],
+    bound_tasks: Sequence[BoundTask],
+    jobs: int,
+    store: SimulationStore | None,
+    on_result: Callable[[SimulationRow], None],
+) -> tuple[Done, Bounds, bool]:
+    """Run everything in one pool; return what finished, and whether Ctrl-C ended it early."""
+    done: Done = {}
+    bounds: Bounds = {}
+    everything: list[Any] = [*tasks, *bound_tasks]
+    try:
+        for result in run_all(everything, jobs):
+            if isinstance(result, TtdBound):
+                bounds[result.fingerprint] = result
+                continue
+            done[result.row.fingerprint, result.row.policy] = result
+            if store:
+                store.add_result(result)
+            on_result(result.row)
+    except KeyboardInterrupt:
+        return done, bounds, True
+    return done, bounds, False
+
+
+def _results(done: Done, tasks: Sequence[SimulationTask]) -> Iterator[SimulationResult]:
+    names = ((task.fingerprint, task.policy) for task in tasks)
+    return (done[name] for name in names if name in done)
+
+
+def _ordered(done: Done, tasks: Sequence[SimulationTask]) -> list[SimulationRow]:
+    return [result.row for result in _results(done, tasks)]
+
+
+def _meta(command: str, instances: Sequence[Instance], tasks: Sequence[SimulationTask]) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": SIMULATION,
+        "command": command,
+        "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "instances": {i.fingerprint: i.name for i in instances},
+        "policies": list(dict.fromkeys(task.policy for task in tasks)),
+        "versions": environment.versions(),
+        "machine": environment.machine(),
+        "git_commit": environment.git_commit(),
+        "code": environment.code_digest(),
+        "interrupted": True,
+    }
+
+
+def _reproduction(
+    references: Sequence[Reference], policies: Sequence[str], options: Mapping[str, float | None], seed: int
+) -> str:
+    """Return the command line that runs the same simulation."""
+    words = ["harness", "simulate"]
+    for ref in references:
+        words += ["--instance", ref.name if isinstance(ref, Instance) else str(ref)]
+    words += ["--policy", *policies]
+    usual = {"spread-factor": 1.0, "until-s": math.inf}
+    for name, value in options.items():
+        if value is not None and value != usual.get(name):
+            words += ["--until-h", repr(value / 3600)] if name == "until-s" else [f"--{name}", repr(value)]
+    return shlex.join([*words, *(["--seed", str(seed)] if seed else [])])

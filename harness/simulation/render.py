@@ -1,0 +1,191 @@
+"""A simulation as a terminal table, Markdown, CSV, JSON, and HTML for notebooks."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from harness.render.formats import csv_cell, markdown_text
+from harness.render.text import ABSENT, clean, number, percent, plain, verdict
+from harness.render.text import ratio as ratio_text
+from harness.simulation.rows import FIELDS, SimulationRow
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Cells = list[str]
+
+COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
+    "policy": lambda row: clean(row.policy, 60),
+    "TTD (h)": lambda row: _hours(row.ttd_s),
+    "× ref": lambda row: ABSENT if row.ttd_ratio is None else f"{row.ttd_ratio:.3f}",
+    "paper": lambda row: ABSENT if row.ttd_printed is None else f"{row.ttd_printed:g}",
+    "TTD/bound": lambda row: ratio_text(row.ttd_bound_ratio, True) if row.ttd_bound_ratio else ABSENT,
+    "JCT mean (h)": lambda row: _hours(row.jct_mean_s),
+    "median": lambda row: _hours(row.jct_median_s),
+    "p99": lambda row: _hours(row.jct_p99_s),
+    "GRU": lambda row: percent(row.gru),
+    "CRU": lambda row: percent(row.cru),
+    "ΣU": lambda row: number(row.utility),
+    "decision mean (ms)": lambda row: _milliseconds(row.decision_mean_s),
+    "max": lambda row: _milliseconds(row.decision_max_s),
+    "restarts": lambda row: ABSENT if row.restarts is None else f"{row.restarts:,}",
+    "status": lambda row: _unfinished(row) or clean(row.status, 40),
+    "verified": lambda row: verdict(row.verified),
+}
+"""Header and cell of each column; all but the outer ones are numbers."""
+
+TEXTS = ("policy", "status", "verified")
+PUBLISHED = ("policy", "quantity", "published", "measured", "where")
+
+
+def _hours(seconds: float | None) -> str:
+    return ABSENT if seconds is None else number(seconds / 3600)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return ABSENT if seconds is None else number(seconds * 1000, 3)
+
+
+def _unfinished(row: SimulationRow) -> str:
+    left = sum(row.unfinished.values())
+    return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else ""
+
+
+def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
+    """Return the rows that share a table, with its caption: one instance."""
+    groups = (list(group) for _, group in groupby(rows, key=lambda row: row.fingerprint))
+    return [(caption(group), group) for group in groups]
+
+
+def caption(rows: Sequence[SimulationRow]) -> str:
+    """Return what all rows of a table share: instance, rules, whom ratios refer to, and the bound."""
+    row = rows[0]
+    shared = [clean(row.instance, 80), f"rounds of {row.round_s:g} s", f"{row.restart_s:g} s per restart"]
+    if row.spread_factor != 1:
+        shared.append(f"gangs over several servers run at {row.spread_factor:g}")
+    if row.until_s is not None:
+        shared.append(f"until {row.until_s / 3600:g} h")
+    shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
+    if bound := next((r for r in rows if r.ttd_bound_s is not None), None):
+        shared.append(f"TTD of gangs ≥ {_hours(bound.ttd_bound_s)} h ({bound.ttd_bound_from})")
+    return " · ".join(shared)
+
+
+def visible(rows: Sequence[SimulationRow]) -> list[str]:
+    """Return the headers of the columns that are not empty."""
+    return [header for header, cell in COLUMNS.items() if any(cell(row) != ABSENT for row in rows)]
+
+
+def published_lines(rows: Sequence[SimulationRow]) -> Iterator[tuple[Cells, bool]]:
+    """Yield the cells (see `PUBLISHED`) of every published number, and whether we get it."""
+    for row in rows:
+        for entry in row.published:
+            unit = "" if entry["unit"] == "1" else f" {clean(entry['unit'], 20)}"
+            mark = "✓" if entry["agrees"] else "≠"
+            printed = f"{entry['value']:g}{unit} {mark}"
+            head, tail = clean(entry["quantity"], 60), clean(entry["where"], 80)
+            yield [clean(row.policy, 60), head, printed, f"{number(entry['measured'])}{unit}", tail], entry["agrees"]
+
+
+def notes(rows: Sequence[SimulationRow]) -> list[str]:
+    """Return in words what went wrong or was skipped, how many jobs are left, and notes on published numbers."""
+    lines = []
+    for row in rows:
+        name = clean(row.policy, 60)
+        lines += [f"{name}: WRONG: {clean(line, 400)}" for line in row.violations]
+        lines += [f"{name}: {row.status}: {clean(row.reason, 400)}"] if row.reason else []
+        lines += [f"{name}: {count} jobs unfinished, {clean(why, 200)}" for why, count in row.unfinished.items()]
+        printed = [e for e in row.published if e["note"] and not e["agrees"]]
+        lines += [f"{name}, {clean(e['quantity'], 60)}: {clean(e['note'], 400)}" for e in printed]
+    return lines
+
+
+def to_markdown(rows: Sequence[SimulationRow]) -> str:
+    """Return a table per instance, published numbers and notes as GitHub-flavoured Markdown."""
+    blocks = []
+    for text, group in parts(rows):
+        headers = visible(group)
+        rule = ["---" if header in TEXTS else "---:" for header in headers]
+        lines = [headers, rule, *([markdown_text(COLUMNS[header](row)) for header in headers] for row in group)]
+        blocks += [markdown_text(text), _markdown(lines)]
+        if printed := [cells for cells, _ in published_lines(group)]:
+            blocks.append(_markdown([list(PUBLISHED), ["---"] * len(PUBLISHED), *map(_escaped, printed)]))
+        blocks += ["\n".join(f"- {markdown_text(line)}" for line in told)] if (told := notes(group)) else []
+    return "\n\n".join(blocks) + "\n"
+
+
+def _escaped(cells: Cells) -> Cells:
+    return [markdown_text(cell) for cell in cells]
+
+
+def _markdown(lines: Sequence[Cells]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def to_csv(rows: Sequence[SimulationRow]) -> str:
+    """Return all fields of all rows as CSV; lists and mappings are JSON, and no cell starts a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(FIELDS)
+    writer.writerows([csv_cell(value) for value in row.as_dict().values()] for row in rows)
+    return out.getvalue()
+
+
+def to_json(rows: Sequence[SimulationRow]) -> str:
+    """Return a JSON list with an object of all fields per row."""
+    return "[" + ",\n ".join(json.dumps(plain(row.as_dict()), allow_nan=False) for row in rows) + "]\n"
+
+
+def to_html(rows: Sequence[SimulationRow]) -> str:
+    """Return a table per instance as an HTML fragment."""
+    out = []
+    for text, group in parts(rows):
+        headers = visible(group)
+        head = "".join(f"<th>{html.escape(header)}</th>" for header in headers)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(COLUMNS[header](row))}</td>" for header in headers) + "</tr>"
+            for row in group
+        )
+        told = "".join(f"<li>{html.escape(line)}</li>" for line in notes(group))
+        out.append(f"<table><caption>{html.escape(text)}</caption><tr>{head}</tr>{body}</table><ul>{told}</ul>")
+    return "".join(out)
+
+
+def to_rich(rows: Sequence[SimulationRow]) -> RenderableType:
+    """Return what the terminal shows: a table per instance, published numbers, notes."""
+    from rich.console import Group
+    from rich.text import Text
+
+    shown: list[RenderableType] = []
+    for text, group in parts(rows):
+        shown += [Text(text, style="bold"), *_rich_tables(group)]
+        shown += [Text(f"- {line}") for line in notes(group)]
+    return Group(*shown)
+
+
+def _rich_tables(rows: Sequence[SimulationRow]) -> Iterator[RenderableType]:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    headers = visible(rows)
+    for header in headers:
+        table.add_column(header, justify="left" if header in TEXTS else "right", no_wrap=header == "policy")
+    for row in rows:
+        bad = "bold red" if not row.ok else "dim" if row.status == "skipped" else ""
+        table.add_row(*(Text(COLUMNS[header](row)) for header in headers), style=bad)
+    yield table
+    if printed := list(published_lines(rows)):
+        below = Table(title="published", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for header in PUBLISHED:
+            below.add_column(header, no_wrap=header == "policy")
+        for cells, agrees in printed:
+            below.add_row(*(Text(cell, style="" if agrees else "bold") for cell in cells))
+        yield below

@@ -1,0 +1,135 @@
+"""Where gangs may run, and on which servers: what all policies that give out GPUs by type share.
+
+A gang of ``W`` GPUs has an *option* for each GPU type: all its GPUs of that type. Where no single type on which it
+has a rate could ever hold it, it has one more option instead, the *mixed* one: the GPUs of its types, fastest first,
+until it has ``W``; its bottleneck then is the best that any allocation has. Options are numbered by type, the mixed
+one is ``k``.
+
+Servers follow from options (:meth:`Gangs.assignment`): a gang that runs on the same numbers of GPUs of the same types
+as in the previous round stays where it is, so that nothing restarts without need; then the others, the largest first,
+each on the fullest server that has enough, or over several, the emptiest first.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heuristics.simulator.state import Assignment, State
+from instances.workload import Array, Ints, Servers, Workload
+
+Bools = NDArray[np.bool_]
+
+
+class Gangs:
+    """Options of the ``n`` jobs of a workload on the ``k`` GPU types of a cluster.
+
+    Attributes
+    ----------
+    capacity
+        ``(k,)`` GPUs of each type.
+    usage
+        ``(n, k + 1, k)`` GPUs of each type that each option uses.
+    rates
+        ``(n, k + 1)`` iterations per second of ONE GPU, at the rate of the slowest; 0 for options that a job does not
+        have.
+    """
+
+    def __init__(self, work: Workload, cluster: Servers) -> None:
+        from heuristics.simulator import kernels
+
+        self._kernels = kernels
+        self.work, self.cluster = work, cluster
+        types = len(work.gpu_types)
+        self.capacity: Ints = np.bincount(cluster.gpu_type, cluster.gpus, types).astype(np.int64)
+        self.usage: Ints = np.zeros((work.size, types + 1, types), np.int64)
+        self.rates: Array = np.zeros((work.size, types + 1))
+        self.usage[:, np.arange(types), np.arange(types)] = work.gpus[:, None]
+        single = (work.rates > 0) & (work.gpus[:, None] <= self.capacity)
+        self.rates[:, :types] = np.where(single, work.rates, 0.0)
+        for job in np.flatnonzero(~single.any(axis=1)).tolist():
+            self._mix(job)
+        self._server_type = cluster.gpu_type.astype(np.int64)
+        self._server_gpus = cluster.gpus.astype(np.int64)
+
+    def _mix(self, job: int) -> None:
+        """Give a job its mixed option, if all its types together hold it."""
+        rates, left = self.work.rates[job], int(self.work.gpus[job])
+        usage = np.zeros(self.capacity.size, np.int64)
+        slowest = 0.0
+        for kind in np.argsort(-rates, kind="stable").tolist():
+            if left and rates[kind] > 0:
+                usage[kind] = min(left, self.capacity[kind])
+                left -= int(usage[kind])
+                slowest = float(rates[kind]) if usage[kind] else slowest
+        if not left:
+            self.usage[job, -1] = usage
+            self.rates[job, -1] = slowest
+
+    @cached_property
+    def allowed(self) -> Ints:
+        """``(n, k + 1)`` 1 for the options that a job has."""
+        return (self.rates > 0).astype(np.int64)
+
+    @cached_property
+    def best_rate(self) -> Array:
+        """``(n,)`` iterations per second of one GPU in a job's best option; 0 where it has none."""
+        return np.asarray(self.rates.max(axis=1))
+
+    @cached_property
+    def by_rate(self) -> Ints:
+        """``(n, k + 1)`` options of each job, fastest first (equal ones in the order of types); −1 for none."""
+        order = np.argsort(-self.rates, axis=1, kind="stable")
+        return np.where(np.take_along_axis(self.rates, order, axis=1) > 0, order, -1)
+
+    def take(self, jobs: Ints, options: Ints, *, in_turn: bool = False) -> Ints:
+        """Give GPUs to pairs of job and option in order; a job takes the first option that fits.
+
+        Parameters
+        ----------
+        jobs, options
+            ``(p,)``; option −1 is none.
+        in_turn
+            Stop at the first job that fits nowhere (its pairs follow one another); otherwise it is passed over.
+
+        Returns
+        -------
+        array
+            ``(n,)`` option of each job, −1 for those that get nothing.
+        """
+        chosen: Ints = self._kernels.take(jobs, options, self.usage, self.capacity.copy(), in_turn)
+        return chosen
+
+    def take_fastest(self, jobs: Ints, *, in_turn: bool = False) -> Ints:
+        """Give GPUs to jobs in order, to each of the fastest type that has room; see :meth:`take`."""
+        wanted = self.by_rate[jobs]
+        return self.take(np.repeat(jobs, wanted.shape[1]), wanted.ravel(), in_turn=in_turn)
+
+    def take_anywhere(self, jobs: Ints, held: Ints) -> Ints:
+        """Give GPUs to jobs in order without looking at rates.
+
+        A job keeps the option that it held (``(n,)``, −1 for none) if that still fits; otherwise it takes the one with
+        the most free GPUs.
+        """
+        chosen: Ints = self._kernels.take_anywhere(jobs, held, self.allowed, self.usage, self.capacity.copy())
+        return chosen
+
+    def assignment(self, state: State, chosen: Ints) -> Assignment:
+        """Return the assignment in which each job runs in its chosen option (``(n,)``, −1 for none)."""
+        jobs = np.flatnonzero(chosen >= 0)
+        before = state.previous
+        held = (
+            np.ascontiguousarray(before.job, np.int64),
+            np.ascontiguousarray(before.server, np.int64),
+            np.ascontiguousarray(before.gpus, np.int64),
+        )
+        need = self.usage[jobs, chosen[jobs]]
+        entries = self._kernels.place(jobs, need, chosen.size, held, self._server_type, self._server_gpus)
+        return Assignment(*np.ascontiguousarray(entries.T))
+
+
+def in_order(state: State, *keys: Array) -> Ints:
+    """Return the jobs of a state by ascending keys ``(a,)``, the first counting most; ties by arrival, then index."""
+    return state.jobs[np.lexsort((state.arrival_s, *reversed(keys)))]

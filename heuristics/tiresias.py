@@ -1,0 +1,56 @@
+"""Tiresias (Gu et al., NSDI 2019) as Hadar runs it: two queues, discretised 2D-LAS, PromoteKnob off.
+
+A job's attained service is two-dimensional: GPUs times seconds. Jobs start in the first queue and fall into the
+second one when they have attained :data:`THRESHOLD_GPU_S`; nothing brings them back (PromoteKnob off). In every round
+the first queue goes before the second, each first in, first out; a job that does not fit is passed over, and running
+jobs may be preempted by any job before them.
+
+Tiresias does not know types: a job that ran in the previous round stays on its type where it can, others go where most
+GPUs are free (ties in the order of types). A gang stays on one type (Hadar, section IV-B: "suffers from the same
+limitation as Gavel"), except where no single type could ever hold it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from heuristics.simulator.gangs import Gangs, in_order
+from heuristics.simulator.slotted import register_baseline
+from instances.workload import Ints
+
+THRESHOLD_GPU_S = 3600.0
+"""GPU-seconds in the first queue: the example with two queues in the README of Tiresias's simulator."""
+
+
+class Tiresias:
+    """Tiresias as a simulation policy.
+
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    threshold_gpu_s
+        GPU-seconds after which a job falls into the second queue.
+    """
+
+    def __init__(self, work: Workload, cluster: Servers, threshold_gpu_s: float = THRESHOLD_GPU_S) -> None:
+        self.gangs = Gangs(work, cluster)
+        self.threshold_gpu_s = threshold_gpu_s
+        self._held: Ints = np.full(work.size, -1, np.int64)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round."""
+        second = (state.attained_s >= self.threshold_gpu_s).astype(float)
+        self._held = self.gangs.take_anywhere(in_order(state, second), self._held)
+        return self.gangs.assignment(state, self._held)
+
+
+register_baseline(
+    PolicySpec(
+        id="hadar.tiresias",
+        paper="hadar",
+        build=lambda instance, oracle: Tiresias(workload(instance), servers(instance)),
+        source="Tiresias (Gu et al., NSDI 2019) with two queues and PromoteKnob off, as in Hadar, section IV-B",
+    )
+)

@@ -1,0 +1,43 @@
+"""YARN-CS: Apache YARN's capacity scheduler with one queue, first in, first out, without preemption.
+
+A job keeps its GPUs from its start to its end. Those that wait are served in the order of arrival (ties by index);
+one that does not fit is passed over, as the capacity scheduler goes on to the next application where a request cannot
+be met. Hadar's section IV-B measures the highest GPU utilisation under YARN-CS, which a queue that waits for its head
+would not have.
+
+It does not know types: a job starts where most GPUs are free (ties in the order of types), on one type, except where no
+single type could ever hold its gang.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from heuristics.simulator.gangs import Gangs, in_order
+from heuristics.simulator.slotted import register_baseline
+from instances.workload import Ints
+
+
+class YarnCS:
+    """YARN-CS as a simulation policy."""
+
+    def __init__(self, work: Workload, cluster: Servers) -> None:
+        self.gangs = Gangs(work, cluster)
+        self._held: Ints = np.full(work.size, -1, np.int64)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round: those that run already, and whoever fits beside them."""
+        waits = (self._held[state.jobs] < 0).astype(float)
+        self._held = self.gangs.take_anywhere(in_order(state, waits), self._held)
+        return self.gangs.assignment(state, self._held)
+
+
+register_baseline(
+    PolicySpec(
+        id="hadar.yarn_cs",
+        paper="hadar",
+        build=lambda instance, oracle: YarnCS(workload(instance), servers(instance)),
+        source="Apache YARN's capacity scheduler (Vavilapalli et al., SoCC 2013), as in Hadar, section IV-B",
+    )
+)

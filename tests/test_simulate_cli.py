@@ -1,0 +1,333 @@
+"""``harness simulate`` and ``harness.simulate``, as a stranger would use and misuse them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import harness
+import instances
+from harness.cli import app
+from harness.simulation.compared import compared
+from harness.simulation.naming import resolve
+from harness.simulation.render import to_csv, to_json, to_markdown
+from harness.simulation.rows import FIELDS, SimulationRow
+from harness.simulation.task import Caps, SimulationTask, TtdBound, ttd_bound
+from heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
+from instances.canonical import to_json as instance_json
+from instances.errors import NotApplicableError, UnknownNameError, UsageError
+from instances.schema import Instance
+from instances.schema.instance import Published
+
+COMMAND = Path(sys.executable).with_name("harness")
+TINY = "gen/20jobs"
+
+
+def run(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "250"}
+    words = [str(COMMAND), "simulate", *map(str, args)]
+    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=environment, timeout=180, check=False)
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
+    result = run("--instance", TINY, "--policy", "gavel", "tiresias", "yarn-cs", "--round-s", "360", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    out = " ".join(result.stdout.split())
+    for text in ("hadar.gavel", "hadar.tiresias", "hadar.yarn_cs", "rounds of 360 s", "TTD of gangs ≥", "≤ 1.", "✓"):
+        assert text in out
+    (folder,) = (tmp_path / "results").iterdir()
+    assert folder.name.endswith("-sim")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules"}
+    meta = json.loads((folder / "run.json").read_text())
+    assert meta["command"] == f"harness simulate --instance {TINY} --policy gavel tiresias yarn-cs --round-s 360.0"
+    assert meta["interrupted"] is False
+    rows = json.loads((folder / "rows.json").read_text())
+    assert [row["policy"] for row in rows] == ["hadar.gavel", "hadar.tiresias", "hadar.yarn_cs"]
+    histories = sorted((folder / "schedules").iterdir())
+    history = json.loads(gzip.decompress(histories[0].read_bytes()))
+    assert history["rules"]["round_s"] == 360
+    assert len(history["completion_s"]) == 20
+    again = subprocess.run(
+        [str(COMMAND), "report", str(folder)], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
+    )
+    assert again.returncode == 2
+    assert "results of harness simulate" in again.stderr
+
+
+def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
+    result = run("--instance", TINY, "--policy", "fifo,srtf", "--format", "json", "--jobs", "1", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    assert [set(row) for row in rows] == [set(FIELDS)] * 2
+    assert all(row["verified"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        (["--instance", TINY, "--policy", "gavel", "tiresia"], ["unknown policy 'tiresia'", "tiresias"]),
+        (["--instance", TINY, "--policy", "hadar.x*"], ["unknown policy 'hadar.x*'"]),
+        (["--instance", "gen/hadar-48"], ["gen/hadar-48", "did you mean gen/hadar-480"]),
+        (["--instance", "paper/oef-eq1", "--policy", "fifo"], ["paper/oef-eq1: a simulation needs jobs"]),
+        (["--instance", TINY, "--policy", "fifo", "--round-s", "0"], ["round_s = 0", "rounds are positive"]),
+        (["--instance", TINY, "--policy", "fifo", "--round-s", "nan"], ["rounds are positive"]),
+        (["--instance", TINY, "--policy", "fifo", "--restart-s", "999"], ["restart_s = 999", "never advance"]),
+        (["--instance", TINY, "--policy", "fifo", "--spread-factor", "2"], ["spread_factor = 2"]),
+        (["--instance", TINY, "--policy", "fifo", "--until-h", "-1"], ["until_s", "ends after it begins"]),
+        (["--instance", TINY, "--policy", "fifo", "--results", "/proc/none"], ["/proc/none", "cannot be written"]),
+        (["--instance", TINY, "--instance", TINY, "--policy", "fifo"], ["the same content"]),
+    ],
+)
+def test_mistakes_name_what_is_wrong(
+    args: Sequence[str], parts: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["simulate", *args])
+    assert isinstance(result.exception, UsageError), result.output
+    for part in parts:
+        assert part in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    result = run("--instance", TINY, "--policy", "gavl", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("harness: unknown policy 'gavl'; did you mean gavel")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    words = [str(COMMAND), "simulate", "--instance", "gen/20jobs?jobs=40", "--policy", "fifo", "--round-s", "0.05"]
+    process = subprocess.Popen(
+        [*words, "--restart-s", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("results/*-sim/run.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(3)  # until the worker is at it
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    (folder,) = (tmp_path / "results").iterdir()
+    assert json.loads((folder / "run.json").read_text())["interrupted"] is True
+
+
+def test_list_policies(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [str(COMMAND), "list", "policies", "--format", "json"], capture_output=True, text=True, timeout=60, check=False
+    )
+    listed = {line["policy"]: line for line in json.loads(result.stdout)}
+    assert set(listed) == set(POLICIES.ids())
+    assert listed["hadar.hadare"]["copies"] == "forks jobs"
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("hadar", "hadar.online"),
+        ("yarn-cs", "hadar.yarn_cs"),
+        ("YARN-CS", "hadar.yarn_cs"),
+        ("gavel", "hadar.gavel"),
+        ("allox", "hadar.allox"),
+        ("hadare", "hadar.hadare"),
+        ("oef.gavel", "oef.gavel"),
+        ("cooperative", "oef.cooperative"),
+        ("hadar.online.greedy", "hadar.online.greedy"),
+    ],
+)
+def test_names_mean(name: str, found: str) -> None:
+    assert [spec.id for spec in resolve([name])] == [found]
+
+
+def test_patterns_and_lists() -> None:
+    assert {spec.id for spec in resolve(["hadar.*"])} == {spec.id for spec in POLICIES if spec.paper == "hadar"}
+    assert [spec.id for spec in resolve(["srtf, fifo", "srtf"])] == ["hadar.srtf", "hadar.fifo"]
+    with pytest.raises(UnknownNameError, match="unknown policy ''"):
+        resolve([""])
+
+
+# --- the library -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def found() -> harness.Simulation:
+    return harness.simulate(TINY, ["hadar", "hadare", "fifo"], jobs=1)
+
+
+def test_a_notebook_gets_a_table_and_histories(found: harness.Simulation) -> None:
+    assert found.ok
+    assert found.table["policy"].tolist() == ["hadar.online", "hadar.hadare", "hadar.fifo"]
+    assert found.table["ttd_ratio"][0] == 1
+    assert set(found.traces) == {"hadar.online", "hadar.hadare", "hadar.fifo"}
+    assert np.isfinite(found.traces["hadar.fifo"].completion_s).all()
+    gangs, forks = found.rows[2], found.rows[1]
+    assert gangs.ttd_bound_ratio is not None
+    assert gangs.ttd_bound_ratio >= 1
+    assert forks.ttd_bound_s is None, "copies are not bound by what gangs can do"
+    assert found.rows[0].round_s == 900
+    assert "hadar.fifo" in found._repr_html_()
+
+
+def test_rows_as_text(found: harness.Simulation) -> None:
+    records = list(csv.DictReader(io.StringIO(to_csv(found.rows))))
+    assert [record["policy"] for record in records] == [row.policy for row in found.rows]
+    assert float(records[0]["ttd_s"]) == found.rows[0].ttd_s
+    assert [row["ttd_s"] for row in json.loads(to_json(found.rows))] == [row.ttd_s for row in found.rows]
+    assert "| hadar.hadare |" in to_markdown(found.rows)
+
+
+def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
+    (row,) = harness.simulate(TINY, ["fifo"], until_s=4 * 3600, jobs=1).rows
+    assert row.status == "unfinished"
+    assert row.ok
+    assert row.ttd_s is None
+    assert sum(row.unfinished.values()) == row.jobs - row.finished  # type: ignore[operator]
+    assert "jobs unfinished" in to_markdown([row])
+
+
+def task(policy: str, instance: Instance | None = None) -> SimulationTask:
+    instance = instance or instances.load(TINY)
+    return SimulationTask(instance_json(instance), instance.name, instance.fingerprint, policy, 0, Rules(900.0, 10.0))
+
+
+@pytest.fixture
+def rogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Policies that decline, fail, break a rule, or claim to run faster than their GPUs."""
+    monkeypatch.setattr(POLICIES, "_entries", dict(POLICIES._entries))
+
+    def decline(instance: Instance, oracle: Any) -> Any:
+        raise NotApplicableError("not today")
+
+    def fail(state: State) -> Assignment:
+        raise ZeroDivisionError("oops")
+
+    def boost(state: State) -> Assignment:
+        job = state.jobs[:1]
+        one = Assignment(job, np.zeros(1, np.int64), state.gpus[:1], np.array([2.0]))
+        return one if state.gpus[0] <= 4 else Assignment.of(())
+
+    built = {
+        "decline": decline,
+        "fail": lambda instance, oracle: fail,
+        "boost": lambda instance, oracle: boost,
+        "grab": lambda instance, oracle: lambda state: Assignment.of([(state.jobs[0], 0, 99)]),
+    }
+    for name, build in built.items():
+        POLICIES.register(PolicySpec(f"hadar.{name}", "hadar", build, "made up"))
+
+
+@pytest.mark.usefixtures("rogue")
+@pytest.mark.parametrize(
+    ("name", "status", "verified", "reason"),
+    [
+        ("decline", "skipped", None, "not today"),
+        ("fail", "error", None, "ZeroDivisionError: oops"),
+        ("grab", "error", None, "more GPUs than server"),
+        ("boost", "unfinished", False, "at most 1"),
+    ],
+)
+def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool | None, reason: str) -> None:
+    row = task(f"hadar.{name}").run().row
+    assert (row.status, row.verified) == (status, verified) or name == "boost"
+    assert row.verified == verified
+    assert reason in " ".join([row.reason or "", *row.violations])
+    assert row.ok is (status == "skipped")
+    if verified is False:
+        assert row.ttd_s is None, "nothing unverified enters the table"
+        assert "WRONG" in to_markdown([row])
+
+
+def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
+    found = harness.simulate(TINY, ["fifo"], round_s=0.001, restart_s=0.0, jobs=1, caps=Caps(time_limit_s=2.0))
+    (row,) = found.rows
+    assert row.status == "time limit"
+    assert "killed after 2 s" in (row.reason or "")
+    assert not found.ok
+
+
+# --- beside each other -----------------------------------------------------------------------------------------------
+
+
+def row(policy: str, ttd_s: float | None, **known: Any) -> SimulationRow:
+    return SimulationRow("i", "f", policy, round_s=100.0, ttd_s=ttd_s, status="done", verified=True, **known)
+
+
+def printed(*entries: tuple[str, str, float]) -> Instance:
+    loaded = instances.load(TINY)
+    numbers = tuple(Published(method=m, quantity=q, value=v, where="here") for m, q, v in entries)
+    return loaded.model_copy(update={"published": numbers})
+
+
+def test_ratios_refer_to_hadar_and_published_numbers_stand_beside_ours() -> None:
+    instance = printed(
+        ("hadar.online", "ttd_ratio:hadar.gavel", 1.21),
+        ("hadar.online", "cru_ratio:hadar.gavel", 2.0),
+        ("hadar.online", "ttd_h", 1.0),
+        ("hadar.online", "jct_mean_ratio:hadar.fifo", 9.0),
+        ("hadar.gavel", "ttd_rounds", 44.0),
+        ("hadar.online", "prices", 1.0),
+    )
+    ours = [row("hadar.gavel", 4320.0, cru=0.4), row("hadar.online", 3600.0, cru=0.8)]
+    ours = [one.replace(fingerprint=instance.fingerprint) for one in ours]
+    gavel, hadar = compared(ours, [instance], {})
+    assert (gavel.reference, gavel.ttd_ratio, gavel.ttd_printed) == ("hadar.online", pytest.approx(1.2), 1.21)
+    assert (hadar.ttd_ratio, hadar.ttd_printed) == (1, None)
+    found = {entry["quantity"]: (entry["measured"], entry["agrees"]) for entry in hadar.published}
+    assert found["ttd_ratio:hadar.gavel"] == (pytest.approx(1.2), False)
+    assert found["cru_ratio:hadar.gavel"] == (pytest.approx(2.0), True)
+    assert found["ttd_h"] == (1.0, True)
+    assert set(found) == {"ttd_ratio:hadar.gavel", "cru_ratio:hadar.gavel", "ttd_h"}
+    assert [entry["measured"] for entry in gavel.published] == [44.0]
+
+
+def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
+    instance = printed()
+    ours = [row(name, 100.0).replace(fingerprint=instance.fingerprint) for name in ("hadar.fifo", "hadar.hadare")]
+    bound = {instance.fingerprint: TtdBound(instance.fingerprint, 200.0)}
+    fifo, hadare = compared(ours, [instance], bound)
+    assert fifo.verified is False
+    assert "below the lower bound" in fifo.violations[0]
+    assert hadare.verified
+    near = compared([ours[0].replace(ttd_s=200.0)], [instance], bound)[0]
+    assert near.ttd_bound_ratio == 1
+
+
+def test_the_bound_counts_from_the_first_arrival() -> None:
+    loaded = instances.load(TINY)
+    later = loaded.model_copy(
+        update={"jobs": tuple(job.model_copy(update={"submit_s": job.submit_s + 9000}) for job in loaded.jobs)}
+    )
+    assert ttd_bound(later, 900.0) == pytest.approx(ttd_bound(loaded, 900.0), rel=1e-6)
+
+
+def test_options_have_defaults_that_fit_the_instance() -> None:
+    from harness.simulating import rules_for
+
+    fig1 = instances.load("paper/hadar-fig1")
+    assert rules_for(fig1, None, None, 1.0, 1e9) == Rules(1.0, 0.0, 1.0, 1e9)
+    endless = fig1.model_copy(update={"horizon": None})
+    assert rules_for(endless, None, None, 0.5, 1e9) == Rules(360.0, 10.0, 0.5, 1e9)
+    with pytest.raises(UsageError, match="never advance"):
+        rules_for(fig1, None, 1.0, 1.0, 1e9)

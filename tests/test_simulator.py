@@ -1,0 +1,328 @@
+"""Records, metrics and the independent checker of simulations."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import instances
+from harness.verify.history import check
+from heuristics.simulator import (
+    POLICIES,
+    Assignment,
+    Policy,
+    State,
+    Trace,
+    runnable,
+    servers,
+    simulate,
+    workload,
+)
+from heuristics.simulator.metrics import measure
+from instances.errors import UsageError
+from instances.schema import Cluster, Constant, GpuType, Instance, Job, ServerGroup, Tenant
+
+Triples = list[tuple[int, int, int]]
+
+
+def small(
+    *jobs: dict[str, Any], hosts: tuple[tuple[str, int], ...] = (("a", 2), ("b", 2)), leave: float = 0
+) -> Instance:
+    """Jobs with rates 1 and 2 on one GPU of types a and b, unless given; each worth 1 when it completes."""
+    kinds = sorted({kind for kind, _ in hosts})
+    return Instance(
+        name="small",
+        cluster=Cluster(
+            gpu_types=tuple(GpuType(name=kind) for kind in kinds),
+            servers=tuple(ServerGroup(name=f"s{i}", count=1, gpu_type=k, gpus=g) for i, (k, g) in enumerate(hosts)),
+        ),
+        tenants=(Tenant(id="u", leave_s=leave or None),),
+        jobs=tuple(
+            Job(
+                **{
+                    "id": f"j{i}",
+                    "tenant": "u" if i == 0 else None,
+                    "gpus": 1,
+                    "rates": dict(zip(kinds, (1.0, 2.0), strict=False)),
+                    "utility": Constant(amplitude=1.0),
+                    **job,
+                }
+            )
+            for i, job in enumerate(jobs)
+        ),
+    )
+
+
+def by_round(*rounds: Triples) -> Policy:
+    """Run these in round 0, 1, …; the last ones for ever, as far as the jobs are there."""
+
+    def policy(state: State) -> Assignment:
+        triples = rounds[min(state.round, len(rounds) - 1)]
+        return Assignment.of([t for t in triples if t[0] in state.jobs])
+
+    return policy
+
+
+def run(instance: Instance, policy: Policy, **options: Any) -> Trace:
+    return simulate(workload(instance), servers(instance), policy, **{"round_s": 100.0, **options})
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_metrics_of_a_history_computed_by_hand() -> None:
+    """Two servers of two GPUs; j0 runs 150 s on one GPU, j1 100 s on two, beginning in round 1."""
+    instance = small({"epochs": 150}, {"epochs": 400, "gpus": 2})
+    trace = run(instance, by_round([(0, 0, 1)], [(0, 0, 1), (1, 1, 2)]))
+    assert trace.completion_s.tolist() == [150, 200]
+    assert trace.utilisation.tolist() == [0.25, (50 + 200) / 400]
+    assert trace.node_utilisation.tolist() == [0.5, (50 + 100) / 200]
+    found = measure(trace)
+    assert (found.jobs, found.finished, found.rounds, found.restarts) == (2, 2, 2, 0)
+    assert found.ttd_s == 200
+    assert (found.jct_mean_s, found.jct_median_s) == (175, 175)
+    assert found.jct_p99_s == pytest.approx(150 + 0.99 * 50)
+    assert found.gru == pytest.approx((150 + 200) / (4 * 200))
+    assert found.cru == pytest.approx((150 + 100) / (2 * 200))
+    assert found.utility == 2
+    assert 0 <= found.decision_mean_s <= found.decision_max_s
+
+
+def test_a_server_counts_once_and_restarts_are_not_computing() -> None:
+    """Both jobs share a server; j0 moves in round 1 and loses 10 s."""
+    instance = small({"epochs": 100}, {"epochs": 290}, hosts=(("a", 2), ("a", 1)))
+    trace = run(instance, by_round([(1, 0, 1)], [(0, 0, 1), (1, 1, 1)]), restart_s=10)
+    assert trace.completion_s.tolist() == [200, 300]
+    assert trace.restarts.tolist() == [0, 1, 0]
+    assert trace.node_utilisation.tolist() == [0.5, (100 + 90) / 200, 0.5]
+    assert measure(trace).gru == pytest.approx((100 + 290) / (3 * 300))
+
+
+def test_an_early_end_leaves_no_total_duration() -> None:
+    instance = small({"epochs": 150}, {"epochs": 10_000})
+    found = measure(run(instance, by_round([(0, 0, 1), (1, 1, 1)]), until_s=300))
+    assert math.isnan(found.ttd_s)
+    assert (found.finished, found.jct_mean_s) == (1, 150)
+    assert found.gru == pytest.approx((150 + 300) / (4 * 300))
+
+
+def test_nothing_to_measure() -> None:
+    instance = small({"epochs": 10, "submit_s": 10.0}, leave=20.0)
+    found = measure(run(instance, by_round([(0, 0, 1)])))
+    assert found.rounds == 0
+    assert math.isnan(found.gru)
+    assert math.isnan(found.cru)
+    assert math.isnan(found.jct_mean_s)
+
+
+def test_bars_of_a_gantt_chart_join_rounds() -> None:
+    instance = small({"epochs": 250}, {"epochs": 120, "gpus": 2, "rates": {"a": 1.0}}, hosts=(("a", 2), ("a", 1)))
+    trace = run(instance, by_round([(0, 0, 1)], [(0, 0, 1)], [(1, 0, 2), (0, 1, 1)]))
+    bars = trace.spans()
+    rows = zip(bars.job, bars.server, bars.gpus, bars.start_s, bars.end_s, strict=True)
+    assert [tuple(map(float, row)) for row in rows] == [(0, 0, 1, 0, 200), (0, 1, 1, 200, 250), (1, 0, 2, 200, 260)]
+
+
+def test_no_job_vanishes() -> None:
+    """One that leaves, one larger than its GPUs, one beyond the horizon, one that is done."""
+    instance = small({"epochs": 9999}, {"epochs": 1}, {"epochs": 9999}, {"epochs": 50}, leave=150.0)
+    work = dataclasses.replace(workload(instance), gpus=np.array([1, 5, 1, 1]))
+    policy = by_round([(0, 0, 1), (2, 0, 1), (3, 1, 1)])
+    trace = simulate(work, servers(instance), policy, round_s=100, until_s=300)
+    reasons = [reason and reason.partition(":")[0] for reason in trace.unfinished]
+    assert reasons == ["its tenant left", "impossible", "horizon", None]
+    stalled = run(small({"epochs": 10}), lambda state: Assignment.of(()), stall_rounds=3)
+    assert stalled.unfinished[0] is not None
+    assert stalled.unfinished[0].startswith("stalled")
+
+
+def test_impossible_jobs_are_not_offered() -> None:
+    """No instance has such a job by itself, but its rates may come from its tenant."""
+    instance = small({"epochs": 10}, {"epochs": 10})
+    work, cluster = dataclasses.replace(workload(instance), gpus=np.array([5, 1])), servers(instance)
+    seen: list[list[int]] = []
+
+    def policy(state: State) -> Assignment:
+        seen.append(state.jobs.tolist())
+        return Assignment.of([(1, 0, 1)])
+
+    assert simulate(work, cluster, policy).rounds == 1
+    assert seen == [[1]]
+    assert runnable(work, cluster).tolist() == [False, True]
+    assert runnable(work, cluster, forks=True).all()
+
+
+def test_copies_advance_together_and_end_together() -> None:
+    instance = small({"epochs": 450, "gpus": 2})
+    trace = run(instance, by_round([(0, 0, 1), (0, 1, 2)]), forks=True)
+    assert trace.completion_s.tolist() == [90]
+    assert trace.stragglers.sum() == 0
+    assert check(instance, trace).violations == ()
+
+
+@pytest.mark.parametrize("until_s", [0.0, -5.0, math.nan])
+def test_a_simulation_ends_after_it_begins(until_s: float) -> None:
+    with pytest.raises(UsageError, match="ends after it begins"):
+        run(small({"epochs": 1}), by_round([]), until_s=until_s)
+
+
+# --- the checker -----------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def clusters_and_jobs(draw: st.DrawFn) -> Instance:
+    hosts = draw(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 3)), min_size=1, max_size=4))
+    kinds = sorted({kind for kind, _ in hosts})
+    rates = st.fixed_dictionaries(dict.fromkeys(kinds, st.sampled_from([0.0, 0.3, 1.0, 2.5])))
+    job = st.fixed_dictionaries(
+        {
+            "epochs": st.integers(1, 900),
+            "gpus": st.integers(1, 5),
+            "submit_s": st.integers(0, 500).map(float),
+            "weight": st.sampled_from([0.0, 1.0, 3.0]),
+            "rates": rates.filter(lambda given: any(given.values())),
+        }
+    )
+    jobs = draw(st.lists(job, min_size=1, max_size=7))
+    for one in jobs:  # a gang fits on the GPUs that its job can use
+        one["gpus"] = min(one["gpus"], sum(gpus for kind, gpus in hosts if one["rates"][kind] > 0))
+    return small(*jobs, hosts=tuple(hosts), leave=draw(st.sampled_from([0.0, 700.0])))
+
+
+def shuffling(seed: int) -> Callable[[Instance], Policy]:
+    """A policy that gives jobs in random order random servers, so that gangs are mixed, spread and moved."""
+    rng = np.random.default_rng(seed)
+
+    def policy(state: State) -> Assignment:
+        free, triples = state.servers.gpus.copy(), []
+        for j in rng.permutation(state.jobs).tolist():
+            wanted = int(state.workload.gpus[j])
+            able = [h for h in rng.permutation(free.size) if state.workload.rates[j, state.servers.gpu_type[h]] > 0]
+            if rng.random() < 0.2 or free[able].sum() < wanted:
+                continue
+            for h in able:
+                taken = min(wanted, int(free[h]))
+                if taken:
+                    triples.append((j, int(h), taken))
+                    free[h] -= taken
+                    wanted -= taken
+        return Assignment.of(triples)
+
+    return lambda instance: policy
+
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "restart_s": st.sampled_from([0.0, 10.0]),
+        "spread_factor": st.sampled_from([0.7, 1.0]),
+        "until_s": st.sampled_from([math.inf, 650.0]),
+    }
+)
+
+
+@given(clusters_and_jobs(), OPTIONS, st.integers(0, 99))
+@settings(max_examples=100)
+def test_histories_of_any_policy_pass(instance: Instance, options: dict[str, float], seed: int) -> None:
+    trace = run(instance, shuffling(seed)(instance), stall_rounds=40, **options)
+    verdict = check(instance, trace)
+    assert verdict.violations == ()
+    assert verdict.objective == pytest.approx(measure(trace).utility)
+
+
+@given(clusters_and_jobs(), OPTIONS, st.sampled_from([spec.id for spec in POLICIES if spec.paper == "hadar"]))
+@settings(max_examples=60)
+def test_histories_of_all_policies_pass(instance: Instance, options: dict[str, float], policy: str) -> None:
+    """Gangs larger than any type, rates of 0, weights of 0, arrivals, departures and an early end."""
+    spec = POLICIES.get(policy)
+    trace = run(instance, spec.build(instance, None), stall_rounds=40, forks=spec.forks, **options)
+    assert check(instance, trace).violations == ()
+    if options["until_s"] == math.inf and not any("left" in (reason or "") for reason in trace.unfinished):
+        left = {reason.partition(":")[0] for reason in trace.unfinished if reason}
+        assert left <= {"impossible"}, f"{policy} lets jobs wait for ever"
+
+
+def history() -> tuple[Instance, Trace]:
+    """Three jobs, one of them moved, one spread, one cut off by the horizon."""
+    instance = small({"epochs": 250}, {"epochs": 300, "gpus": 2, "submit_s": 50.0}, {"epochs": 9999})
+    first, second = [(0, 0, 1), (2, 1, 1)], [(0, 1, 1), (1, 0, 2), (2, 1, 1)]
+    return instance, run(instance, by_round(first, second), restart_s=10, spread_factor=0.9, until_s=400)
+
+
+def altered(table: Any, row: int, column: int, change: int) -> Any:
+    copy = table.copy()
+    copy[row, column] += change
+    return copy
+
+
+MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
+    "capacity": ("3 GPUs of server s1, it has 2", lambda t: {"allocation": altered(t.allocation, 1, 3, 2)}),
+    "half a gang": (
+        "1 GPUs, its gang is all 2 or none",
+        lambda t: {"allocation": altered(t.allocation, 3, 3, -1)},
+    ),
+    "no GPU": ("at least one GPU", lambda t: {"allocation": altered(t.allocation, 0, 3, -1)}),
+    "twice": ("occurs once", lambda t: {"allocation": np.vstack([t.allocation, t.allocation[:1]])}),
+    "server": ("servers are numbered from 0 to 1", lambda t: {"allocation": altered(t.allocation, 0, 2, 7)}),
+    "table": ("a table of 4 columns", lambda t: {"allocation": t.allocation[:, :3]}),
+    "early": ("before its arrival", lambda t: {"allocation": altered(t.allocation, 3, 0, -1)}),
+    "late": ("after its completion", lambda t: {"completion_s": np.array([90.0, np.nan, np.nan])}),
+    "faster": ("completion 180", lambda t: {"completion_s": np.array([180.0, *t.completion_s[1:]])}),
+    "work": ("iterations", lambda t: {"iterations": t.iterations * 1.01}),
+    "seconds": ("computing seconds", lambda t: {"busy_s": t.busy_s * 0.99}),
+    "hidden": ("not the jobs that hold GPUs", lambda t: {"progress": altered(t.progress, 0, 2, 1)}),
+    "mixed up": ("iterations", lambda t: {"iterations": t.iterations[::-1]}),
+    "shorter": ("yields", lambda t: {"busy_s": t.busy_s[1:]}),
+    "started": ("first start", lambda t: {"first_start_s": t.first_start_s + 100}),
+    "vanished": ("either completes or has a reason", lambda t: {"unfinished": (None,) * 3}),
+    "free move": ("completion", lambda t: {"rules": dataclasses.replace(t.rules, restart_s=0.0)}),
+    "horizon": ("the simulation ends at 200", lambda t: {"rules": dataclasses.replace(t.rules, until_s=200.0)}),
+    "rounds": ("multiples of 100 s", lambda t: {"start_s": t.start_s + 7}),
+    "boosted": ("at most 1", lambda t: {"speed": t.speed * 2}),
+    "jobs": ("the instance has 3 jobs", lambda t: {"completion_s": t.completion_s[:2]}),
+}
+
+
+def test_the_history_to_mutate_is_right() -> None:
+    instance, trace = history()
+    assert check(instance, trace).violations == ()
+    assert np.isfinite(trace.completion_s).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_history_is_refused(name: str) -> None:
+    instance, trace = history()
+    message, change = MUTANTS[name]
+    violations = check(instance, dataclasses.replace(trace, **change(trace))).violations
+    assert violations
+    if message != "yields":
+        assert any(message in line for line in violations), violations
+
+
+def test_a_policy_that_claims_to_be_faster_than_its_gpus_is_refused() -> None:
+    instance = small({"epochs": 250})
+    boosted = run(instance, lambda state: Assignment.of([(0, 0, 1)], speed=np.array([1.5])))
+    assert check(instance, boosted).violations == ("a declared factor on a rate is more than 0 and at most 1",)
+    slowed = run(instance, lambda state: Assignment.of([(0, 0, 1)], speed=np.array([0.5])))
+    assert check(instance, slowed).violations == ()
+    assert slowed.completion_s.tolist() == [500]
+
+
+def test_a_history_of_another_instance_is_refused() -> None:
+    _, trace = history()
+    other = small({"epochs": 200}, {"epochs": 300, "gpus": 2}, {"epochs": 9999})
+    assert check(other, trace).violations
+
+
+@pytest.mark.parametrize("policy", ["hadar.gavel", "hadar.tiresias"])
+def test_a_day_of_jobs_passes(policy: str) -> None:
+    instance = instances.load("gen/50jobs")
+    trace = run(instance, POLICIES.get(policy).build(instance, None), round_s=360.0, restart_s=10.0)
+    assert check(instance, trace).violations == ()
+    assert not any(trace.unfinished)
