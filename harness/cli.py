@@ -164,6 +164,7 @@ def simulate(
     jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
     output: FormatOption = Format.TABLE,
     results: Annotated[Path, typer.Option(help="Folder in which the results folder is made.")] = Path("results"),
+    figures: Annotated[bool, typer.Option(help="Draw the histories, too.")] = True,
 ) -> None:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
     from harness.simulating import POLICIES
@@ -186,7 +187,11 @@ def simulate(
             on_result=advance,
         )
     say(f"results: {simulation.folder}")
-    emit_simulation(simulation, output)
+    try:
+        if figures and simulation.folder:
+            save_figures(simulation, simulation.folder)
+    finally:
+        emit_simulation(simulation, output)
     if simulation.interrupted:
         say("interrupted; finished policies are kept")
         raise typer.Exit(INTERRUPTED)
@@ -288,6 +293,18 @@ def save_report(comparison: Comparison, output: Path | None = None) -> None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
     say(f"report: {path}")
+
+
+def save_figures(simulation: Simulation, folder: Path) -> None:
+    """Draw the histories into the results folder."""
+    from harness.plots import write_figures
+
+    try:
+        paths = write_figures(simulation.figures(), folder)
+    except OSError as error:
+        raise UsageError(f"{folder}: figures cannot be written: {error.strerror or error}") from error
+    if paths:
+        say(f"figures: {paths[0].parent}")
 
 
 def emit(comparison: Comparison, output: Format) -> None:

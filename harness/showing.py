@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from instances.canonical import write_atomically
 from instances.errors import UsageError
@@ -42,18 +43,23 @@ def picture(instance: Instance) -> list[str]:
     lines = ["", "GPUs by type", *_bars(instance.cluster.gpus_by_type)]
     if not instance.jobs:
         return lines
-    arrivals = np.array([job.submit_s for job in instance.jobs])
-    counts, edges = np.histogram(arrivals, bins=SPARK_WIDTH, range=(0, max(1.0, float(arrivals.max()))))
     gangs = Counter(job.gpus for job in instance.jobs)
     return [
         *lines,
-        "",
-        f"jobs arriving, each column {edges[1] / 60:.3g} minutes, at most {counts.max()}",
-        sparkline(counts.tolist()),
+        *_arrivals(np.array([job.submit_s for job in instance.jobs])),
         "",
         "jobs by gang size (GPUs)",
         *_bars({str(size): gangs[size] for size in sorted(gangs)}),
     ]
+
+
+def _arrivals(submit_s: NDArray[np.float64]) -> list[str]:
+    """Return lines that draw arrivals over time; none where all jobs arrive at once."""
+    if submit_s.min() == submit_s.max():
+        return []
+    counts, edges = np.histogram(submit_s, bins=SPARK_WIDTH, range=(0, max(1.0, float(submit_s.max()))))
+    caption = f"jobs arriving, each column {edges[1] / 60:.3g} minutes, at most {counts.max()}"
+    return ["", caption, sparkline(counts.tolist())]
 
 
 def sparkline(counts: Sequence[int]) -> str:

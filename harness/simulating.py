@@ -28,6 +28,8 @@ from instances.schema import Instance
 if TYPE_CHECKING:
     import pandas as pd
 
+    from harness.plots import Drawn
+
 Reference = str | Path | Instance
 
 POLICIES = ("hadar", "gavel", "tiresias", "yarn-cs")
@@ -69,6 +71,12 @@ class Simulation:
         import pandas as pd
 
         return pd.DataFrame([row.as_dict() for row in self.rows])
+
+    def figures(self) -> list[Drawn]:
+        """Draw Gantt chart, completion times and utilisation of the histories (of the last instance)."""
+        from harness.simulation.figures import drawn
+
+        return drawn(self.rows[-1].instance, self.traces) if self.rows else []
 
     def _repr_html_(self) -> str:
         from harness.simulation.render import to_html

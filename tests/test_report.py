@@ -259,7 +259,8 @@ def test_headline_over_several_instances_and_papers() -> None:
     both = run_of(BOUND, row("hadar.online", MARK, 4.0, **ONLINE))
     assert headline(both) == (
         "On paper/oef-eq1, oef.efficiency proves the optimum, 5, in 0.01 s. "
-        "hadar.online is 20.0 % below the optimum (largest total utility, jobs may be rejected); the bound took 0.012 s."
+        "hadar.online is 20.0 % below the optimum (largest total utility, jobs may be rejected); "
+        "the bound took 0.012 s."
     )
 
 

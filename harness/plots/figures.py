@@ -207,10 +207,15 @@ def save_all(run: Run, folder: Path, drawn: Sequence[Drawn] | None = None) -> li
     drawn
         The figures, where :func:`draw_all` has drawn them already.
     """
+    return write_figures(draw_all(run) if drawn is None else drawn, folder)
+
+
+def write_figures(drawn: Sequence[Drawn], folder: Path) -> list[Path]:
+    """Write figures as ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths."""
     target = folder / "figures"
     target.mkdir(parents=True, exist_ok=True)
     paths = []
-    for item in draw_all(run) if drawn is None else drawn:
+    for item in drawn:
         for ending, content in ((".svg", item.svg.encode()), (".png", item.png)):
             paths.append(target / f"{item.name}{ending}")
             write_atomically(paths[-1], content)
