@@ -23,8 +23,9 @@ $(VENV)/.dev: $(VENV)/.installed
 compare: install
 	$(BIN)/harness compare --instance '$(INSTANCE)'
 
+# A file of tests stays in one process: what it computes once is shared.
 test: dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 bench: dev
 	@mkdir -p results/bench

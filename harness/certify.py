@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.rows import Row
@@ -21,14 +21,33 @@ class Bound:
 def certify(rows: Iterable[Row]) -> list[Row]:
     """Return the rows with best bound, gap and ratio filled in; input order is kept.
 
-    Bounds apply within one instance, to the bound's own problem and to the problems that restrict it. A verified
-    objective beyond a certified bound contradicts it: the row is marked as not verified.
+    Bounds apply within one instance, to the bound's own problem and to the problems that restrict it. A decision that
+    passed the checker is a proof: a bound that it beats is wrong, and is marked and left out.
     """
+    judged = _among_peers(rows, _judged)
+    return _among_peers(judged, _certified)
+
+
+def _among_peers(rows: Iterable[Row], judge: Callable[[Row, list[Row]], Row]) -> list[Row]:
+    """Return what `judge` makes of each row among the rows of the same instance."""
     rows = list(rows)
     by_instance: dict[str, list[Row]] = {}
     for row in rows:
         by_instance.setdefault(row.fingerprint, []).append(row)
-    return [_certified(row, by_instance[row.fingerprint]) for row in rows]
+    return [judge(row, by_instance[row.fingerprint]) for row in rows]
+
+
+def _judged(row: Row, peers: list[Row]) -> Row:
+    """Mark a row whose bound is beaten by a verified decision."""
+    if row.own_bound is None:
+        return row
+    for peer in peers:
+        if peer.objective is None or not peer.verified or row.problem not in _and_wider(peer):
+            continue
+        if _beyond(row.sense, peer.objective, row.own_bound) > TOLERANCE * max(1.0, abs(row.own_bound)):
+            line = f"bound {row.own_bound:.9g} is beaten by the objective {peer.objective:.9g} of {peer.method}"
+            return row.replace(verified=False, violations=(*row.violations, line))
+    return row
 
 
 def _certified(row: Row, peers: list[Row]) -> Row:
@@ -38,10 +57,6 @@ def _certified(row: Row, peers: list[Row]) -> Row:
     row = row.replace(best_bound=bound.value, bound_from=bound.method)
     if row.objective is None or row.verified is False:
         return row
-    beyond = _beyond(row.sense, row.objective, bound.value)
-    if beyond > TOLERANCE * max(1.0, abs(bound.value)):
-        line = f"objective {row.objective:.9g} is better than the bound {bound.value:.9g} of {bound.method}"
-        return row.replace(verified=False, violations=(*row.violations, line))
     proved = any(_attains(peer, row.problem, bound.value) for peer in peers)
     return row.replace(
         gap=gap(row.objective, bound.value),

@@ -83,11 +83,16 @@ class Registry(Generic[T]):
         return len(self._entries)
 
 
+LISTED = 12
+"""Most known names that a message lists; … stands for the others."""
+
+
 def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     """Return the message for an unknown name, with the nearest known ones."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:12]) or 'none'}"
+    some = [*names[:LISTED], "…"] if len(names) > LISTED else names
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(some) or 'none'}"
     return f"unknown {kind} {name!r}; {hint}"
 
 

@@ -111,11 +111,14 @@ def test_a_ratio_is_an_upper_estimate_unless_the_optimum_is_proved() -> None:
     assert elsewhere[2].ratio_is_upper is True
 
 
-def test_an_objective_beyond_a_bound_is_wrong() -> None:
-    rows = certify([row("oef.efficiency", own_bound=5.0, objective=5.0), row(objective=5.1)])
-    assert rows[1].verified is False
-    assert rows[1].gap is None
-    assert rows[1].violations == ("objective 5.1 is better than the bound 5 of oef.efficiency",)
+def test_a_bound_that_a_verified_decision_beats_is_wrong() -> None:
+    rows = certify([row("oef.efficiency", own_bound=5.0, objective=5.0), row(objective=5.1), row(own_bound=5.2)])
+    assert rows[0].verified is False
+    assert rows[0].violations == ("bound 5 is beaten by the objective 5.1 of oef.gavel",)
+    assert rows[1].verified is True
+    assert (rows[1].best_bound, rows[1].gap) == (5.2, pytest.approx(0.1 / 5.2))
+    unchecked = certify([row("oef.efficiency", own_bound=5.0), row(objective=5.1, verified=None)])
+    assert unchecked[0].verified is not False
 
 
 def test_what_is_not_verified_bounds_nothing() -> None:

@@ -121,11 +121,10 @@ def test_theorem_5_1_and_the_order_of_optima(view: View) -> None:
 @settings(max_examples=40)
 @given(views(weighted=True))
 def test_every_model_keeps_its_claims(view: View) -> None:
-    for spec in models.MODELS:
-        if spec.paper == "oef":
-            outcome = spec.run(view)
-            assert outcome.solution.status == "optimal"
-            assert check(view, outcome.decision, spec.problem, spec.claims).violations == ()
+    for spec in map(models.get, LPS):
+        outcome = spec.run(view)
+        assert outcome.solution.status == "optimal"
+        assert check(view, outcome.decision, spec.problem, spec.claims).violations == ()
 
 
 @settings(max_examples=30)
@@ -197,7 +196,7 @@ def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
     view = matrix_view(np.exp(rng.normal(0, spread, (n, k))), rng.integers(1, 9, k), np.full(n, weight))
     lazy, full = (models.get(m).run(view) for m in ("oef.cooperative", "oef.cooperative.full"))
     assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
-    for spec in models.MODELS:
+    for spec in map(models.get, LPS):
         decision = spec.run(view).decision
         assert check(view, decision, spec.problem, spec.claims).violations == ()
     level = efficiency(view.speedups, models.get("oef.noncooperative").run(view).decision.devices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ from harness.plots.style import (
     panels,
 )
 from harness.render.columns import failed, measured, wrong
-from harness.render.text import number, percent, ratio, seconds
+from harness.render.text import clean, number, percent, ratio, seconds
 from harness.rows import Row
 
 BOX_FROM = 4
@@ -75,13 +76,21 @@ def by_method(rows: Sequence[Row], marks: Marks, xlabel: str) -> tuple[Figure, A
     _boxes(ax, methods, groups, marks)
     for y, group in enumerate(groups):
         _points(ax, y, group, marks)
-    ax.set_yticks(range(len(methods)), [label(method, 34) for method in methods])
+    usual = Counter(group[0].problem for group in groups).most_common(1)[0][0]
+    names = [_named(group[0], usual) for group in groups]
+    ax.set_yticks(range(len(methods)), names)
     ax.set_ylim(len(methods) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0, pad=8)
     ax.grid(axis="x")
     ax.set(xlabel=xlabel, ylabel="")
     legend_below(figure, _legend(rows, marks), columns=5)
     return figure, ax
+
+
+def _named(row: Row, usual: str) -> str:
+    """Return the method's name, with its problem where that is another one than that of most methods."""
+    short = row.problem.partition(".")[2]
+    return label(row.method, 34) + (f" ({clean(short, 20)})" if row.problem != usual else "")
 
 
 def _boxes(ax: Axes, methods: list[str], groups: Sequence[Sequence[Row]], marks: Marks) -> None:
@@ -177,7 +186,8 @@ def draw_gap(data: FigureInput) -> Figure | None:
 def _caption_gap(data: FigureInput) -> str:
     return (
         "Gap |bound − objective| / |bound| in per cent, by method. Discs: the optimum is proved. Triangles: "
-        f"the optimum is not proved, so the true gap is at most this. {data.sample(_gap_rows(data))}"
+        "the optimum is not proved, so the true gap is at most this. A problem in brackets: measured against the bound "
+        f"of that problem, not comparable with the others. {data.sample(_gap_rows(data))}"
     )
 
 

@@ -30,6 +30,9 @@ SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 
 SLOTS = 2000
 
+NEVER = 2.0**53
+"""Slot of arrivals that no horizon reaches."""
+
 ROUNDING = 1e-9
 """Relative error of work and times that counts as equal."""
 
@@ -171,8 +174,13 @@ def view(instance: Instance) -> View:
         jobs, hosts = workload(instance), servers(instance)
     except InstanceError as error:
         raise NotApplicableError(f"Hadar: {error}") from error
+    with np.errstate(over="ignore", divide="ignore"):  # what is beyond all numbers is beyond every horizon as well
+        return _view(instance, jobs, hosts)
+
+
+def _view(instance: Instance, jobs: Workload, hosts: Servers) -> View:
     slot_s, slots = _horizon(instance, jobs, hosts)
-    arrival = np.ceil(jobs.arrival_s / slot_s * (1 - ROUNDING)).astype(np.int64)
+    arrival = np.minimum(np.ceil(jobs.arrival_s / slot_s * (1 - ROUNDING)), NEVER).astype(np.int64)
     capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types)).astype(np.int64)
     return View(
         instance=instance,

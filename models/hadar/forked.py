@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.views.hadar import FORKED, View
+from instances.views.hadar import FORKED, ROUNDING, View
 from models.columns import Columns, GenerationOptions, Priced, generate, statement
 from models.hadar.columns import packing, too_large
 from models.hadar.pricing import Array, Ints
@@ -39,7 +39,7 @@ class ForkedPricing:
         self.progress: Array = work.rates * view.slot_s
         self.worth = np.array([view.utility(j) for j in range(view.size)])
         alone = (self.limit * self.progress).sum(axis=1) * (view.slots - view.arrival)
-        self.possible: Ints = np.flatnonzero(alone >= work.work)
+        self.possible: Ints = np.flatnonzero(alone >= work.work * (1 - ROUNDING))
 
     def __call__(self, prices: Array) -> Priced:
         """Return the best use of GPUs by every job at the prices ``(k·T,)``; see :class:`models.columns.Priced`."""
@@ -68,8 +68,11 @@ class ForkedPricing:
         used = order[before < work]
         done = np.minimum(amount[used], work - before[: len(used)])
         which = types[used // len(slots)]
+        gpus = done / self.progress[job, which]
+        # Rounding leaves slivers of work, and HiGHS refuses coefficients below 1e-9.
+        kept = (done > ROUNDING * work) & (gpus > ROUNDING)
         rows = which * self.view.slots + slots[used % len(slots)]
-        return job, float(self.worth[job, last]), rows, done / self.progress[job, which]
+        return job, float(self.worth[job, last]), rows[kept], gpus[kept]
 
 
 def build_master(view: View) -> pyo.ConcreteModel:
