@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from harness import environment
 from harness.pool import run_all
 from harness.simulation.compared import compared
@@ -19,7 +21,7 @@ from harness.simulation.rows import SimulationRow
 from harness.simulation.saving import SimulationStore
 from harness.simulation.task import BoundTask, Caps, SimulationResult, SimulationTask, TtdBound
 from harness.store import SCHEMA_VERSION, SIMULATION, new_folder
-from heuristics.simulator import PolicySpec, Rules, Trace
+from heuristics.simulator import PolicySpec, Rules, Trace, runnable, servers, workload
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UsageError
@@ -34,6 +36,9 @@ Reference = str | Path | Instance
 
 POLICIES = ("hadar", "gavel", "tiresias", "yarn-cs")
 """Whom Hadar's section IV compares."""
+
+MAX_ROUNDS = 1e7
+"""Rounds that a simulation may need: the records of more do not fit into the memory of a worker."""
 
 ROUND_S, RESTART_S = 360.0, 10.0
 """Hadar, section IV: rounds of 6 minutes, 10 seconds for a checkpoint and restart."""
@@ -109,7 +114,8 @@ def simulate(
     policies
         Names; see :func:`harness.simulation.naming.resolve`.
     round_s
-        Seconds of a round; by default a slot of the instance, or 360 where it has no slots.
+        Seconds of a round, 0.001 to 1e9; by default a slot of the instance, or 360 where it has no slots. Refused where
+        the jobs certainly take more than :data:`MAX_ROUNDS` rounds.
     restart_s
         Seconds that a changed allocation costs; by default 10, or none where rounds are not longer than that.
     spread_factor
@@ -164,7 +170,7 @@ def rules_for(
     Raises
     ------
     UsageError
-        If the instance has no jobs, or an option is out of range.
+        If the instance has no jobs, an option is out of range, or the jobs need more than :data:`MAX_ROUNDS` rounds.
     """
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
@@ -173,11 +179,26 @@ def rules_for(
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
     rules = Rules(round_s, restart_s, spread_factor, until_s)
+    if (least := least_rounds(instance, rules)) > MAX_ROUNDS:
+        wanted = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
+        raise UsageError(f"round_s = {round_s:g}: {instance.name}: {wanted}")
     if restart_s >= round_s:
         raise UsageError(
             f"restart_s = {restart_s:g}: with rounds of {round_s:g} s, a job that moves would never advance"
         )
     return rules
+
+
+def least_rounds(instance: Instance, rules: Rules) -> float:
+    """Return a lower bound on the rounds of a simulation: every job at its best rate, on no GPU idle.
+
+    Jobs that could leave or never run do not count, and no round begins after the end of the simulation.
+    """
+    work, cluster = workload(instance), servers(instance)
+    count = runnable(work, cluster) & np.isinf(work.leave_s)
+    with np.errstate(over="ignore"):
+        needed_s = float((work.work[count] / work.rates[count].max(axis=1)).sum()) / max(int(cluster.gpus.sum()), 1)
+    return min(needed_s, rules.until_s) / rules.round_s
 
 
 def plan(

@@ -25,7 +25,9 @@ from heuristics.simulator.gangs import Gangs
 from heuristics.srtf import Srtf
 from heuristics.tiresias import Tiresias
 from heuristics.yarn_cs import YarnCS
+from instances.errors import NotApplicableError
 from instances.registry import PAPERS
+from instances.schema import Horizon
 from instances.utility import DEADLINE as CONSTANT
 from instances.utility import Utilities
 from instances.workload import servers, workload
@@ -346,12 +348,25 @@ def test_model_time_gives_verified_schedules(name: str, ref: str) -> None:
     assert verdict.objective > 0
 
 
+@pytest.mark.filterwarnings("error")
+def test_slots_too_short_for_rounds_are_skipped_and_warn_nobody() -> None:
+    loaded = instances.load("gen/20jobs")
+    late = loaded.jobs[0].model_copy(update={"submit_s": 1e9, "rates": {"V100": 1e-300}})
+    changed = {"jobs": (late, *loaded.jobs[1:]), "horizon": Horizon(slot_s=1e-300, slots=5)}
+    short = loaded.model_copy(update=changed)
+    assert all(PAPERS.get("hadar").view(short).hopeless)
+    with pytest.raises(NotApplicableError, match="slot_s = 1e-300: simulated rounds take"):
+        HEURISTICS.get("hadar.fifo").decide(short)
+    endless = short.model_copy(update={"horizon": None})
+    assert PAPERS.get("hadar").view(endless).slots > 0
+
+
 @pytest.mark.parametrize("name", BASELINES)
 def test_two_thousand_jobs(name: str) -> None:
     instance = instances.load("gen/hadar-480?jobs=2000")
     policy = POLICIES.get(f"hadar.{name}").build(instance, None)
     trace = simulate(workload(instance), servers(instance), policy, round_s=360, restart_s=10, until_s=3600)
-    assert check(instance, trace).violations == ()
+    assert check(instance, trace, trace.rules).violations == ()
     given_out = np.bincount(trace.allocation[:, 0], trace.allocation[:, 3])
     assert given_out.size == 10
     assert given_out.min() > 0.9 * 60

@@ -55,7 +55,12 @@ def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "results").iterdir()
     assert folder.name.endswith("-sim")
     names = {path.name for path in folder.iterdir()}
-    assert names == {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules"}
+    assert names == {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules", "figures"}
+    assert {path.stem for path in (folder / "figures").iterdir()} == {
+        "simulation-gantt",
+        "simulation-jct-cdf",
+        "simulation-utilisation",
+    }
     meta = json.loads((folder / "run.json").read_text())
     assert meta["command"] == f"harness simulate --instance {TINY} --policy gavel tiresias yarn-cs --round-s 360.0"
     assert meta["interrupted"] is False
@@ -87,8 +92,14 @@ def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
         (["--instance", TINY, "--policy", "hadar.x*"], ["unknown policy 'hadar.x*'"]),
         (["--instance", "gen/hadar-48"], ["gen/hadar-48", "did you mean gen/hadar-480"]),
         (["--instance", "paper/oef-eq1", "--policy", "fifo"], ["paper/oef-eq1: a simulation needs jobs"]),
-        (["--instance", TINY, "--policy", "fifo", "--round-s", "0"], ["round_s = 0", "rounds are positive"]),
-        (["--instance", TINY, "--policy", "fifo", "--round-s", "nan"], ["rounds are positive"]),
+        (["--instance", TINY, "--policy", "fifo", "--round-s", "0"], ["round_s = 0", "rounds are 0.001 to"]),
+        (["--instance", TINY, "--policy", "fifo", "--round-s", "nan"], ["rounds are 0.001 to"]),
+        (["--instance", TINY, "--policy", "fifo", "--round-s", "1e-300"], ["round_s = 1e-300", "rounds are 0.001 to"]),
+        (["--instance", TINY, "--policy", "fifo", "--round-s", "1e300"], ["round_s = 1e+300", "rounds are 0.001 to"]),
+        (["--instance", TINY, "--policy", "fifo", "--round-s", "0.001"], ["at least", "rounds, at most 1e+07"]),
+        (["--instance", TINY, "--policy", "fifo", "--time-limit", "0"], ["time_limit_s = 0", "positive"]),
+        (["--instance", TINY, "--policy", "fifo", "--time-limit", "nan"], ["time_limit_s = nan", "positive"]),
+        (["--instance", TINY, "--policy", "xyz"], ["unknown policy 'xyz'; known: ", ", …"]),
         (["--instance", TINY, "--policy", "fifo", "--restart-s", "999"], ["restart_s = 999", "never advance"]),
         (["--instance", TINY, "--policy", "fifo", "--spread-factor", "2"], ["spread_factor = 2"]),
         (["--instance", TINY, "--policy", "fifo", "--until-h", "-1"], ["until_s", "ends after it begins"]),
@@ -260,7 +271,7 @@ def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool 
 
 
 def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
-    found = harness.simulate(TINY, ["fifo"], round_s=0.001, restart_s=0.0, jobs=1, caps=Caps(time_limit_s=2.0))
+    found = harness.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, caps=Caps(time_limit_s=2.0))
     (row,) = found.rows
     assert row.status == "time limit"
     assert "killed after 2 s" in (row.reason or "")

@@ -26,6 +26,7 @@ from heuristics.simulator import (
     workload,
 )
 from heuristics.simulator.metrics import measure
+from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED
 from instances.errors import UsageError
 from instances.schema import Cluster, Constant, GpuType, Instance, Job, ServerGroup, Tenant
 
@@ -164,7 +165,7 @@ def test_copies_advance_together_and_end_together() -> None:
     trace = run(instance, by_round([(0, 0, 1), (0, 1, 2)]), forks=True)
     assert trace.completion_s.tolist() == [90]
     assert trace.stragglers.sum() == 0
-    assert check(instance, trace).violations == ()
+    assert check(instance, trace, trace.rules).violations == ()
 
 
 @pytest.mark.parametrize("until_s", [0.0, -5.0, math.nan])
@@ -231,7 +232,7 @@ OPTIONS = st.fixed_dictionaries(
 @settings(max_examples=100)
 def test_histories_of_any_policy_pass(instance: Instance, options: dict[str, float], seed: int) -> None:
     trace = run(instance, shuffling(seed)(instance), stall_rounds=40, **options)
-    verdict = check(instance, trace)
+    verdict = check(instance, trace, trace.rules)
     assert verdict.violations == ()
     assert verdict.objective == pytest.approx(measure(trace).utility)
 
@@ -242,7 +243,7 @@ def test_histories_of_all_policies_pass(instance: Instance, options: dict[str, f
     """Gangs larger than any type, rates of 0, weights of 0, arrivals, departures and an early end."""
     spec = POLICIES.get(policy)
     trace = run(instance, spec.build(instance, None), stall_rounds=40, forks=spec.forks, **options)
-    assert check(instance, trace).violations == ()
+    assert check(instance, trace, trace.rules).violations == ()
     if options["until_s"] == math.inf and not any("left" in (reason or "") for reason in trace.unfinished):
         left = {reason.partition(":")[0] for reason in trace.unfinished if reason}
         assert left <= {"impossible"}, f"{policy} lets jobs wait for ever"
@@ -280,18 +281,42 @@ MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "mixed up": ("iterations", lambda t: {"iterations": t.iterations[::-1]}),
     "shorter": ("yields", lambda t: {"busy_s": t.busy_s[1:]}),
     "started": ("first start", lambda t: {"first_start_s": t.first_start_s + 100}),
-    "vanished": ("either completes or has a reason", lambda t: {"unfinished": (None,) * 3}),
+    "vanished": ("j2: no reason for not completing", lambda t: {"unfinished": (None,) * 3}),
     "free move": ("completion", lambda t: {"rules": dataclasses.replace(t.rules, restart_s=0.0)}),
     "horizon": ("the simulation ends at 200", lambda t: {"rules": dataclasses.replace(t.rules, until_s=200.0)}),
     "rounds": ("multiples of 100 s", lambda t: {"start_s": t.start_s + 7}),
     "boosted": ("at most 1", lambda t: {"speed": t.speed * 2}),
-    "jobs": ("the instance has 3 jobs", lambda t: {"completion_s": t.completion_s[:2]}),
+    "round that is not a number": ("multiples of 100 s", lambda t: {"start_s": t.start_s * math.nan}),
+    "short rounds": ("start_s", lambda t: {"start_s": t.start_s[:, None]}),
+    "fewer restarts": ("restarts 0", lambda t: {"restarts": t.restarts * 0}),
+    "no restarts": ("restarts: 4 numbers", lambda t: {"restarts": t.restarts[:-1]}),
+    "more waiting": ("waiting", lambda t: {"waiting": t.waiting + 1}),
+    "stragglers": ("stragglers", lambda t: {"stragglers": t.stragglers + 5}),
+    "decided before": ("a decision takes", lambda t: {"decision_s": t.decision_s - 9}),
+    "decisions": ("decision_s: 4 numbers", lambda t: {"decision_s": t.decision_s[1:]}),
+    "speed": ("speed: ", lambda t: {"speed": t.speed[:, None]}),
+    "no number": ("at most 1", lambda t: {"speed": t.speed * math.nan}),
+    "other jobs": (
+        "workload: not those",
+        lambda t: {"workload": dataclasses.replace(t.workload, arrival_s=t.workload.arrival_s + 1)},
+    ),
+    "other servers": (
+        "servers: not those",
+        lambda t: {"servers": dataclasses.replace(t.servers, gpus=t.servers.gpus * 10)},
+    ),
+    "impossible": ("the reason 'impossible", lambda t: {"unfinished": (None, None, IMPOSSIBLE)}),
+    "left": ("the reason 'its tenant left'", lambda t: {"unfinished": (None, None, LEFT)}),
+    "stalled": ("the reason 'stalled", lambda t: {"unfinished": (None, None, STALLED)}),
+    "nonsense": ("the reason 'lol'", lambda t: {"unfinished": (None, None, "lol")}),
+    "for one that is done": ("it completes", lambda t: {"unfinished": (HORIZON, None, HORIZON)}),
+    "endless": ("ends before the round at 400 s", lambda t: {"rules": dataclasses.replace(t.rules, until_s=math.inf)}),
+    "jobs": ("completion_s: 3 numbers", lambda t: {"completion_s": t.completion_s[:2]}),
 }
 
 
 def test_the_history_to_mutate_is_right() -> None:
     instance, trace = history()
-    assert check(instance, trace).violations == ()
+    assert check(instance, trace, trace.rules).violations == ()
     assert np.isfinite(trace.completion_s).tolist() == [True, True, False]
 
 
@@ -299,7 +324,8 @@ def test_the_history_to_mutate_is_right() -> None:
 def test_a_wrong_history_is_refused(name: str) -> None:
     instance, trace = history()
     message, change = MUTANTS[name]
-    violations = check(instance, dataclasses.replace(trace, **change(trace))).violations
+    wrong = dataclasses.replace(trace, **change(trace))
+    violations = check(instance, wrong, wrong.rules).violations
     assert violations
     if message != "yields":
         assert any(message in line for line in violations), violations
@@ -308,21 +334,90 @@ def test_a_wrong_history_is_refused(name: str) -> None:
 def test_a_policy_that_claims_to_be_faster_than_its_gpus_is_refused() -> None:
     instance = small({"epochs": 250})
     boosted = run(instance, lambda state: Assignment.of([(0, 0, 1)], speed=np.array([1.5])))
-    assert check(instance, boosted).violations == ("a declared factor on a rate is more than 0 and at most 1",)
+    assert check(instance, boosted, boosted.rules).violations == (
+        "a declared factor on a rate is more than 0 and at most 1",
+    )
     slowed = run(instance, lambda state: Assignment.of([(0, 0, 1)], speed=np.array([0.5])))
-    assert check(instance, slowed).violations == ()
+    assert check(instance, slowed, slowed.rules).violations == ()
     assert slowed.completion_s.tolist() == [500]
+
+
+def test_rounds_are_those_in_which_a_job_is_there() -> None:
+    instance = small({"epochs": 150})
+    trace = run(instance, by_round([(0, 0, 1)]))
+    counts = ("decision_s", "stragglers", "restarts", "waiting")
+    grown = {name: np.append(getattr(trace, name), 0) for name in counts}
+    idle = dataclasses.replace(trace, start_s=np.array([0.0, 100.0, 200.0]), **grown)
+    assert check(instance, idle, idle.rules).violations[0] == "round at 200 s: no job is there"
+    later = {name: getattr(trace, name) + 100 for name in ("start_s", "completion_s", "first_start_s")}
+    late = dataclasses.replace(trace, **later)
+    assert check(instance, late, late.rules).violations == ("a job is there at 0 s or soon after, but no round begins",)
+
+
+@pytest.mark.parametrize("change", [{"forks": True}, {"spread_factor": 1.0}, {"restart_s": 9.9}, {"until_s": 1e9}])
+def test_a_history_under_other_rules_is_refused(change: dict[str, Any]) -> None:
+    instance, trace = history()
+    asked = dataclasses.replace(trace.rules, **change)
+    assert check(instance, trace, asked).violations == ("rules: not those that were to be simulated",)
+
+
+@pytest.mark.parametrize("reason", [IMPOSSIBLE, LEFT, HORIZON, STALLED])
+def test_a_job_that_is_never_offered_has_no_excuse(reason: str) -> None:
+    instance = small({"epochs": 250}, {"epochs": 100})
+    trace = run(instance, by_round([(0, 0, 1)]), stall_rounds=2)
+    cut = {"start_s", "decision_s", "stragglers", "restarts", "waiting"}
+    early = dataclasses.replace(trace, unfinished=(None, reason), **{name: getattr(trace, name)[:3] for name in cut})
+    assert check(instance, trace, trace.rules).violations == ()
+    violations = check(instance, early, early.rules).violations
+    assert any("ends before the round at 300 s, j1 is not done" in line for line in violations)
+
+
+def test_fast_jobs_do_not_take_digits_from_others() -> None:
+    """One that would do 1e9 times its work in a round, thousands that take a moment, and ends that meet a round's."""
+    fast = small({"epochs": 1, "rates": {"a": 1e9, "b": 1e9}}, *({"epochs": n} for n in (300, 200, 600)))
+    quick = [{"epochs": 1, "rates": {"a": 100.0, "b": 100.0}}] * 2000
+    exact = [{"epochs": 3 * 100 * 7, "rates": {"a": 7.0, "b": 7.0}}] * 60
+    slowly = small({"epochs": 1, "rates": {"a": 1e6}}, *exact[:3], hosts=(("a", 8), ("b", 1)))
+    for instance in (fast, slowly, small(*quick, *exact, hosts=(("a", 64), ("b", 64)))):
+        trace = run(instance, POLICIES.get("hadar.fifo").build(instance, None))
+        assert check(instance, trace, trace.rules).violations == ()
+
+
+def test_who_misses_the_end_by_a_sliver_may_be_done_or_not() -> None:
+    instance = small({"epochs": 3_000_000_001, "rates": {"a": 1e7, "b": 1e7}})
+    trace = run(instance, by_round([(0, 0, 1)]), round_s=300.0, until_s=300.0)
+    assert trace.unfinished == (HORIZON,)
+    assert check(instance, trace, trace.rules).violations == ()
+    done = dataclasses.replace(trace, completion_s=np.array([300.0]), unfinished=(None,))
+    assert check(instance, done, done.rules).violations == ()
+    one_more = run(instance, by_round([(0, 0, 1)]), round_s=300.0)
+    assert one_more.rounds == 2
+    assert check(instance, one_more, one_more.rules).violations == ()
+
+
+def test_stalled_jobs_and_those_to_come_are_told_apart_from_those_who_left() -> None:
+    instance = small({"epochs": 10}, {"epochs": 10}, {"epochs": 10, "submit_s": 5000.0}, leave=150.0)
+    trace = run(instance, lambda state: Assignment.of(()), stall_rounds=3)
+    assert trace.unfinished == (LEFT, STALLED, STALLED)
+    assert check(instance, trace, trace.rules).violations == ()
+    assert check(instance, trace, dataclasses.replace(trace.rules, stall_rounds=4)).violations
+
+
+@pytest.mark.parametrize("options", [{"round_s": 1e-300}, {"round_s": 1e300}, {"restart_s": 1e300}, {"restart_s": -1}])
+def test_lengths_of_rounds_and_restarts_are_seconds(options: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match=r"rounds are 0\.001 to 1e"):
+        run(small({"epochs": 1}), by_round([]), **options)
 
 
 def test_a_history_of_another_instance_is_refused() -> None:
     _, trace = history()
     other = small({"epochs": 200}, {"epochs": 300, "gpus": 2}, {"epochs": 9999})
-    assert check(other, trace).violations
+    assert check(other, trace, trace.rules).violations
 
 
 @pytest.mark.parametrize("policy", ["hadar.gavel", "hadar.tiresias"])
 def test_a_day_of_jobs_passes(policy: str) -> None:
     instance = instances.load("gen/50jobs")
     trace = run(instance, POLICIES.get(policy).build(instance, None), round_s=360.0, restart_s=10.0)
-    assert check(instance, trace).violations == ()
+    assert check(instance, trace, trace.rules).violations == ()
     assert not any(trace.unfinished)

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.environment import code_digest
@@ -18,7 +18,7 @@ from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
 from heuristics.simulator.metrics import Metrics, measure
 from instances.canonical import validate
-from instances.errors import NotApplicableError
+from instances.errors import NotApplicableError, UsageError
 from instances.registry import PAPERS
 from instances.schema import Horizon, Instance
 from models import MODELS
@@ -32,11 +32,21 @@ ENDLESS = 2**31
 
 @dataclass(frozen=True)
 class Caps:
-    """What one simulation may take; see :class:`harness.pool.Caps`."""
+    """What one simulation may take; see :class:`harness.pool.Caps`.
+
+    Raises
+    ------
+    UsageError
+        If the time limit is not a positive number.
+    """
 
     time_limit_s: float = 3600.0
     memory_mb: int = 4096
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.time_limit_s < math.inf:
+            raise UsageError(f"time_limit_s = {self.time_limit_s:g}: a positive number of seconds")
 
     @property
     def hard_limit_s(self) -> float:
@@ -99,19 +109,16 @@ class SimulationTask:
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         spec = POLICIES.get(self.policy)
         began = time.perf_counter()
+        rules = replace(self.rules, forks=spec.forks)
         policy = spec.build(instance, verified_oracle(Limits().options(self.seed)))
         trace = simulate(
             workload(instance),
             servers(instance),
             policy,
-            round_s=self.rules.round_s,
-            restart_s=self.rules.restart_s,
-            spread_factor=self.rules.spread_factor,
-            until_s=self.rules.until_s,
-            forks=spec.forks,
+            **vars(rules),
         )
         simulated = time.perf_counter()
-        verdict, metrics = check(instance, trace), measure(trace)
+        verdict, metrics = check(instance, trace, rules), measure(trace)
         violations = (*verdict.violations, *_disagreement(verdict, metrics))
         reasons = Counter(reason for reason in trace.unfinished if reason)
         row = self.blank_row(

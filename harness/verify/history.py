@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.verify import TOLERANCE, Verdict
-from heuristics.simulator.trace import Trace
+from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from instances.schema import Instance
 from instances.workload import Servers, Workload, servers, workload
 
@@ -23,7 +25,10 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 SLIVER = 1e-9
-"""Relative work or time that may be missing."""
+"""Relative work or time that may be missing. A job whose last run misses its end by no more may be done or not."""
+
+ROUNDING = 1e-12
+"""Relative time by which a job may arrive after the start of a round and still be there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +55,7 @@ class Done:
     first_start_s: Array
 
 
-def check(instance: Instance, trace: Trace) -> Verdict:
+def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     """Re-check a history against its instance.
 
     Parameters
@@ -58,8 +63,10 @@ def check(instance: Instance, trace: Trace) -> Verdict:
     instance
         Jobs and servers.
     trace
-        Records and rules of a simulation. A policy may declare that a job runs slower than its GPUs would let it
+        Records of a simulation. A policy may declare that a job runs slower than its GPUs would let it
         (:attr:`Assignment.speed`), never faster.
+    rules
+        What was asked for.
 
     Returns
     -------
@@ -67,6 +74,9 @@ def check(instance: Instance, trace: Trace) -> Verdict:
         Its objective is the total utility of the completed jobs at the recomputed completion times.
     """
     work, cluster = workload(instance), servers(instance)
+    foreign = {"workload": (trace.workload, work), "servers": (trace.servers, cluster), "rules": (trace.rules, rules)}
+    if others := [name for name, (claimed, given) in foreign.items() if not _equal(claimed, given)]:
+        return Verdict(None, tuple(f"{name}: not those that were to be simulated" for name in others))
     if malformed := _malformed(trace, work, cluster):
         return Verdict(None, (malformed,))
     table = trace.allocation[np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))]
@@ -85,7 +95,17 @@ def check(instance: Instance, trace: Trace) -> Verdict:
     done = _done(trace, work, table, runs)
     jobs = np.flatnonzero(np.isfinite(done.completion_s))
     worth = work.utilities.value(jobs, done.completion_s[jobs] - work.arrival_s[jobs])
-    return Verdict(float(worth.sum()), tuple(_differences(trace, work, order, runs, done)))
+    lines = [*_differences(trace, work, order, runs, done), *_ending(trace, work, cluster, runs, done)]
+    return Verdict(float(worth.sum()), (*lines, *_counts(trace, work, cluster, table, runs, done)))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two records of arrays, strings and numbers say the same."""
+    if is_dataclass(one):
+        return type(one) is type(other) and all(
+            _equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one)
+        )
+    return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
 
 
 def _malformed(trace: Trace, work: Workload, cluster: Servers) -> str | None:
@@ -97,11 +117,20 @@ def _malformed(trace: Trace, work: Workload, cluster: Servers) -> str | None:
     for name, (table, columns) in shapes.items():
         if table.ndim != 2 or table.shape[1] != columns or table.dtype.kind not in "iu":
             return f"{name}: a table of {columns} columns of whole numbers, not {table.dtype} of shape {table.shape}"
-    parts = [len(part) for part in (trace.progress, trace.iterations, trace.busy_s, trace.speed)]
-    if len(set(parts)) > 1:
-        return f"progress, iterations, computing seconds and speeds: {parts} rows"
-    if not work.size == len(trace.completion_s) == len(trace.first_start_s) == len(trace.unfinished):
-        return f"the instance has {work.size} jobs, the history {len(trace.completion_s)}"
+    if len(trace.unfinished) != work.size:
+        return f"the instance has {work.size} jobs, the history {len(trace.unfinished)}"
+    runs, rounds = len(trace.progress), trace.start_s.size
+    lengths = {
+        "iterations": runs,
+        "busy_s": runs,
+        "speed": runs,
+        **dict.fromkeys(("completion_s", "first_start_s"), work.size),
+        **dict.fromkeys(("start_s", "decision_s", "stragglers", "restarts", "waiting"), rounds),
+    }
+    for name, length in lengths.items():
+        part = getattr(trace, name)
+        if part.shape != (length,) or part.dtype.kind not in "iuf":
+            return f"{name}: {length} numbers, not {part.dtype} of shape {part.shape}"
     named = (trace.allocation[:, 0], trace.allocation[:, 1], trace.allocation[:, 2], trace.progress[:, 0])
     sizes = (("round", trace.rounds), ("job", work.size), ("server", cluster.size), ("round", trace.rounds))
     for column, (what, size) in zip(named, sizes, strict=True):
@@ -129,10 +158,12 @@ def _runs(trace: Trace, work: Workload, cluster: Servers, table: Ints) -> Runs:
 def _times(trace: Trace) -> Iterator[str]:
     """Yield a line where rounds do not begin at multiples of the round length, in order, before the horizon."""
     number = trace.start_s / trace.rules.round_s
-    if np.any(np.abs(number - np.rint(number)) > TOLERANCE) or np.any(np.diff(np.rint(number)) < 1):
+    if not np.all(np.abs(number - np.rint(number)) <= TOLERANCE) or np.any(np.diff(np.rint(number), prepend=-1) < 1):
         yield f"rounds begin at multiples of {trace.rules.round_s:g} s, one after another"
     if trace.start_s.size and trace.start_s[-1] >= trace.rules.until_s:
         yield f"a round begins at {trace.start_s[-1]:g} s, the simulation ends at {trace.rules.until_s:g} s"
+    if not np.all((trace.decision_s >= 0) & np.isfinite(trace.decision_s)):
+        yield "a decision takes 0 s or more"
 
 
 def _entries(trace: Trace, cluster: Servers, table: Ints) -> Iterator[str]:
@@ -190,7 +221,11 @@ def _stayed(table: Ints, runs: Runs) -> Bools:
 
 
 def _done(trace: Trace, work: Workload, table: Ints, runs: Runs) -> Done:
-    """Compute what every run achieves. Progress counts in parts of a job's work, so that sums stay exact."""
+    """Compute what every run achieves.
+
+    Progress counts in parts of a job's work, and adds up job by job and only over earlier runs, so that no large part
+    takes digits from others. Where the last run ends within :data:`SLIVER` of the work, the claim decides.
+    """
     completion_s, first_start_s = np.full(work.size, math.nan), np.full(work.size, math.nan)
     if not runs.job.size:
         return Done(np.zeros(0), np.zeros(0), completion_s, first_start_s)
@@ -200,11 +235,11 @@ def _done(trace: Trace, work: Workload, table: Ints, runs: Runs) -> Done:
     end_s = np.minimum(start_s + trace.rules.round_s, work.leave_s[runs.job])
     useful_s = np.maximum(end_s - start_s - overhead_s, 0.0)
     part = runs.rate * useful_s / work.work[runs.job]
-    total = np.cumsum(part)
-    offset = np.repeat((total - part)[begins], np.diff(np.flatnonzero(begins), append=begins.size))
-    left = 1.0 - (total - part - offset)
-    ends = np.append(begins[1:], True)
-    finishes = ends & (part >= left - SLIVER)
+    left = np.ones(part.size)
+    for first, after in pairwise([*np.flatnonzero(begins).tolist(), part.size]):
+        left[first + 1 : after] -= np.cumsum(part[first : after - 1])
+    claimed = np.isfinite(trace.completion_s)[runs.job]
+    finishes = np.append(begins[1:], True) & (part >= np.where(claimed, left - SLIVER, left + SLIVER))
     busy_s = np.where(finishes, left * work.work[runs.job] / runs.rate, useful_s)
     completion_s[runs.job[finishes]] = (start_s + overhead_s + busy_s)[finishes]
     first_start_s[runs.job[begins]] = start_s[begins]
@@ -227,10 +262,94 @@ def _differences(trace: Trace, work: Workload, order: Ints, runs: Runs, done: Do
             i = int(wrong[0])
             more = f" ({wrong.size} differ)" if wrong.size > 1 else ""
             yield f"{ids[job[i]]}: {what} {claimed[i]:.9g}, its GPUs make it {found[i]:.9g}{more}"
-    explained = np.array([reason is not None for reason in trace.unfinished], bool)
-    wrong = np.flatnonzero(explained == np.isfinite(done.completion_s))
-    if wrong.size:
-        yield f"{ids[wrong[0]]}: a job either completes or has a reason why not"
+
+
+def _first_round(at_s: Array, round_s: float) -> Array:
+    """Return the number of the first round that begins at or after each time."""
+    number = np.ceil(at_s / round_s)
+    number = np.where((number - 1) * round_s >= at_s, number - 1, number)
+    return np.asarray(np.where(number * round_s < at_s, number + 1, number))
+
+
+def _stays(trace: Trace, work: Workload, cluster: Servers, runs: Runs, done: Done) -> tuple[Array, Array]:
+    """Return the number of the round in which each job comes, and of the first one without it; equal if never there."""
+    comes = _first_round(work.arrival_s / (1 + ROUNDING), trace.rules.round_s)
+    gone = np.maximum(_first_round(work.leave_s, trace.rules.round_s), comes)
+    last = np.zeros(work.size, np.int64)
+    last[runs.job] = runs.row  # runs are in order, so the last one of a job stays
+    completed = np.isfinite(done.completion_s)
+    gone[completed] = _numbers(trace)[last[completed]] + 1
+    return comes, np.where(_possible(trace, work, cluster), gone, comes)
+
+
+def _numbers(trace: Trace) -> Array:
+    """Return ``(R,)`` numbers of the rounds."""
+    return np.asarray(np.rint(trace.start_s / trace.rules.round_s))
+
+
+def _possible(trace: Trace, work: Workload, cluster: Servers) -> Bools:
+    """Return ``(n,)`` which jobs could run on an empty cluster; where they fork, one GPU is enough."""
+    usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
+    return np.asarray(usable >= (1 if trace.rules.forks else work.gpus))
+
+
+def _counts(trace: Trace, work: Workload, cluster: Servers, table: Ints, runs: Runs, done: Done) -> Iterator[str]:
+    """Yield a line where rounds are missing or empty, or where what was counted in a round differs."""
+    comes, gone = _stays(trace, work, cluster, runs, done)
+    number = _numbers(trace)
+    come, go = np.sort(comes[gone > comes]), np.sort(gone[gone > comes])
+    present = np.searchsorted(come, number, "right") - np.searchsorted(go, number, "right")
+    if np.any(present < 1):
+        yield f"round at {trace.start_s[present < 1][0]:g} s: no job is there"
+    due = np.concatenate([[0.0], number[:-1] + 1])[: number.size]
+    skipped = (due < number) & (np.searchsorted(come, number, "left") > np.searchsorted(go, due, "right"))
+    if skipped.any():
+        at_s = due[skipped][0] * trace.rules.round_s
+        yield f"a job is there at {at_s:g} s or soon after, but no round begins"
+    for what, (claimed, found) in _counted(trace, cluster, table, runs, present).items():
+        wrong = np.flatnonzero(claimed != found)
+        if wrong.size:
+            i = int(wrong[0])
+            yield f"round at {trace.start_s[i]:g} s: {what} {claimed[i]:g}, its jobs and GPUs make it {found[i]:g}"
+
+
+def _counted(
+    trace: Trace, cluster: Servers, table: Ints, runs: Runs, present: Ints
+) -> dict[str, tuple[Ints, NDArray[Any]]]:
+    """Return the claimed and the found counts of each round, where so many jobs are present."""
+    size, changed, mixed = trace.rounds, np.zeros(runs.job.size, bool), np.zeros(runs.job.size, bool)
+    if runs.job.size:
+        changed = (np.diff(runs.job, prepend=-1) == 0) & ~_stayed(table, runs)
+    if runs.job.size and not trace.rules.forks:
+        kind = cluster.gpu_type[table[:, 2]]
+        mixed = np.minimum.reduceat(kind, runs.first) != np.maximum.reduceat(kind, runs.first)
+    return {
+        "waiting": (trace.waiting, present - np.bincount(runs.row, minlength=size)),
+        "restarts": (trace.restarts, np.bincount(runs.row[changed], minlength=size)),
+        "stragglers": (trace.stragglers, np.bincount(runs.row[mixed], runs.width[mixed], size)),
+    }
+
+
+def _ending(trace: Trace, work: Workload, cluster: Servers, runs: Runs, done: Done) -> Iterator[str]:
+    """Yield a line where the simulation ends too early, and where a job's reason for not completing does not follow."""
+    comes, gone = _stays(trace, work, cluster, runs, done)
+    number, rules = _numbers(trace), trace.rules
+    following = number[-1] + 1 if number.size else 0.0
+    busy = int(runs.row.max(initial=-1))
+    stalled = trace.rounds - 1 - busy >= rules.stall_rounds
+    soonest = np.maximum(comes, following)
+    pending = gone > soonest
+    end_s = (following if stalled else float(soonest[pending].min(initial=math.inf))) * rules.round_s
+    if not stalled and pending.any() and end_s < rules.until_s:
+        yield f"the simulation ends before the round at {end_s:g} s, {work.ids[int(pending.argmax())]} is not done"
+    completed, possible = np.isfinite(done.completion_s), _possible(trace, work, cluster)
+    for j, claimed in enumerate(trace.unfinished):
+        left = LEFT if work.leave_s[j] <= end_s else STALLED if stalled else HORIZON
+        found = None if completed[j] else left if possible[j] else IMPOSSIBLE
+        if claimed != found:
+            said = "no reason" if claimed is None else f"the reason {str(claimed)!r}"
+            yield f"{work.ids[j]}: {said} for not completing, from its rates and times: {found or 'it completes'}"
+            return
 
 
 def _at(trace: Trace, runs: Runs, where: Bools) -> str:

@@ -60,11 +60,11 @@ def simulate(
     Raises
     ------
     UsageError
-        If an option is out of range.
+        If an option is out of range, see :class:`Rules`.
     InvalidAssignmentError
         If the policy breaks capacity or a gang, or names a job that is not there.
     """
-    run = _Run(work, cluster, Rules(round_s, restart_s, spread_factor, until_s, forks))
+    run = _Run(work, cluster, Rules(round_s, restart_s, spread_factor, until_s, forks, stall_rounds))
     idle = 0
     while idle < stall_rounds and run.admit() and run.time_s < until_s:
         idle = 0 if run.step(policy) else idle + 1
@@ -257,7 +257,7 @@ class _Run:
             return IMPOSSIBLE
         if self.work.leave_s[job] <= self.time_s:
             return LEFT
-        return STALLED if stalled and self.work.arrival_s[job] < self.time_s else HORIZON
+        return STALLED if stalled else HORIZON
 
     def trace(self, stalled: bool) -> Trace:
         """Return the records as arrays; `stalled` says that the simulation was given up."""

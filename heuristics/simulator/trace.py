@@ -12,6 +12,9 @@ from heuristics.simulator.state import Assignment
 from instances.errors import UsageError
 from instances.workload import Array, Ints, Servers, Workload
 
+LEAST_ROUND_S, MOST_ROUND_S = 1e-3, 1e9
+"""Shortest and longest round, in seconds."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -20,7 +23,8 @@ class Rules:
     Raises
     ------
     UsageError
-        If an option is out of range.
+        If an option is out of range: rounds take from :data:`LEAST_ROUND_S` to :data:`MOST_ROUND_S`, so that times keep
+        their digits.
     """
 
     round_s: float = 300.0
@@ -28,12 +32,14 @@ class Rules:
     spread_factor: float = 1.0
     until_s: float = math.inf
     forks: bool = False
+    stall_rounds: int = 10_000
 
     def __post_init__(self) -> None:
-        if not (0 < self.round_s < math.inf and 0 <= self.restart_s < math.inf and 0 < self.spread_factor <= 1):
+        lengths = LEAST_ROUND_S <= self.round_s <= MOST_ROUND_S and 0 <= self.restart_s <= MOST_ROUND_S
+        if not (lengths and 0 < self.spread_factor <= 1):
             given = f"round_s = {self.round_s:g}, restart_s = {self.restart_s:g}"
-            wanted = "rounds are positive, restarts 0 or more, the factor within (0, 1]"
-            raise UsageError(f"{given}, spread_factor = {self.spread_factor:g}: {wanted}")
+            wanted = f"rounds are {LEAST_ROUND_S:g} to {MOST_ROUND_S:g} s, restarts 0 to {MOST_ROUND_S:g} s, the factor"
+            raise UsageError(f"{given}, spread_factor = {self.spread_factor:g}: {wanted} within (0, 1]")
         if not self.until_s > 0:
             raise UsageError(f"until_s = {self.until_s:g}: a simulation ends after it begins")
 
