@@ -71,31 +71,42 @@ class Kind(StrEnum):
 SeedOption = Annotated[
     list[int], typer.Option(min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
 ]
+InstanceOption = Annotated[
+    list[str],
+    typer.Option(help="gen/…, paper/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+]
+PolicyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies); several may follow. "
+        "Repeatable. Default: those that Hadar's section IV compares."
+    ),
+]
+MemoryOption = Annotated[
+    int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
+]
+JobsOption = Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")]
+ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results folder is made.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
 
 
 @app.command()
 def compare(
-    instance: Annotated[
-        list[str],
-        typer.Option(help="gen/…, paper/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
-    ],
+    instance: InstanceOption,
     paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: SeedOption = [0],  # noqa: B006
     time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = 60.0,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
-    memory_mb: Annotated[
-        int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
-    ] = 4096,
-    jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
+    memory_mb: MemoryOption = 4096,
+    jobs: JobsOption = 0,
     all_sizes: Annotated[
         bool, typer.Option("--all", help="Run monolithic models above their stated size, too.")
     ] = False,
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
     output: FormatOption = Format.TABLE,
-    results: Annotated[Path, typer.Option(help="Folder in which the results folder is made.")] = Path("results"),
+    results: ResultsOption = Path("results"),
     resume: Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html and figures, too.")] = True,
 ) -> None:
@@ -131,20 +142,11 @@ def compare(
 
 @app.command()
 def simulate(
-    instance: Annotated[
-        list[str],
-        typer.Option(help="gen/…, paper/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
-    ],
+    instance: InstanceOption,
     more: Annotated[
         list[str] | None, typer.Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
     ] = None,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies); several may follow. "
-            "Repeatable. Default: those that Hadar's section IV compares."
-        ),
-    ] = None,
+    policy: PolicyOption = None,
     round_s: Annotated[float | None, typer.Option(help="Seconds of a round. Default: the instance's slot.")] = None,
     restart_s: Annotated[
         float | None, typer.Option(help="Seconds that a changed allocation costs. Default: 10, 0 in shorter rounds.")
@@ -158,12 +160,10 @@ def simulate(
         typer.Option(min=0, max=LARGEST_SEED, help="Seed of the solver; ?seed=… draws another instance."),
     ] = 0,
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
-    memory_mb: Annotated[
-        int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
-    ] = 4096,
-    jobs: Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")] = 0,
+    memory_mb: MemoryOption = 4096,
+    jobs: JobsOption = 0,
     output: FormatOption = Format.TABLE,
-    results: Annotated[Path, typer.Option(help="Folder in which the results folder is made.")] = Path("results"),
+    results: ResultsOption = Path("results"),
     figures: Annotated[bool, typer.Option(help="Draw the histories, too.")] = True,
 ) -> None:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""

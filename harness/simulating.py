@@ -109,36 +109,26 @@ def simulate(
 
     Parameters
     ----------
-    instance
-        References (``gen/hadar-480``, a path), or loaded instances.
-    policies
-        Names; see :func:`harness.simulation.naming.resolve`.
-    round_s
-        Seconds of a round, 0.001 to 1e9; by default a slot of the instance, or 360 where it has no slots. Refused where
-        the jobs certainly take more than :data:`MAX_ROUNDS` rounds.
-    restart_s
-        Seconds that a changed allocation costs; by default 10, or none where rounds are not longer than that.
-    spread_factor
-        Factor in (0, 1] on the rate of gangs that span servers.
-    until_s
-        No round starts at or after this time.
-    seed
-        Seed of the solver, for policies that ask for optima.
-    jobs
-        Worker processes; 0: as many as there are cores.
+    instance, policies
+        References (``gen/hadar-480``, a path) or loaded instances; names (:func:`harness.simulation.naming.resolve`).
+    round_s, restart_s
+        Seconds of a round, by default a slot of the instance, or 360; and seconds that a changed allocation costs, by
+        default 10, or none where rounds are not longer than that.
+    spread_factor, until_s
+        Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after this time.
+    seed, jobs
+        Seed of the solver, for policies that ask for optima; worker processes (0: as many as there are cores).
     caps
         Wall-clock seconds and memory of one simulation.
-    results
-        Folder in which a new results folder is made; nothing is written where absent.
-    command
-        How to reproduce the run; composed from the arguments where absent.
+    results, command
+        Folder in which a new results folder is made, if any; how to reproduce the run, if not by these arguments.
     on_start, on_result
         Called with the number of simulations, and with each finished row.
 
     Raises
     ------
     UsageError
-        If a reference or policy is unknown, an instance is invalid, or an option is out of range; nothing has run then.
+        If a reference, policy, instance or option is wrong; nothing has run then.
     """
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     policies = list(policies)
@@ -148,18 +138,26 @@ def simulate(
     tasks = plan(loaded, chosen, rules, seed, caps or Caps())
     options = {"round-s": round_s, "restart-s": restart_s, "spread-factor": spread_factor, "until-s": until_s}
     meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks)
-    store = SimulationStore(new_folder(results, meta, "-sim")) if results else None
-    if store:
-        store.begin(loaded, meta)
+    store = _open(results, loaded, meta)
     on_start(len(tasks))
     began = time.perf_counter()
     done, bounds, interrupted = _run(tasks, _bound_tasks(loaded, chosen, rules), jobs, store, on_result)
-    rows = compared(_ordered(done, tasks), loaded, bounds)
     meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
+    simulation = Simulation(compared(_ordered(done, tasks), loaded, bounds), interrupted=interrupted)
+    simulation.traces = {r.row.policy: r.trace for r in _results(done, tasks) if r.trace is not None}
     if store:
-        store.finish_rows(meta, rows)
-    traces = {result.row.policy: result.trace for result in _results(done, tasks) if result.trace is not None}
-    return Simulation(rows, traces, store.folder if store else None, interrupted)
+        store.finish_rows(meta, simulation.rows)
+        simulation.folder = store.folder
+    return simulation
+
+
+def _open(results: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> SimulationStore | None:
+    """Return a store in a new folder that already says what is going to run."""
+    if results is None:
+        return None
+    store = SimulationStore(new_folder(results, meta, "-sim"))
+    store.begin(loaded, meta)
+    return store
 
 
 def rules_for(

@@ -240,31 +240,22 @@ def emit(job, level, last, prices, room, order, among, gpus, entries, out):  # t
 
 @njit(cache=True)
 def price(prices, room, which, jobs, machines, worth, floor, several, out):  # type: ignore[no-untyped-def]
-    """Price jobs one after another; see :class:`models.hadar.pricing.Pricing`.
+    """Price jobs one after another; :meth:`models.hadar.pricing.Pricing._price` makes room for what is found.
 
     Parameters
     ----------
     prices, room
         ``(k, T)`` price and free GPUs of every type and slot.
-    which
-        Jobs to price.
-    jobs, machines
-        Arrays of :class:`~models.hadar.pricing.Jobs` and :class:`~models.hadar.pricing.Machines`, as tuples.
-    worth
-        ``(n, T)`` utilities.
-    floor
-        Payoffs at or below it do not count.
-    several
-        Whether to look for a second schedule of each job.
+    which, jobs, machines, worth
+        Jobs to price; arrays of all jobs, and their ``(n, T)`` utilities.
+    floor, several
+        Payoffs that do not count; whether to look for a second schedule of each job.
     out
         ``most``, ``sure`` ``(len(which),)``: payoff at most and attained; ``owner``, ``last``, ``ends``
         ``(2·len(which),)``: job, last slot and end of the entries of every schedule found; ``cell`` and ``count``
         ``(entries,)``: cell ``r·T + t`` and its GPUs.
 
-    Returns
-    -------
-    int
-        Number of schedules: of every job the best, and the best with another last slot; -1 where entries do not fit.
+    Returns the number of schedules; -1 where the entries do not fit.
     """
     arrival, gpus, work, order, among, progress = jobs
     tables, offset, need, enough, kept, credit = machines
