@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from simulated import cluster, jobs
 
 from heuristics import oef
 from heuristics.allox import match
@@ -33,8 +34,6 @@ from heuristics.simulator import (
 from instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 from instances.registry import PAPERS
 from instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
-from instances.utility import DEADLINE as CONSTANT
-from instances.utility import Utilities
 from instances.views.oef import matrix_view
 
 Array = NDArray[np.float64]
@@ -43,32 +42,6 @@ TYPES = ("RTX3070", "RTX3080", "RTX3090")
 
 
 # --- the engine ------------------------------------------------------------------------------------------
-
-
-def cluster(*hosts: tuple[int, int]) -> Servers:
-    """Servers of ``(type, GPUs)``."""
-    kind, gpus = np.array(hosts).T
-    zeros = np.zeros(len(hosts))
-    return Servers(tuple(f"s{i}" for i in range(len(hosts))), kind, gpus, zeros, zeros)
-
-
-def jobs(*rows: dict[str, Any], rates: tuple[float, ...] = (1.0, 2.0)) -> Workload:
-    """Jobs with ``work``, and optionally ``gpus``, ``at``, ``until`` and ``rates``; each its own tenant."""
-    n = len(rows)
-    names = tuple(f"j{i}" for i in range(n))
-    return Workload(
-        ids=names,
-        tenants=names,
-        gpu_types=tuple(f"t{i}" for i in range(len(rates))),
-        tenant=np.arange(n),
-        arrival_s=np.array([r.get("at", 0.0) for r in rows]),
-        leave_s=np.array([r.get("until", math.inf) for r in rows]),
-        gpus=np.array([r.get("gpus", 1) for r in rows]),
-        work=np.array([r["work"] for r in rows], float),
-        rates=np.array([r.get("rates", rates) for r in rows], float),
-        weight=np.ones(n),
-        utilities=Utilities(np.full(n, CONSTANT), np.ones(n), np.full(n, math.inf), np.zeros(n)),
-    )
 
 
 def always(*triples: tuple[int, int, int]) -> Policy:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, linprog
+from simulated import cluster, jobs
 
 import instances
 from harness.verify import VERIFIERS
@@ -28,38 +29,10 @@ from heuristics.yarn_cs import YarnCS
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS
 from instances.schema import Horizon
-from instances.utility import DEADLINE as CONSTANT
-from instances.utility import Utilities
 from instances.workload import servers, workload
 
 Array = NDArray[np.float64]
 BASELINES = ["allox", "fifo", "gavel", "gavel_throughput", "srtf", "tiresias", "yarn_cs"]
-
-
-def cluster(*hosts: tuple[int, int]) -> Servers:
-    """Servers of ``(type, GPUs)``."""
-    kind, gpus = np.array(hosts, np.int64).T
-    zeros = np.zeros(len(hosts))
-    return Servers(tuple(f"s{i}" for i in range(len(hosts))), kind, gpus, zeros, zeros)
-
-
-def jobs(*rows: dict[str, Any], rates: tuple[float, ...] = (1.0, 2.0)) -> Workload:
-    """Jobs with ``work``, and optionally ``gpus``, ``at``, ``weight`` and ``rates``."""
-    n = len(rows)
-    names = tuple(f"j{i}" for i in range(n))
-    return Workload(
-        ids=names,
-        tenants=names,
-        gpu_types=tuple(f"t{i}" for i in range(len(rates))),
-        tenant=np.arange(n),
-        arrival_s=np.array([r.get("at", 0.0) for r in rows]),
-        leave_s=np.full(n, math.inf),
-        gpus=np.array([r.get("gpus", 1) for r in rows]),
-        work=np.array([r["work"] for r in rows], float),
-        rates=np.array([r.get("rates", rates) for r in rows], float),
-        weight=np.array([r.get("weight", 1.0) for r in rows]),
-        utilities=Utilities(np.full(n, CONSTANT), np.ones(n), np.full(n, math.inf), np.zeros(n)),
-    )
 
 
 def run(work: Workload, hosts: Servers, policy: Policy, **options: Any) -> Trace:

@@ -1,0 +1,38 @@
+"""Small workloads and clusters for tests of the simulator and its policies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from heuristics.simulator import Servers, Workload
+from instances.utility import DEADLINE as CONSTANT
+from instances.utility import Utilities
+
+
+def cluster(*hosts: tuple[int, int]) -> Servers:
+    """Servers of ``(type, GPUs)``."""
+    kind, gpus = np.array(hosts, np.int64).T
+    zeros = np.zeros(len(hosts))
+    return Servers(tuple(f"s{i}" for i in range(len(hosts))), kind, gpus, zeros, zeros)
+
+
+def jobs(*rows: dict[str, Any], rates: tuple[float, ...] = (1.0, 2.0)) -> Workload:
+    """Jobs with ``work``, and optionally ``gpus``, ``at``, ``until``, ``weight`` and ``rates``; each its own tenant."""
+    n = len(rows)
+    names = tuple(f"j{i}" for i in range(n))
+    return Workload(
+        ids=names,
+        tenants=names,
+        gpu_types=tuple(f"t{i}" for i in range(len(rates))),
+        tenant=np.arange(n),
+        arrival_s=np.array([r.get("at", 0.0) for r in rows]),
+        leave_s=np.array([r.get("until", math.inf) for r in rows]),
+        gpus=np.array([r.get("gpus", 1) for r in rows]),
+        work=np.array([r["work"] for r in rows], float),
+        rates=np.array([r.get("rates", rates) for r in rows], float),
+        weight=np.array([r.get("weight", 1.0) for r in rows]),
+        utilities=Utilities(np.full(n, CONSTANT), np.ones(n), np.full(n, math.inf), np.zeros(n)),
+    )
