@@ -1,0 +1,173 @@
+"""How fast jobs run with given CPUs and memory: one table for everything that schedules or checks (Synergy's W_j[c,m]).
+
+A job's table has levels of CPUs and of memory, as totals of the whole gang; its rate at CPUs and memory between levels
+is that of the levels below (*floored to the grid*), and 0 below the lowest ones. Gangs over several servers advance at
+the pace of the GPU with the least of each.
+
+- Measured on a grid (:class:`~instances.schema.MatrixSensitivity`): the levels per GPU times the gang's GPUs; the rate
+  on a GPU type is the job's rate there times the progress of the cell.
+- An input pipeline (:class:`~instances.schema.PipelineSensitivity`): whole CPUs, and memory in units of
+  :data:`MEMORY_UNIT_GB` (Synergy, section 3.1), up to all that as many servers have as the gang needs; the rate is the
+  least of computing, preparing and fetching.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.errors import InstanceError
+from instances.schema import Instance, Job, MatrixSensitivity, PipelineSensitivity, Sensitivity
+from instances.workload import Servers, Workload
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ROUNDING = 1e-9
+"""Relative amount of CPUs or memory that may be missing at a level."""
+
+MEMORY_UNIT_GB = 50.0
+"""Unit in which memory is given to jobs with a pipeline (Synergy, section 3.1)."""
+
+MAX_LEVELS = (48, 32)
+"""Most levels of CPUs and of memory of a pipeline: with larger servers, the units are multiples."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """Rates of ``n`` jobs, which are of ``K`` kinds, on ``k`` GPU types at up to ``A`` × ``B`` levels.
+
+    Attributes
+    ----------
+    kind
+        ``(n,)`` kind of each job; jobs of a kind have the same gang, rates and sensitivity.
+    gpus
+        ``(K,)`` GPUs of the gang.
+    cpus, memory_gb
+        ``(K, A)`` and ``(K, B)`` levels of the whole gang, ascending; ``inf`` where a kind has fewer.
+    rate
+        ``(K, k, A, B)`` iterations per second of the whole gang; 0 where it cannot run.
+    """
+
+    kind: Ints
+    gpus: Ints
+    cpus: Array
+    memory_gb: Array
+    rate: Array
+
+    @property
+    def kinds(self) -> int:
+        """Number of kinds."""
+        return len(self.gpus)
+
+    def level(self, kind: Ints, cpus: Array, memory_gb: Array) -> tuple[Ints, Ints]:
+        """Return the highest levels at or below amounts, −1 below the lowest; all arguments ``(x,)``."""
+        a = (self.cpus[kind] <= cpus[:, None] * (1 + ROUNDING)).sum(axis=1) - 1
+        b = (self.memory_gb[kind] <= memory_gb[:, None] * (1 + ROUNDING)).sum(axis=1) - 1
+        return a, b
+
+    def rate_of(self, kind: Ints, gpu_type: Ints, cpus: Array, memory_gb: Array) -> Array:
+        """Return ``(x,)`` iterations per second of gangs with these CPUs and gigabytes in total on GPUs of one type."""
+        a, b = self.level(kind, cpus, memory_gb)
+        return np.where((a >= 0) & (b >= 0), self.rate[kind, gpu_type, a, b], 0.0)
+
+
+def profiles(instance: Instance, work: Workload, cluster: Servers) -> Profiles:
+    """Return the tables of all jobs of `instance`.
+
+    Parameters
+    ----------
+    instance
+        Jobs with their sensitivities.
+    work, cluster
+        The same jobs and the servers as arrays.
+
+    Raises
+    ------
+    InstanceError
+        If a job has no sensitivity, or no server with GPUs has CPUs and memory.
+    """
+    hosts = cluster.gpus > 0
+    if not (cluster.cpus[hosts].any() and cluster.memory_gb[hosts].any()):
+        raise InstanceError(f"{instance.name}: servers with GPUs have no CPUs or no memory (cluster.servers)")
+    index: dict[tuple[Sensitivity, int, tuple[float, ...]], int] = {}
+    kind = np.zeros(work.size, np.int64)
+    for j, job in enumerate(instance.jobs):
+        kind[j] = index.setdefault((_sensitivity(job, j), job.gpus, tuple(work.rates[j].tolist())), len(index))
+    tables = [_table(given, gpus, np.array(rates), cluster) for given, gpus, rates in index]
+    return _stacked(kind, np.array([gpus for _, gpus, _ in index]), tables)
+
+
+def _sensitivity(job: Job, position: int) -> Sensitivity:
+    if job.sensitivity is None:
+        wanted = "a matrix of progress by CPUs and memory, or a pipeline"
+        raise InstanceError(f"jobs[{position}].sensitivity = none: {wanted}; harness import fills it from the model")
+    return job.sensitivity
+
+
+Table = tuple[Array, Array, Array]
+"""Levels of CPUs ``(A,)`` and memory ``(B,)``, and rates ``(k, A, B)``."""
+
+
+def _table(given: Sensitivity, gpus: int, rates: Array, cluster: Servers) -> Table:
+    return (
+        _matrix(given, gpus, rates) if isinstance(given, MatrixSensitivity) else _pipeline(given, gpus, rates, cluster)
+    )
+
+
+def _matrix(given: MatrixSensitivity, gpus: int, rates: Array) -> Table:
+    progress = np.array(given.progress)
+    rate = gpus * rates[:, None, None] * progress
+    return gpus * np.array(given.cpus_per_gpu), gpus * np.array(given.memory_gb_per_gpu), rate
+
+
+def _pipeline(given: PipelineSensitivity, gpus: int, rates: Array, cluster: Servers) -> Table:
+    hosts = cluster.gpus > 0
+    span = math.ceil(gpus / cluster.gpus[hosts].max())
+    cpus = span * _levels(float(cluster.cpus[hosts].max()), 1.0, MAX_LEVELS[0])
+    memory_gb = span * _levels(float(cluster.memory_gb[hosts].max()), MEMORY_UNIT_GB, MAX_LEVELS[1])
+    return cpus, memory_gb, pipeline_rate(given, gpus * rates[:, None, None], cpus[:, None], memory_gb[None, :])
+
+
+def _levels(capacity: float, unit: float, most: int) -> Array:
+    """Return the multiples of a unit up to a capacity, of a multiple of the unit where there would be too many."""
+    unit *= max(1, math.ceil(capacity / unit / most))
+    return unit * np.arange(1, int(capacity / unit * (1 + ROUNDING)) + 1)
+
+
+def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memory_gb: Array) -> Array:
+    """Return the iterations per second of an input pipeline; arguments broadcast.
+
+    ``min(gpu_rate, c·prep_rate_per_cpu, storage / (item·(1 − hits)))`` with ``hits = min(1, (m − process)/dataset)``:
+    what is cached stays cached (MinIO), so that every epoch has the same hits. A job whose process does not fit into
+    its memory does not run.
+
+    Parameters
+    ----------
+    given
+        The pipeline.
+    gpu_rate
+        Iterations per second of the whole gang when it never waits for data.
+    cpus, memory_gb
+        What the gang has in total.
+    """
+    hits = np.clip((memory_gb - given.process_memory_gb) / given.dataset_gb, 0.0, 1.0)
+    missed_mb = given.item_mb_per_iteration * (1 - hits)
+    with np.errstate(divide="ignore"):
+        fetched = np.where(missed_mb > 0, given.storage_mb_per_s / missed_mb, np.inf)
+    rate = np.minimum(np.minimum(gpu_rate, cpus * given.prep_rate_per_cpu), fetched)
+    return np.where(memory_gb * (1 + ROUNDING) >= given.process_memory_gb, rate, 0.0)
+
+
+def _stacked(kind: Ints, gpus: Ints, tables: list[Table]) -> Profiles:
+    """Return the tables of all kinds in arrays of one shape."""
+    most_a, most_b = max(len(t[0]) for t in tables), max(len(t[1]) for t in tables)
+    cpus, memory_gb = np.full((len(tables), most_a), np.inf), np.full((len(tables), most_b), np.inf)
+    rate = np.zeros((len(tables), len(tables[0][2]), most_a, most_b))
+    for i, (c, m, r) in enumerate(tables):
+        cpus[i, : len(c)], memory_gb[i, : len(m)] = c, m
+        rate[i, :, : len(c), : len(m)] = r
+    return Profiles(kind, gpus, cpus, memory_gb, rate)

@@ -1,0 +1,384 @@
+r"""Synergy (Mohan et al.: *Resource Sensitive DNN Scheduling in Multi-Tenant Clusters*).
+
+In a round, gangs with fixed GPUs get CPUs and memory that are not in proportion to these GPUs. A job's progress is
+:math:`W_j[c,m]` (:mod:`instances.sensitivity`); its *share* is what is proportional to its GPUs, floored to its levels,
+and its *fair* progress is that at the share.
+
+Servers with GPUs of one type make a *pool*. A gang runs on GPUs of one type only (Synergy, A.2.2), so that a cluster
+with one GPU type is Synergy's homogeneous one. Where servers of a type differ, shares count by the least CPUs and
+memory per GPU among them. A gang gets at most the CPUs and memory of as many servers as its GPUs need (section 6).
+
+The view has two faces. *One round*: the jobs :attr:`View.runnable`, which fill the GPUs, in the order of arrival as if
+all were queued. *The whole run*: all jobs, from their arrivals on, in rounds of :attr:`View.slot_s`.
+
+Objectives: of a round, the progress of its jobs in units of each job's fair progress on its best GPU type (rates of
+different models do not add; iterations per second with ``raw=True``); of the run, the mean completion time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.errors import InstanceError, NotApplicableError
+from instances.registry import PAPERS, PaperSpec, Problem
+from instances.schema import Instance
+from instances.sensitivity import ROUNDING, Profiles, profiles
+from instances.workload import Servers, Workload, servers, workload
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ROUND_S = 300.0
+"""Seconds of a round where the instance has no horizon (Synergy, section 1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """Servers by GPU type. ``k`` types; servers without GPUs count nowhere.
+
+    Attributes
+    ----------
+    gpus, cpus, memory_gb
+        ``(k,)`` totals.
+    cpus_per_gpu, memory_gb_per_gpu
+        ``(k,)`` the least of any server of the type; 0 for a type without servers.
+    largest
+        ``(k, 3)`` the most GPUs, CPUs and gigabytes of a server.
+    """
+
+    gpus: Ints
+    cpus: Array
+    memory_gb: Array
+    cpus_per_gpu: Array
+    memory_gb_per_gpu: Array
+    largest: Array
+
+    @staticmethod
+    def of(cluster: Servers, types: int) -> Pools:
+        """Return the pools of a cluster."""
+        hosts = [np.flatnonzero((cluster.gpu_type == i) & (cluster.gpus > 0)) for i in range(types)]
+        each = np.column_stack((cluster.gpus, cluster.cpus, cluster.memory_gb)).astype(float)
+        total = np.array([each[h].sum(axis=0) for h in hosts])
+        least = np.array([(each[h, 1:] / each[h, :1]).min(axis=0) if h.size else np.zeros(2) for h in hosts])
+        largest = np.array([each[h].max(axis=0) if h.size else np.zeros(3) for h in hosts])
+        return Pools(total[:, 0].astype(np.int64), total[:, 1], total[:, 2], least[:, 0], least[:, 1], largest)
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """CPUs and memory that matter for each of ``K`` kinds of jobs on each of ``k`` GPU types.
+
+    Attributes
+    ----------
+    able
+        ``(K, k)`` whether a gang of the kind fits there and advances with its share.
+    limit
+        ``(K, k, 2)`` the most CPUs and gigabytes that a gang may have.
+    share
+        ``(K, k, 2)`` proportional CPUs and gigabytes, floored to levels.
+    fair
+        ``(K, k)`` iterations per second with the share.
+    demand
+        ``(K, k, 2)`` the fewest CPUs, and with these the least memory, at which the gang is fastest within its limit.
+    best
+        ``(K, k)`` iterations per second with the demand.
+    base
+        ``(K, k, 2)`` what a gang falls back to: the demand clamped elementwise to the share; the share itself where
+        the clamped demand is slower than fair (no table of the least of stages has such cells).
+    """
+
+    able: Bools
+    limit: Array
+    share: Array
+    fair: Array
+    demand: Array
+    best: Array
+    base: Array
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Jobs, servers, tables, and what follows from them. ``n`` jobs, ``h`` servers, ``k`` GPU types, ``K`` kinds.
+
+    Attributes
+    ----------
+    instance
+        Where it comes from.
+    workload, servers, profiles
+        Jobs, servers, and rates by CPUs and memory.
+    slot_s
+        Seconds of a round.
+    arrival
+        ``(n,)`` first round in which each job may run.
+    pools, needs
+        Servers by GPU type, and CPUs and memory by kind of job.
+    weight
+        ``(n,)`` factor from iterations per second to the round's objective.
+    hopeless
+        ``(n,)`` why a job can never run, ``None`` for the others. Hopeless jobs are in no round.
+    runnable
+        ``(m,)`` the round's jobs, in the order in which they were picked.
+    """
+
+    instance: Instance
+    workload: Workload
+    servers: Servers
+    profiles: Profiles
+    slot_s: float
+    arrival: Ints
+    pools: Pools
+    needs: Needs
+    weight: Array
+    hopeless: tuple[str | None, ...]
+    runnable: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return self.workload.size
+
+    @property
+    def types(self) -> int:
+        """Number of GPU types."""
+        return len(self.workload.gpu_types)
+
+    @cached_property
+    def possible(self) -> Ints:
+        """Indices of the jobs that can run, ascending."""
+        return np.flatnonzero([reason is None for reason in self.hopeless])
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether servers have GPUs of more than one type."""
+        return int((self.pools.gpus > 0).sum()) > 1
+
+    @cached_property
+    def preference(self) -> tuple[tuple[int, ...], ...]:
+        """``(K,)`` the GPU types on which each kind can run, by descending fair progress."""
+        order = np.argsort(-self.needs.fair, axis=1, kind="stable")
+        return tuple(
+            tuple(i for i in row if able[i]) for row, able in zip(order.tolist(), self.needs.able.tolist(), strict=True)
+        )
+
+    def pick(self, order: Iterable[int]) -> tuple[Ints, Ints]:
+        """Return the jobs that run in a round, and their GPU types, when they are served in an order.
+
+        A job takes the GPU type on which it is fastest with its share among those with enough free GPUs; one that finds
+        none is passed over (Synergy, section 4.2: no job is skipped unless its GPU demand cannot be met).
+        """
+        free = self.pools.gpus.tolist()
+        left = sum(free)
+        kind, gpus = self._plain
+        jobs, types = [], []
+        for j in order:
+            if left == 0:
+                break
+            wanted = gpus[j]
+            for i in self.preference[kind[j]]:
+                if free[i] >= wanted:
+                    free[i] -= wanted
+                    left -= wanted
+                    jobs.append(j)
+                    types.append(i)
+                    break
+        return np.array(jobs, np.int64), np.array(types, np.int64)
+
+    @cached_property
+    def _plain(self) -> tuple[list[int], list[int]]:
+        """Kinds and GPUs of the jobs as lists, for loops."""
+        return self.profiles.kind.tolist(), self.workload.gpus.tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Who holds what in which round: six arrays of equal length, in any order; and whom the policy had picked.
+
+    In problems of one round, the round is 0. In ``synergy.free`` and ``synergy.ideal``, where all servers of a GPU type
+    are one machine, `server` is the number of the GPU type.
+
+    Attributes
+    ----------
+    round, job, server
+        ``(entries,)`` indices; each triple at most once.
+    gpus, cpus, memory_gb
+        ``(entries,)`` what the job holds there; GPUs are whole except in ``synergy.placement``.
+    offered_round, offered_job
+        ``(offers,)`` the runnable set of each round: jobs that a policy picked so that their GPUs fit, whether the
+        mechanism then ran them or not.
+    """
+
+    round: Ints
+    job: Ints
+    server: Ints
+    gpus: Array
+    cpus: Array
+    memory_gb: Array
+    offered_round: Ints
+    offered_job: Ints
+
+
+def view(instance: Instance, *, raw: bool = False) -> View:
+    """Return Synergy's view of `instance`.
+
+    Parameters
+    ----------
+    instance
+        Jobs with sensitivities, servers with CPUs and memory.
+    raw
+        Whether the objective of a round adds iterations per second, as the paper prints it, instead of parts of each
+        job's fair progress.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are no jobs, a job has no rates or no sensitivity, servers have no CPUs or memory, or no job can ever
+        run.
+    """
+    try:
+        jobs, hosts = workload(instance), servers(instance)
+        tables = profiles(instance, jobs, hosts)
+    except InstanceError as error:
+        raise NotApplicableError(f"Synergy: {error}") from error
+    pools = Pools.of(hosts, len(jobs.gpu_types))
+    needs = _needs(tables, pools)
+    reasons = tuple(_hopeless(jobs, tables, pools, needs))
+    if all(reasons):
+        raise NotApplicableError(f"Synergy: no job can ever run: {reasons[0]}")
+    slot_s = instance.horizon.slot_s if instance.horizon else ROUND_S
+    fair = np.where(needs.able, needs.fair, 0.0).max(axis=1)[tables.kind]
+    seen = View(
+        instance=instance,
+        workload=jobs,
+        servers=hosts,
+        profiles=tables,
+        slot_s=slot_s,
+        arrival=np.ceil(np.minimum(jobs.arrival_s / slot_s * (1 - ROUNDING), 2.0**53)).astype(np.int64),
+        pools=pools,
+        needs=needs,
+        weight=np.ones(jobs.size) if raw else np.divide(1.0, fair, out=np.zeros(jobs.size), where=fair > 0),
+        hopeless=reasons,
+        runnable=np.zeros(0, np.int64),
+    )
+    queue = seen.possible[np.argsort(jobs.arrival_s[seen.possible], kind="stable")]
+    return replace_round(seen, seen.pick(queue.tolist())[0])
+
+
+def replace_round(seen: View, runnable: Ints) -> View:
+    """Return the view of the same cluster in a round with other jobs."""
+    return replace(seen, runnable=runnable)
+
+
+def _needs(tables: Profiles, pools: Pools) -> Needs:
+    shape = (tables.kinds, len(pools.gpus))
+    needs = Needs(
+        able=np.zeros(shape, bool),
+        limit=np.zeros((*shape, 2)),
+        share=np.zeros((*shape, 2)),
+        fair=np.zeros(shape),
+        demand=np.zeros((*shape, 2)),
+        best=np.zeros(shape),
+        base=np.zeros((*shape, 2)),
+    )
+    for kind, i in np.argwhere(tables.gpus[:, None] <= pools.gpus).tolist():
+        _fill(needs, tables, pools, kind, i)
+    return needs
+
+
+def _fill(needs: Needs, tables: Profiles, pools: Pools, kind: int, i: int) -> None:
+    """Fill in one kind of jobs on one GPU type."""
+    gpus = int(tables.gpus[kind])
+    levels = (tables.cpus[kind], tables.memory_gb[kind])
+    rate = tables.rate[kind, i]
+    span = math.ceil(gpus / pools.largest[i, 0])
+    limit = span * pools.largest[i, 1:]
+    share = gpus * np.array([pools.cpus_per_gpu[i], pools.memory_gb_per_gpu[i]])
+    top = [int((axis <= most * (1 + ROUNDING)).sum()) for axis, most in zip(levels, limit, strict=True)]
+    at = [int((axis <= most * (1 + ROUNDING)).sum()) - 1 for axis, most in zip(levels, share, strict=True)]
+    needs.limit[kind, i] = limit
+    if min(at) < 0 or rate[at[0], at[1]] <= 0:
+        return
+    within = rate[: top[0], : top[1]]
+    best = within.max()
+    a, b = np.argwhere(within >= best * (1 - ROUNDING))[0]
+    low = (min(a, at[0]), min(b, at[1]))
+    fair = rate[at[0], at[1]]
+    base = low if rate[low] >= fair * (1 - ROUNDING) else tuple(at)
+    needs.able[kind, i], needs.fair[kind, i], needs.best[kind, i] = True, fair, best
+    for name, (x, y) in {"share": at, "demand": (a, b), "base": base}.items():
+        getattr(needs, name)[kind, i] = levels[0][x], levels[1][y]
+
+
+def _hopeless(jobs: Workload, tables: Profiles, pools: Pools, needs: Needs) -> Iterable[str | None]:
+    """Yield for each job why it can never run, or ``None``."""
+    for name, kind, gpus, rates in zip(jobs.ids, tables.kind, jobs.gpus, jobs.rates, strict=True):
+        if needs.able[kind].any():
+            yield None
+        elif not np.any((gpus <= pools.gpus) & (rates > 0)):
+            yield f"{name}: its gang of {gpus} fits on no GPU type with a positive rate"
+        else:
+            yield f"{name}: makes no progress with the CPUs and memory that are proportional to its GPUs"
+
+
+def describe(v: View) -> str:
+    """Return the caption of a comparison: GPUs, CPUs, memory, the round, and who can never run."""
+    pools = v.pools
+    amounts = zip(v.workload.gpu_types, pools.gpus, pools.cpus, pools.memory_gb, strict=True)
+    cluster = ", ".join(f"{g} {name} with {c:g} CPUs and {m:g} GB" for name, g, c, m in amounts if g)
+    out = [reason for reason in v.hopeless if reason]
+    rejected = f"; {len(out)} can never run ({out[0]}{', …' if len(out) > 1 else ''})" if out else ""
+    return (
+        f"{v.size} jobs on {cluster}{rejected}; one round: the first {v.runnable.size} jobs by arrival, which fill the "
+        f"GPUs, progress in units of each job's proportional share; the run: rounds of {v.slot_s:g} s, mean completion "
+        "time"
+    )
+
+
+FREE = Problem(
+    "synergy.free", "most progress of a round, one machine per GPU type, jobs may be left out", "max", "fair shares"
+)
+IDEAL = Problem(
+    "synergy.ideal",
+    "most progress of a round, one machine per GPU type, every job at least at its fair progress there",
+    "max",
+    "fair shares",
+    FREE.id,
+)
+FAIR = Problem(
+    "synergy.fair",
+    "most progress of a round on servers, every job at least at its fair progress",
+    "max",
+    "fair shares",
+    IDEAL.id,
+)
+ROUND = Problem(
+    "synergy.round", "most progress of a round on servers, jobs may be left out", "max", "fair shares", FREE.id
+)
+ORACLE = Problem(
+    "synergy.oracle",
+    "most progress of a round, one machine per GPU type, every job at least at the oracle's fair progress",
+    "max",
+    "fair shares",
+    FREE.id,
+)
+PLACEMENT = Problem(
+    "synergy.placement", "fewest jobs over several servers, at the CPUs and memory of Synergy-Opt", "min", "jobs"
+)
+RUN = Problem("synergy.run", "least mean completion time of all jobs", "min", "s")
+
+PAPERS.register(
+    PaperSpec(
+        id="synergy",
+        title="Mohan et al.: Synergy: Resource Sensitive DNN Scheduling in Multi-Tenant Clusters",
+        view=view,
+        problems=(FREE, IDEAL, FAIR, ROUND, ORACLE, PLACEMENT, RUN),
+        decision=Schedule,
+        describe=describe,
+    )
+)
