@@ -135,7 +135,7 @@ def _pipeline(given: PipelineSensitivity, gpus: int, rates: Array, cluster: Serv
 def _levels(capacity: float, unit: float, most: int) -> Array:
     """Return the multiples of a unit up to a capacity, of a multiple of the unit where there would be too many."""
     unit *= max(1, math.ceil(capacity / unit / most))
-    return unit * np.arange(1, int(capacity / unit * (1 + ROUNDING)) + 1)
+    return np.asarray(unit * np.arange(1, int(capacity / unit * (1 + ROUNDING)) + 1), float)
 
 
 def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memory_gb: Array) -> Array:
@@ -159,7 +159,7 @@ def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memo
     with np.errstate(divide="ignore"):
         fetched = np.where(missed_mb > 0, given.storage_mb_per_s / missed_mb, np.inf)
     rate = np.minimum(np.minimum(gpu_rate, cpus * given.prep_rate_per_cpu), fetched)
-    return np.where(memory_gb * (1 + ROUNDING) >= given.process_memory_gb, rate, 0.0)
+    return np.asarray(np.where(memory_gb * (1 + ROUNDING) >= given.process_memory_gb, rate, 0.0))
 
 
 def _stacked(kind: Ints, gpus: Ints, tables: list[Table]) -> Profiles:

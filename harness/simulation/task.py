@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.environment import code_digest
@@ -21,6 +21,7 @@ from instances.canonical import validate
 from instances.errors import NotApplicableError, UsageError
 from instances.registry import PAPERS
 from instances.schema import Horizon, Instance
+from instances.sensitivity import profiles
 from models import MODELS
 
 TTD_BOUND = "gavel.makespan_fluid"
@@ -109,14 +110,11 @@ class SimulationTask:
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         spec = POLICIES.get(self.policy)
         began = time.perf_counter()
-        rules = replace(self.rules, forks=spec.forks)
+        rules = spec.rules(self.rules)
         policy = spec.build(instance, verified_oracle(Limits().options(self.seed)))
-        trace = simulate(
-            workload(instance),
-            servers(instance),
-            policy,
-            **vars(rules),
-        )
+        work, cluster = workload(instance), servers(instance)
+        tables = profiles(instance, work, cluster) if rules.sensitive else None
+        trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
         simulated = time.perf_counter()
         verdict, metrics = check(instance, trace, rules), measure(trace)
         violations = (*verdict.violations, *_disagreement(verdict, metrics))

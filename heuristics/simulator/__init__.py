@@ -14,6 +14,9 @@ Rules
   its rate is ``gpus · min rate``; :attr:`Assignment.speed` changes it further (fewer CPUs, contention).
 - Where jobs may fork (HadarE), every entry of an assignment is a copy of the job on a server of its own: it advances
   at its own rate, and the copies' work adds up.
+- Where rates are *sensitive* (Synergy), policies also give out CPUs and memory (:class:`Shares`), and a gang runs at
+  the rate that its table (:mod:`instances.sensitivity`) has for the least of each per GPU; it keeps to one GPU type.
+  CPUs and memory change from round to round at no cost. While a job is profiled, policies do not see it.
 - A gang that spans servers runs at `spread_factor` of its rate.
 - A job that has run before and holds other GPUs than in the previous round loses `restart_s` seconds of the
   round (checkpoint and restore). A first start costs nothing.
@@ -39,6 +42,7 @@ from heuristics.simulator.state import (
     InvalidAssignmentError,
     Policy,
     PolicySpec,
+    Shares,
     State,
 )
 from heuristics.simulator.trace import Rules, Spans, Trace
@@ -53,6 +57,7 @@ __all__ = [
     "PolicySpec",
     "Rules",
     "Servers",
+    "Shares",
     "Spans",
     "State",
     "Trace",

@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
 from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
+from instances.sensitivity import Profiles
 from instances.workload import Array, Ints, Servers, Workload
 
 Bools = NDArray[np.bool_]
@@ -21,16 +23,7 @@ ROUNDING = 1e-12
 
 
 def simulate(
-    work: Workload,
-    cluster: Servers,
-    policy: Policy,
-    *,
-    round_s: float = 300.0,
-    restart_s: float = 0.0,
-    spread_factor: float = 1.0,
-    until_s: float = math.inf,
-    stall_rounds: int = 10_000,
-    forks: bool = False,
+    work: Workload, cluster: Servers, policy: Policy, *, profiles: Profiles | None = None, **rules: Any
 ) -> Trace:
     """Run `policy` until all jobs are done or gone.
 
@@ -44,18 +37,10 @@ def simulate(
         :func:`heuristics.simulator.servers` return them.
     policy
         Called once per round in which there is a job.
-    round_s
-        Length of a round in seconds.
-    restart_s
-        Seconds a job loses in a round in which its allocation changed.
-    spread_factor
-        Factor in (0, 1] on the rate of gangs that span servers.
-    until_s
-        No round starts at or after this time.
-    stall_rounds
-        Give up after so many rounds in a row in which nothing ran.
-    forks
-        Whether each entry of an assignment is a copy of the job that advances on its own.
+    profiles
+        Rates by CPUs and memory, for rules that are sensitive.
+    **rules
+        Fields of :class:`Rules` (``round_s=300.0``, …).
 
     Raises
     ------
@@ -64,11 +49,11 @@ def simulate(
     InvalidAssignmentError
         If the policy breaks capacity or a gang, or names a job that is not there.
     """
-    run = _Run(work, cluster, Rules(round_s, restart_s, spread_factor, until_s, forks, stall_rounds))
+    run = _Run(work, cluster, Rules(**rules), profiles)
     idle = 0
-    while idle < stall_rounds and run.admit() and run.time_s < until_s:
+    while idle < run.rules.stall_rounds and run.admit() and run.time_s < run.rules.until_s:
         idle = 0 if run.step(policy) else idle + 1
-    return run.trace(stalled=idle >= stall_rounds)
+    return run.trace(stalled=idle >= run.rules.stall_rounds)
 
 
 def runnable(work: Workload, cluster: Servers, forks: bool = False) -> Bools:
@@ -87,6 +72,7 @@ class _Round:
 
     `first` ``(g + 1,)`` is where the entries of each begin; `width` ``(g,)`` counts GPUs, `rate` is of the whole
     gang, or of all copies, with the factor `speed` that the policy declares; `mixed` says who uses several types.
+    `cpus` and `memory_gb` of the entries and the jobs `offered` are empty where the rules are not sensitive.
     """
 
     job: Ints
@@ -98,21 +84,28 @@ class _Round:
     rate: Array
     speed: Array
     mixed: Bools
+    cpus: Array
+    memory_gb: Array
+    offered: Ints
 
 
-def _nothing() -> _Round:
-    none = np.zeros(0, np.int64)
-    return _Round(none, none, none, np.zeros(1, np.int64), none, none, np.zeros(0), np.zeros(0), np.zeros(0, bool))
+_NONE, _NO = np.zeros(0, np.int64), np.zeros(0)
+_IDLE = _Round(_NONE, _NONE, _NONE, np.zeros(1, np.int64), _NONE, _NONE, _NO, _NO, np.zeros(0, bool), _NO, _NO, _NONE)
 
 
 class _Run:
     """State of one simulation; the arrays are indexed by job."""
 
-    def __init__(self, work: Workload, cluster: Servers, rules: Rules) -> None:
+    def __init__(self, work: Workload, cluster: Servers, rules: Rules, profiles: Profiles | None) -> None:
         from heuristics.simulator import rounds
 
-        self._examine, self._advance = rounds.examine, rounds.advance
+        if rules.sensitive and profiles is None:
+            raise ValueError("rates that depend on CPUs and memory need profiles")
+        self._examine, self._advance, self._speeds = rounds.examine, rounds.advance, rounds.speeds
         self.work, self.cluster, self.rules = work, cluster, rules
+        self.tables = _tables(profiles) if rules.sensitive and profiles else None
+        self.capacity = (np.ascontiguousarray(cluster.cpus, float), np.ascontiguousarray(cluster.memory_gb, float))
+        self.ready_s = work.arrival_s + rules.profiling_s
         self.round = 0
         self.remaining = work.work.astype(float)
         self.present = np.zeros(work.size, bool)
@@ -120,9 +113,9 @@ class _Run:
         self.attained_s = np.zeros(work.size)
         self.completion_s = np.full(work.size, math.nan)
         self.first_start_s = np.full(work.size, math.nan)
-        self.previous, self.before = NOTHING, _nothing()
+        self.previous, self.before = NOTHING, _IDLE
         self.possible = runnable(work, cluster, rules.forks)
-        in_order = np.argsort(work.arrival_s, kind="stable")
+        in_order = np.argsort(self.ready_s, kind="stable")
         self.to_come = in_order[self.possible[in_order]]
         self.somebody_leaves = bool(np.isfinite(work.leave_s).any())
         self.limits = (
@@ -152,11 +145,11 @@ class _Run:
                 return False
 
     def _admit_next(self) -> None:
-        arrival_s = self.work.arrival_s[self.to_come]
+        ready_s = self.ready_s[self.to_come]
         if not self.present.any():
-            first_round = math.ceil(float(arrival_s[0]) / self.rules.round_s * (1 - ROUNDING))
+            first_round = math.ceil(float(ready_s[0]) / self.rules.round_s * (1 - ROUNDING))
             self.round = max(self.round, first_round)
-        here = int(np.searchsorted(arrival_s, self.time_s * (1 + ROUNDING), "right"))
+        here = int(np.searchsorted(ready_s, self.time_s * (1 + ROUNDING), "right"))
         arrived, self.to_come = self.to_come[:here], self.to_come[here:]
         self.present[arrived] = True
         self.last_ran[arrived] = self.round
@@ -201,12 +194,31 @@ class _Run:
         if fault:
             raise InvalidAssignmentError(f"round {self.round}: {self._fault(fault, where)}")
         jobs = job[first[:-1]]
-        speed = np.ones(jobs.size) if assignment.speed is None else np.asarray(assignment.speed, float)
+        cpus, memory_gb, offered = _NO, _NO, _NONE
+        if self.tables:
+            if assignment.shares is None:
+                raise InvalidAssignmentError(f"round {self.round}: the policy gives out no CPUs and memory")
+            cpus, memory_gb = (
+                np.ascontiguousarray(part, float)[order]
+                for part in (assignment.shares.cpus, assignment.shares.memory_gb)
+            )
+            offered = np.asarray(assignment.shares.offered, np.int64)
+            speed = self._sensitive((job, server, gpus), cpus, memory_gb, first)
+        else:
+            speed = np.ones(jobs.size) if assignment.speed is None else np.asarray(assignment.speed, float)
         if jobs.size and not speed.min() > 0:
             stuck = self.work.ids[jobs[int(speed.argmin())]]
             raise InvalidAssignmentError(f"round {self.round}: job {stuck} cannot run where it was put")
         width = np.add.reduceat(gpus, first[:-1]) if jobs.size else jobs
-        return _Round(job, server, gpus, first, jobs, width, rate * speed, speed, mixed)
+        return _Round(job, server, gpus, first, jobs, width, rate * speed, speed, mixed, cpus, memory_gb, offered)
+
+    def _sensitive(self, entries: tuple[Ints, Ints, Ints], cpus: Array, memory_gb: Array, first: Ints) -> Array:
+        """Check CPUs and memory; return the factor that they make on the rate of every running job."""
+        assert self.tables is not None
+        fault, where, speed = self._speeds(entries, (cpus, memory_gb), first, self.limits, self.capacity, self.tables)
+        if fault:
+            raise InvalidAssignmentError(f"round {self.round}: {self._fault(fault, where)}")
+        return np.asarray(speed)
 
     def _fault(self, fault: int, where: int) -> str:
         """Return what the examination found, about the job or server `where`."""
@@ -222,6 +234,9 @@ class _Run:
             f"job {name} runs with all GPUs of its gang or none",
             f"a copy of job {name} has more GPUs than its gang",
             f"job {name} cannot run where it was put",
+            f"more CPUs than server {host} has",
+            f"more memory than server {host} has",
+            f"job {name} holds GPUs of several types",
         )[fault - 1]
 
     def _work(self, now: _Round) -> int:
@@ -250,6 +265,9 @@ class _Run:
         log.waiting.append(present - now.jobs.size)
         log.allocation.append((now.job, now.server, now.gpus))
         log.progress.append((now.jobs, now.width))
+        log.cpus.append(now.cpus)
+        log.memory_gb.append(now.memory_gb)
+        log.offered.append((now.offered,))
 
     def _reason(self, job: int, stalled: bool) -> str:
         """Return why a job did not complete."""
@@ -279,8 +297,17 @@ class _Run:
             iterations=np.concatenate([np.zeros(0), *log.iterations]),
             busy_s=np.concatenate([np.zeros(0), *log.busy_s]),
             speed=np.concatenate([np.zeros(0), *log.speed]),
+            cpus=np.concatenate([np.zeros(0), *log.cpus]),
+            memory_gb=np.concatenate([np.zeros(0), *log.memory_gb]),
+            offered=_rows(log.offered, 1),
             unfinished=tuple(None if ok else self._reason(job, stalled) for job, ok in enumerate(done)),
         )
+
+
+def _tables(profiles: Profiles) -> tuple[Ints, Array, Array, Array]:
+    """Return kinds, levels and rates of jobs for compiled loops."""
+    levels = (np.ascontiguousarray(axis, float) for axis in (profiles.cpus, profiles.memory_gb, profiles.rate))
+    return (np.ascontiguousarray(profiles.kind, np.int64), *levels)  # type: ignore[return-value]
 
 
 def _rows(parts: Sequence[tuple[Ints, ...]], columns: int) -> Ints:

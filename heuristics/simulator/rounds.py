@@ -13,8 +13,11 @@ from instances.workload import Array, Ints
 
 Bools = NDArray[np.bool_]
 
-JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE = range(1, 10)
+JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES = range(1, 13)
 """What can be wrong with an assignment."""
+
+SLACK = 1e-9
+"""Relative CPUs or memory that sums may exceed capacity, or miss a level, by."""
 
 
 @numba.njit("Tuple((i8, i8))(UniTuple(i8[::1], 3), b1[::1], i8[::1])", cache=True)
@@ -181,3 +184,76 @@ def advance(
         if np.isnan(first_start_s[j]):
             first_start_s[j] = start_s
     return restarts, done, iterations, busy_s
+
+
+@numba.njit("i8(f8[::1], f8)", cache=True)
+def level(levels: Array, amount: float) -> int:
+    """Return the highest level at or below an amount, −1 below the lowest."""
+    at = -1
+    while at + 1 < levels.size and levels[at + 1] <= amount * (1 + SLACK):
+        at += 1
+    return at
+
+
+@numba.njit(
+    "Tuple((i8, i8, f8[::1]))(UniTuple(i8[::1], 3), UniTuple(f8[::1], 2), i8[::1],"
+    "Tuple((i8[::1], f8[:, ::1], i8[::1], i8[::1])), UniTuple(f8[::1], 2),"
+    "Tuple((i8[::1], f8[:, ::1], f8[:, ::1], f8[:, :, :, ::1])))",
+    cache=True,
+)
+def speeds(
+    entries: tuple[Ints, Ints, Ints],
+    shares: tuple[Array, Array],
+    first: Ints,
+    limits: tuple[Ints, Array, Ints, Ints],
+    capacity: tuple[Array, Array],
+    tables: tuple[Ints, Array, Array, Array],
+) -> tuple[int, int, Array]:
+    """Check CPUs and memory of valid entries, and find the factors that they make on the rates of gangs.
+
+    A gang advances at the pace of the GPU that has the least CPUs and the least memory.
+
+    Parameters
+    ----------
+    entries, first, limits
+        As in :func:`examine`, and where the entries of each of the ``g`` gangs begin.
+    shares
+        CPUs and gigabytes of the entries.
+    capacity
+        ``(h,)`` CPUs and gigabytes of the servers.
+    tables
+        Kinds of the jobs, levels of CPUs and memory, and rates, as in :class:`instances.sensitivity.Profiles`.
+
+    Returns
+    -------
+    tuple
+        What is wrong (0: nothing), with which job or server, and ``(g,)`` factors on ``gang · rate of one GPU``.
+    """
+    job, server, gpus = entries
+    cpus, memory = shares
+    gang, rates, server_type, _ = limits
+    kind, cpu_levels, memory_levels, rate = tables
+    speed = np.zeros(first.size - 1)
+    used_cpus, used_memory = np.zeros(server_type.size), np.zeros(server_type.size)
+    for e in range(job.size):
+        used_cpus[server[e]] += cpus[e]
+        used_memory[server[e]] += memory[e]
+    for h in range(server_type.size):
+        if used_cpus[h] > capacity[0][h] * (1 + SLACK):
+            return CPUS, h, speed
+        if used_memory[h] > capacity[1][h] * (1 + SLACK):
+            return MEMORY, h, speed
+    for g in range(first.size - 1):
+        j = job[first[g]]
+        least_cpus, least_memory = np.inf, np.inf
+        for e in range(first[g], first[g + 1]):
+            if server_type[server[e]] != server_type[server[first[g]]]:
+                return TYPES, j, speed
+            least_cpus = min(least_cpus, cpus[e] / gpus[e])
+            least_memory = min(least_memory, memory[e] / gpus[e])
+        a = level(cpu_levels[kind[j]], least_cpus * gang[j])
+        b = level(memory_levels[kind[j]], least_memory * gang[j])
+        if a >= 0 and b >= 0:
+            r = server_type[server[first[g]]]
+            speed[g] = rate[kind[j], r, a, b] / (gang[j] * rates[j, r])
+    return 0, -1, speed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +14,29 @@ from instances.registry import Registry
 from instances.schema import Instance
 from instances.workload import Array, Ints, Servers, Workload
 
+if TYPE_CHECKING:
+    from heuristics.simulator.trace import Rules
+
 
 class InvalidAssignmentError(ValueError):
     """A policy broke a rule: over capacity, half a gang, a job that is not there. The message says which."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """CPUs and memory of an assignment's entries, and the jobs that the policy had picked for the round.
+
+    Attributes
+    ----------
+    cpus, memory_gb
+        ``(entries,)`` what the job holds on the server beside its GPUs.
+    offered
+        Jobs whose GPU demands fit together, whether they run or not: what the round's throughput is measured against.
+    """
+
+    cpus: Array
+    memory_gb: Array
+    offered: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +51,15 @@ class Assignment:
     speed
         Factor on the rate of every running job, by ascending job index; ``None`` for 1. The checker of histories
         refuses factors above 1.
+    shares
+        CPUs and memory, where the rules let rates depend on them (:attr:`Rules.sensitive`).
     """
 
     job: Ints
     server: Ints
     gpus: Ints
     speed: Array | None = None
+    shares: Shares | None = None
 
     @staticmethod
     def of(triples: ArrayLike, speed: Array | None = None) -> Assignment:
@@ -133,6 +157,10 @@ class PolicySpec:
         Paper, section or algorithm.
     forks
         Whether its jobs may run as several copies at once (see :mod:`heuristics.simulator`).
+    sensitive
+        Whether it gives out CPUs and memory, on which rates then depend.
+    profiled
+        Whether it must know a job's sensitivity before it can schedule it.
     """
 
     id: str
@@ -140,6 +168,13 @@ class PolicySpec:
     build: Callable[[Instance, Oracle], Policy]
     source: str
     forks: bool = False
+    sensitive: bool = False
+    profiled: bool = False
+
+    def rules(self, asked: Rules) -> Rules:
+        """Return the rules that hold for this policy where `asked` are the rules of a simulation."""
+        profiling_s = asked.profiling_s if self.profiled else 0.0
+        return replace(asked, forks=self.forks, sensitive=self.sensitive, profiling_s=profiling_s)
 
 
 POLICIES: Registry[PolicySpec] = Registry("policy")

@@ -18,7 +18,26 @@ LEAST_ROUND_S, MOST_ROUND_S = 1e-3, 1e9
 
 @dataclass(frozen=True)
 class Rules:
-    """What a simulation assumes; see :func:`heuristics.simulator.simulate`.
+    """What a simulation assumes.
+
+    Parameters
+    ----------
+    round_s
+        Length of a round in seconds.
+    restart_s
+        Seconds a job loses in a round in which its GPUs changed.
+    spread_factor
+        Factor in (0, 1] on the rate of gangs that span servers.
+    until_s
+        No round starts at or after this time.
+    forks
+        Whether each entry of an assignment is a copy of the job that advances on its own.
+    stall_rounds
+        Give up after so many rounds in a row in which nothing ran.
+    sensitive
+        Whether rates depend on CPUs and memory, which policies then give out (:class:`~heuristics.simulator.Shares`).
+    profiling_s
+        Seconds after its arrival in which a job is profiled and cannot be scheduled.
 
     Raises
     ------
@@ -33,6 +52,8 @@ class Rules:
     until_s: float = math.inf
     forks: bool = False
     stall_rounds: int = 10_000
+    sensitive: bool = False
+    profiling_s: float = 0.0
 
     def __post_init__(self) -> None:
         lengths = LEAST_ROUND_S <= self.round_s <= MOST_ROUND_S and 0 <= self.restart_s <= MOST_ROUND_S
@@ -42,6 +63,8 @@ class Rules:
             raise UsageError(f"{given}, spread_factor = {self.spread_factor:g}: {wanted} within (0, 1]")
         if not self.until_s > 0:
             raise UsageError(f"until_s = {self.until_s:g}: a simulation ends after it begins")
+        if not 0 <= self.profiling_s <= MOST_ROUND_S:
+            raise UsageError(f"profiling_s = {self.profiling_s:g}: profiling takes 0 to {MOST_ROUND_S:g} s")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +106,13 @@ class Trace:
         ``(entries, 3)``: round, job, GPUs; with `iterations` done and `busy_s`, the seconds it computed. Rows of a
         round follow one another by job, as do those of `allocation` by job and server.
     speed
-        ``(progress entries,)`` factor on the rate that the policy declared (:attr:`Assignment.speed`).
+        ``(progress entries,)`` factor on the rate: what the policy declared (:attr:`Assignment.speed`), or what its
+        CPUs and memory make of it where the rules are sensitive.
+    cpus, memory_gb
+        ``(entries,)`` what the job of each row of `allocation` holds there beside its GPUs; empty where the rules are
+        not sensitive.
+    offered
+        ``(offers, 2)``: round and job, whom the policy had picked (:attr:`Shares.offered`).
     unfinished
         ``(n,)`` why each job did not complete, ``None`` for those that did: :data:`IMPOSSIBLE`, :data:`LEFT`,
         :data:`HORIZON` or :data:`STALLED`.
@@ -104,6 +133,9 @@ class Trace:
     iterations: Array
     busy_s: Array
     speed: Array
+    cpus: Array
+    memory_gb: Array
+    offered: Ints
     unfinished: tuple[str | None, ...]
 
     @property
@@ -197,7 +229,7 @@ STALLED = "stalled: the policy let nothing run for too many rounds in a row"
 class Log:
     """Records while they are made: a list, with an item per round, for each attribute of :class:`Trace`.
 
-    The items of `allocation` and `progress` are columns, without the number of the round.
+    The items of `allocation`, `progress` and `offered` are columns, without the number of the round.
     """
 
     start_s: list[float] = field(default_factory=list)
@@ -210,3 +242,6 @@ class Log:
     iterations: list[Array] = field(default_factory=list)
     busy_s: list[Array] = field(default_factory=list)
     speed: list[Array] = field(default_factory=list)
+    cpus: list[Array] = field(default_factory=list)
+    memory_gb: list[Array] = field(default_factory=list)
+    offered: list[tuple[Ints, ...]] = field(default_factory=list)
