@@ -24,8 +24,8 @@ from heuristics.hadar.hadare import HadarE
 from heuristics.hadar.online import Hadar
 from heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
 from heuristics.hadar.prices import Market, Prices, guarantee, prices
-from heuristics.registry import HEURISTICS, HeuristicSpec
-from heuristics.simulator import POLICIES, Policy, PolicySpec
+from heuristics.simulator import Policy, PolicySpec
+from heuristics.simulator.registering import register
 from heuristics.simulator.slotted import in_model_time
 from instances.schema import Instance
 
@@ -48,19 +48,12 @@ def _register(
     name: str, build: Callable[[Instance], Policy], source: str, *, theorem: bool = False, forks: bool = False
 ) -> None:
     """Register a policy and its heuristic in model time; Theorem 2's ratio only for what it is about."""
-    POLICIES.register(
-        PolicySpec(id=name, paper="hadar", build=lambda instance, oracle: build(instance), source=source, forks=forks)
-    )
-    HEURISTICS.register(
-        HeuristicSpec(
-            id=name,
-            paper="hadar",
-            problem="hadar.forked" if forks else "hadar.utility",
-            kind="online",
-            run=in_model_time(name),
-            source=source,
-            guarantee=guarantee if theorem else lambda view: None,
-        )
+    register(
+        PolicySpec(id=name, paper="hadar", build=lambda instance, oracle: build(instance), source=source, forks=forks),
+        problem="hadar.forked" if forks else "hadar.utility",
+        kind="online",
+        run=in_model_time(name),
+        guarantee=guarantee if theorem else lambda view: None,
     )
 
 

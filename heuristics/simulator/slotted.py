@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from heuristics.registry import Context
 from heuristics.simulator.engine import simulate
+from heuristics.simulator.registering import register
 from heuristics.simulator.state import POLICIES, Policy, PolicySpec
 from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S
 from instances.errors import NotApplicableError
@@ -58,15 +59,5 @@ def in_model_time(policy: str) -> Callable[[View, Context], Schedule]:
 
 
 def register_baseline(spec: PolicySpec) -> PolicySpec:
-    """Register a policy that Hadar is compared with: simulated, and in model time as a heuristic; returns `spec`."""
-    HEURISTICS.register(
-        HeuristicSpec(
-            id=spec.id,
-            paper=spec.paper,
-            problem=UTILITY.id,
-            kind="baseline",
-            run=in_model_time(spec.id),
-            source=spec.source,
-        )
-    )
-    return POLICIES.register(spec)
+    """Register a policy that Hadar is compared with, also as a heuristic in model time; returns `spec`."""
+    return register(spec, UTILITY.id, "baseline", in_model_time(spec.id))

@@ -90,8 +90,8 @@ class Needs:
     best
         ``(K, k)`` iterations per second with the demand.
     base
-        ``(K, k, 2)`` what a gang falls back to: the demand clamped elementwise to the share; the share itself where
-        the clamped demand is slower than fair (no table of the least of stages has such cells).
+        ``(K, k, 2)`` what a gang falls back to: the demand clamped elementwise to the share. Where that is slower than
+        fair, which no least of stages is, demand and base are the share, so that falling back never needs more.
     """
 
     able: Bools
@@ -309,9 +309,10 @@ def _fill(needs: Needs, tables: Profiles, pools: Pools, kind: int, i: int) -> No
     a, b = np.argwhere(within >= best * (1 - ROUNDING))[0]
     low = (min(a, at[0]), min(b, at[1]))
     fair = rate[at[0], at[1]]
-    base = low if rate[low] >= fair * (1 - ROUNDING) else tuple(at)
-    needs.able[kind, i], needs.fair[kind, i], needs.best[kind, i] = True, fair, best
-    for name, (x, y) in {"share": at, "demand": (a, b), "base": base}.items():
+    if rate[low] < fair * (1 - ROUNDING):
+        a, b = low = at[0], at[1]
+    needs.able[kind, i], needs.fair[kind, i], needs.best[kind, i] = True, fair, rate[a, b]
+    for name, (x, y) in {"share": at, "demand": (a, b), "base": low}.items():
         getattr(needs, name)[kind, i] = levels[0][x], levels[1][y]
 
 

@@ -1,0 +1,178 @@
+"""Optimistic profiling: a job's whole table from a few measurements with all memory (Synergy, section 3.1).
+
+Measuring takes a minute per point. The *CPU axis* is measured with all the memory a gang may have, at both ends of the
+axis and wherever a binary search goes: into the upper half of its interval where that half is worth 10 % or more,
+otherwise into the lower one. Between measured levels the rate is interpolated. The *memory axis* is not measured: an
+application-level cache (MinIO) has the same hits in every epoch, so that the rate with less memory is the least of the
+rate with all memory and of what storage delivers for the misses.
+
+What storage delivers is known from the job's own pipeline; where a job has a measured matrix instead, from the fitted
+pipeline of the catalogue model that the matrix belongs to, and with an unknown matrix memory counts as unimportant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.model_catalogue import MODELS
+from instances.schema import MatrixSensitivity
+from instances.sensitivity import ROUNDING, Profiles, pipeline_rate
+from instances.views.synergy import View
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+THRESHOLD = 0.1
+"""An upper half that gains less than this is not looked into (section 3.1)."""
+
+POINT_S = 60.0
+"""Seconds of a measurement (section 3.1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profiling:
+    """What profiling found for each of ``K`` kinds of jobs on each of ``k`` GPU types, and what it cost.
+
+    Attributes
+    ----------
+    profiles
+        The estimated tables, of the shape of the true ones. CPUs and memory beyond what a gang may have count as the
+        most that it may.
+    points, levels
+        ``(K, k)`` measured CPU levels, and all that a gang may have; 0 where it cannot run.
+    error
+        ``(K, k, B)`` largest relative error against the true table at each memory level; 0 at levels that a gang cannot
+        have, ``inf`` where a rate was estimated for a gang that does not run.
+    """
+
+    profiles: Profiles
+    points: Ints
+    levels: Ints
+    error: Array
+
+    @property
+    def seconds(self) -> Array:
+        """``(K, k)`` how long profiling takes."""
+        return np.asarray(POINT_S * self.points)
+
+
+def profiling(seen: View, threshold: float = THRESHOLD) -> Profiling:
+    """Profile all kinds of jobs of a view, within what their gangs may have (:attr:`Needs.limit`)."""
+    return profiled(seen.profiles, fetching(seen), seen.needs.limit, threshold)
+
+
+def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = THRESHOLD) -> Profiling:
+    """Profile all kinds of jobs.
+
+    Parameters
+    ----------
+    tables
+        The true tables.
+    fetched
+        ``(K, k, B)`` iterations per second that storage delivers at the memory levels; see :func:`fetching`.
+    limit
+        ``(K, k, 2)`` the most CPUs and gigabytes of a gang.
+    threshold
+        Gain below which a half is skipped.
+    """
+    rate = np.zeros_like(tables.rate)
+    points, levels = np.zeros(rate.shape[:2], np.int64), np.zeros(rate.shape[:2], np.int64)
+    error = np.zeros((*rate.shape[:2], rate.shape[3]))
+    for kind, i in np.ndindex(*rate.shape[:2]):
+        axes = (tables.cpus[kind], tables.memory_gb[kind])
+        a, b = (int((x <= most * (1 + ROUNDING)).sum()) for x, most in zip(axes, limit[kind, i], strict=True))
+        if min(a, b) == 0:
+            continue
+        true = tables.rate[kind, i, :a, :b]
+        found, measured = estimated(axes[0][:a], true[:, -1].tolist().__getitem__, fetched[kind, i, :b], threshold)
+        # Amounts above the limit are never given out; the table still has a rate there.
+        rate[kind, i] = np.pad(found, [(0, rate.shape[2] - a), (0, rate.shape[3] - b)], mode="edge")
+        points[kind, i], levels[kind, i] = len(measured), a
+        error[kind, i, :b] = relative_error(found, true).max(axis=0)
+    return Profiling(replace(tables, rate=rate), points, levels, error)
+
+
+def estimated(
+    cpus: Array, measure: Callable[[int], float], fetched: Array, threshold: float = THRESHOLD
+) -> tuple[Array, dict[int, float]]:
+    """Return an estimated table, and the measured rates by number of the CPU level.
+
+    Parameters
+    ----------
+    cpus
+        ``(a,)`` CPU levels, ascending.
+    measure
+        Returns the rate with a CPU level, given by number, and all memory.
+    fetched
+        ``(b,)`` iterations per second that storage delivers at the memory levels, the last of which is all memory.
+
+    Returns
+    -------
+    rate
+        ``(a, b)`` iterations per second. With all memory it is what was measured, whatever storage should deliver.
+    measured
+        Level → rate.
+    """
+    measured = search(measure, len(cpus), threshold)
+    known = sorted(measured)
+    curve = np.interp(cpus, cpus[known], [measured[x] for x in known])
+    rate = np.minimum(curve[:, None], fetched[None, :])
+    rate[:, -1] = curve
+    return rate, measured
+
+
+def search(measure: Callable[[int], float], levels: int, threshold: float = THRESHOLD) -> dict[int, float]:
+    """Return the rates at the levels that the binary search measures, beginning with the highest one.
+
+    A table that falls with more CPUs gains nothing in the upper half, so that the search goes down.
+    """
+    low, high = 0, levels - 1
+    measured = {x: measure(x) for x in dict.fromkeys((high, low))}
+    while high - low > 1:
+        middle = (low + high) // 2
+        measured[middle] = measure(middle)
+        if measured[high] < (1 + threshold) * measured[middle]:
+            high = middle
+        else:
+            low = middle
+    return measured
+
+
+def relative_error(found: Array, true: Array) -> Array:
+    """Return ``|found − true| / true`` by cell: 0 where both are 0, ``inf`` where only the true one is."""
+    apart = np.abs(found - true)
+    error = np.where(apart > 0, np.inf, 0.0)
+    return np.divide(apart, true, out=error, where=true > 0)
+
+
+def fetching(seen: View) -> Array:
+    """Return ``(K, k, B)`` iterations per second that storage delivers to each kind at its memory levels.
+
+    ``inf`` where nothing has to be fetched, 0 where the process does not fit into its memory.
+    """
+    tables, jobs = seen.profiles, seen.workload
+    fetched = np.empty((tables.kinds, seen.types, tables.memory_gb.shape[1]))
+    free = np.array(np.inf)
+    for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):
+        given, gpus = seen.instance.jobs[j].sensitivity, int(tables.gpus[kind])
+        memory_gb = tables.memory_gb[kind]
+        if isinstance(given, MatrixSensitivity):
+            # The cells of a matrix are per GPU, as if each GPU of a gang had a cache and a data set of its own.
+            each = _relative_fetching(given, memory_gb / gpus)
+            fetched[kind] = gpus * jobs.rates[j][:, None] * each if each is not None else np.inf
+        elif given is not None:
+            fetched[kind] = pipeline_rate(given, free, free, memory_gb)
+    return fetched
+
+
+def _relative_fetching(given: MatrixSensitivity, memory_gb: Array) -> Array | None:
+    """Return what storage delivers in units of the rate, ``None`` where the catalogue does not have the matrix."""
+    model = next((m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given), None)
+    if model is None:
+        return None
+    free = np.array(np.inf)
+    return pipeline_rate(model.pipeline.sensitivity, free, free, memory_gb) / model.rates["V100"]

@@ -1,0 +1,95 @@
+"""Synergy's schedulers (Mohan et al.), and the big-data schedulers it is compared with.
+
+A scheduler is a policy, which orders the queue (:mod:`heuristics.synergy.queues`), and a mechanism, which gives the
+round's jobs servers, CPUs and memory (:mod:`heuristics.synergy.mechanisms`).
+
+=====================================  =============================================================================
+``synergy.<mechanism>``                one round: the jobs of the view's round by ``proportional``, ``greedy``,
+                                       ``tune``, ``opt``, ``drf`` or ``tetris``
+``synergy.<mechanism>.<policy>``       the whole run under ``fifo``, ``srtf``, ``las`` or ``ftf``
+``synergy.drf.static``, ``….tune``     DRF with whole demands as it is, and with Synergy-Tune's
+``synergy.tetris.static``, ``….tune``  the same for Tetris
+=====================================  =============================================================================
+
+Whole runs are policies of :mod:`heuristics.simulator`, too; as heuristics, they run in the rounds of the view without
+restarts or profiling. Progress always comes from the job's table (:mod:`instances.sensitivity`), for all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
+from heuristics.simulator import PolicySpec
+from heuristics.simulator.registering import register
+from heuristics.synergy.mechanisms import Mechanisms, Placement, Round
+from heuristics.synergy.online import Policy, Scheduler, one_round, whole_run
+from heuristics.synergy.queues import ORDERS, Waiting
+from instances.views import synergy
+from instances.views.synergy import FAIR, ROUND, RUN, View
+
+__all__ = ["ORDERS", "Mechanisms", "Placement", "Policy", "Round", "Scheduler", "Waiting"]
+
+Kind = Literal["online", "baseline"]
+
+POLICIES = ("fifo", "srtf", "las", "ftf")
+
+PROMISED = "≤ 10 % (measured by the paper)"
+"""What section 5.6 says of Synergy-Tune's distance to the optimum; no theorem."""
+
+
+def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str, *, fair: bool) -> None:
+    """Register a mechanism on one round; a fair one runs all jobs, each at least at its fair progress."""
+    HEURISTICS.register(
+        HeuristicSpec(
+            id=f"synergy.{name}",
+            paper="synergy",
+            problem=FAIR.id if fair else ROUND.id,
+            kind=kind,
+            run=one_round(scheduler),
+            source=source,
+            guarantee=_promised if name == "tune" else lambda view: None,
+            claims=("proportional", "no_idle_gpu") if fair else (),
+        )
+    )
+
+
+def _promised(view: View) -> Guarantee:
+    return Guarantee(PROMISED)
+
+
+def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
+    """Register a scheduler on the whole run, simulated and in model time."""
+    register(
+        PolicySpec(
+            id=f"synergy.{name}",
+            paper="synergy",
+            build=lambda instance, oracle: Policy(scheduler, synergy.view(instance), oracle),
+            source=source,
+            sensitive=True,
+            profiled=scheduler.mechanism != "proportional",
+        ),
+        problem=RUN.id,
+        kind=kind,
+        run=whole_run(scheduler),
+    )
+
+
+_MECHANISMS: tuple[tuple[str, Kind, str, bool], ...] = (
+    ("proportional", "baseline", "Synergy §2, GPU-proportional allocation", True),
+    ("greedy", "baseline", "Synergy §3.3, Synergy-Greedy", False),
+    ("tune", "online", "Synergy §4.2, Synergy-Tune", True),
+    ("opt", "online", "Synergy §4.1, Synergy-Opt: ILP of eq. (1)–(5), LP of eq. (15)–(19), largest remainder", True),
+)
+
+for _name, _kind, _source, _fair in _MECHANISMS:
+    _register_round(_name, Scheduler("fifo", _name), _kind, _source, fair=_fair)
+    for _policy in POLICIES:
+        _register_run(f"{_name}.{_policy}", Scheduler(_policy, _name), _kind, f"{_source}; {_policy.upper()}")
+
+_BIG_DATA = (("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"), ("tetris", "tetris", "Tetris (Grandl et al., 2014)"))
+
+for _name, _mechanism, _source in _BIG_DATA:
+    _register_round(_name, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands", fair=False)
+    _register_run(f"{_name}.static", Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands")
+    _register_run(f"{_name}.tune", Scheduler(_name, "tune"), "baseline", f"{_source}, with Synergy-Tune (§5.7)")

@@ -1,0 +1,283 @@
+"""Mechanisms: on which servers the jobs of a round run, with which CPUs and memory (Synergy, sections 3.3, 4.1, 4.2).
+
+================  ====================================================================================================
+proportional      every picked job gets its GPU-proportional share
+greedy            jobs in the policy's order, each with its whole demand on the first server that holds it; a job that
+                  fits nowhere is passed over
+tune              picked jobs by descending GPUs, CPUs and memory, each on the fullest server that holds its demand; one
+                  that fits nowhere falls back to its base, and others on its servers do (Synergy-Tune)
+opt               the CPUs and memory of the ILP, placed by the vertex of LP2; fractions of GPUs are rounded by largest
+                  remainder, and where servers are overfull then, jobs fall back (Synergy-Opt)
+tetris            always the job and server of the largest alignment, with whole demands (Grandl et al., SIGCOMM 2014)
+================  ====================================================================================================
+
+A *demand* is the fewest CPUs and the least memory at which a job is fastest; its *base* is the demand clamped
+elementwise to its share. A gang that no server holds is spread over the fewest, each GPU with its part of CPUs and
+memory. Falling back never fails: if all jobs of a server hold at most their shares, they fit on it. That needs clamping
+of both at once: a job that is switched to its share, as the paper prints it, may hold more memory than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heuristics.registry import Oracle
+from instances.views.synergy import Schedule, View, replace_round
+from instances.workload import Array, Ints
+
+Bools = NDArray[np.bool_]
+
+PLACEMENT = "synergy.lp2.vertex"
+"""Model whose decision Synergy-Opt rounds."""
+
+WHOLE = 1e-6
+"""Distance from a whole number of GPUs that counts as whole."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Who runs where: job, server and GPUs, CPUs, gigabytes of ``entries``."""
+
+    job: Ints
+    server: Ints
+    gpus: Ints
+    cpus: Array
+    memory_gb: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What a mechanism is asked.
+
+    Attributes
+    ----------
+    queue
+        ``(a,)`` jobs that may run, in the policy's order.
+    jobs, types
+        ``(m,)`` the picked ones, whose GPU demands fit, and their GPU types.
+    left_s
+        ``(a,)`` remaining seconds with the share, by place in the queue.
+    """
+
+    queue: Ints
+    jobs: Ints
+    types: Ints
+    left_s: Array
+
+
+Mechanism = Callable[[Round], Placement]
+
+
+class Mechanisms:
+    """The mechanisms on the servers of a view; each takes a :class:`Round` and returns a :class:`Placement`.
+
+    Parameters
+    ----------
+    view
+        Jobs and servers.
+    oracle
+        Optima of models, for `opt`.
+    """
+
+    def __init__(self, view: View, oracle: Oracle) -> None:
+        from heuristics.synergy import _kernels
+
+        self.kernels, self.view, self.oracle = _kernels, view, oracle
+        self.kind = view.profiles.kind
+        self.gpus: Ints = np.ascontiguousarray(view.workload.gpus, np.int64)
+        servers = view.servers
+        self.server_type: Ints = np.ascontiguousarray(servers.gpu_type, np.int64)
+        self.server_gpus: Ints = np.ascontiguousarray(servers.gpus, np.int64)
+        self.capacity: Array = np.column_stack((servers.cpus, servers.memory_gb)).astype(float)
+        # By kind: the GPU types by preference, and demands there; −1 fills up.
+        self.options: Ints = np.full((view.profiles.kinds, view.types), -1, np.int64)
+        for kind, types in enumerate(view.preference):
+            self.options[kind, : len(types)] = types
+        rows = np.arange(len(self.options))[:, None]
+        self.base: Array = view.needs.base[rows, self.options]
+        self.demand: Array = self._placeable(view.needs.demand[rows, self.options])
+        self._last: tuple[bytes, Placement] | None = None
+
+    def _placeable(self, demand: Array) -> Array:
+        """Return demands, and bases where these fit on no empty servers (a gang of 5 on servers of 4)."""
+        found = demand.copy()
+        for kind, option in np.argwhere(self.options >= 0).tolist():
+            only = np.full((1, 1), self.options[kind, option])
+            one = (demand[kind, option].reshape(1, 1, 2), self.base[kind, option].reshape(1, 1, 2))
+            entries, _ = self._pack(self.view.profiles.gpus[[kind]], only, *one, tight=False, fungible=False)
+            if not len(entries):
+                found[kind, option] = self.base[kind, option]
+        return found
+
+    def _pack(
+        self, gpus: Ints, options: Ints, want: Array, base: Array, *, tight: bool, fungible: bool
+    ) -> tuple[Ints, Array]:
+        entries, amount = self.kernels.pack(
+            np.ascontiguousarray(gpus, np.int64),
+            options,
+            want,
+            base,
+            tight,
+            fungible,
+            self.server_type,
+            self.server_gpus,
+            self.capacity,
+        )
+        return entries, amount
+
+    def _placement(self, jobs: Ints, entries: Ints, amount: Array) -> Placement:
+        place, server, gpus = entries.T
+        job = jobs[place]
+        held = amount[place] * (gpus / self.gpus[job])[:, None]
+        return Placement(job, server, gpus, held[:, 0], held[:, 1])
+
+    def _remembered(self, jobs: Ints, types: Ints, place: Callable[[], Placement]) -> Placement:
+        """Return the previous placement where the same jobs run on the same types."""
+        key = np.concatenate((jobs, types)).tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, place()
+        return self._last[1]
+
+    def proportional(self, asked: Round) -> Placement:
+        """Give every picked job its share."""
+        return self._packed(asked, self.view.needs.share, self.view.needs.share)
+
+    def tune(self, asked: Round) -> Placement:
+        """Give every picked job its demand, or what is left of it."""
+        return self._packed(asked, self.view.needs.demand, self.view.needs.base)
+
+    def _packed(self, asked: Round, want: Array, base: Array) -> Placement:
+        """Place all picked jobs by best fit, the largest demands first."""
+        kind = self.kind[asked.jobs]
+        wanted = want[kind, asked.types]
+        order = np.lexsort((asked.jobs, -wanted[:, 1], -wanted[:, 0], -self.gpus[asked.jobs]))
+        jobs, types = asked.jobs[order], asked.types[order]
+
+        def place() -> Placement:
+            least = base[kind[order], types]
+            entries, amount = self._pack(
+                self.gpus[jobs],
+                types[:, None],
+                wanted[order][:, None],
+                least[:, None],
+                tight=True,
+                fungible=True,
+            )
+            return self._placement(jobs, entries, amount)
+
+        return self._remembered(jobs, types, place)
+
+    def greedy(self, asked: Round) -> Placement:
+        """Give jobs their whole demands, in the queue's order."""
+        jobs, kind = asked.queue, self.kind[asked.queue]
+        entries, amount = self._pack(
+            self.gpus[jobs], self.options[kind], self.demand[kind], self.base[kind], tight=False, fungible=False
+        )
+        return self._placement(jobs, entries, amount)
+
+    def tetris(self, asked: Round) -> Placement:
+        """Give jobs their whole demands by alignment, less the normalised remaining work."""
+        jobs, kind = asked.queue, self.kind[asked.queue]
+        entries, amount = self.kernels.align(
+            self.gpus[jobs],
+            self.options[kind],
+            self.demand[kind],
+            penalties(self.view, jobs, asked.left_s),
+            self.server_type,
+            self.server_gpus,
+            self.capacity,
+        )
+        return self._placement(jobs, entries, amount)
+
+    def opt(self, asked: Round) -> Placement:
+        """Give picked jobs what the optimum gives them, on servers that hold it."""
+        jobs = np.sort(asked.jobs)
+        return self._remembered(jobs, jobs, lambda: self._rounded(jobs))
+
+    def _rounded(self, jobs: Ints) -> Placement:
+        found: Schedule = self.oracle(PLACEMENT, replace_round(self.view, jobs))
+        entries = whole_gangs(found, self.gpus, self.server_gpus, self.server_type)
+        place = np.searchsorted(jobs, entries[:, 0])
+        amount = np.zeros((jobs.size, 2))
+        at = np.searchsorted(jobs, found.job)
+        np.add.at(amount, at, np.column_stack((found.cpus, found.memory_gb)))
+        types = np.zeros(jobs.size, np.int64)
+        types[place] = self.server_type[entries[:, 1]]
+        base = self.view.needs.base[self.kind[jobs], types]
+        table = np.column_stack((place, entries[:, 1:]))
+        held = self.kernels.settle(table, self.gpus[jobs], amount, base, self.capacity)
+        return self._placement(jobs, table, held)
+
+
+def demands(view: View, jobs: Ints) -> tuple[Array, Ints]:
+    """Return ``(a, 3)`` GPUs, CPUs and memory that jobs demand on their best GPU type, and ``(a,)`` that type."""
+    kind = view.profiles.kind[jobs]
+    first = np.array([types[0] if types else 0 for types in view.preference])[kind]
+    return np.column_stack((view.workload.gpus[jobs], view.needs.demand[kind, first])), first
+
+
+def dominant(view: View, jobs: Ints) -> Array:
+    """Return ``(a, 3)`` GPUs, CPUs and memory that jobs demand, in parts of the whole cluster."""
+    pools = view.pools
+    whole = np.array([pools.gpus.sum(), pools.cpus.sum(), pools.memory_gb.sum()])
+    return np.asarray(demands(view, jobs)[0] / whole)
+
+
+def alignments(view: View, jobs: Ints) -> Array:
+    """Return ``(a,)`` alignments of jobs with an empty server of their best GPU type: Σ of demands in parts of it."""
+    demand, first = demands(view, jobs)
+    return np.asarray((demand / view.pools.largest[first]).sum(axis=1))
+
+
+def penalties(view: View, jobs: Ints, left_s: Array) -> Array:
+    """Return ``(a,)`` what Tetris subtracts from alignments: remaining work, scaled to the mean alignment.
+
+    The remaining work of a job is its demand, summed over resources, times the time it is left; ``ε = ā / p̄`` with the
+    mean alignment of the jobs with an empty server (Grandl et al., section 3.3).
+    """
+    work = dominant(view, jobs).sum(axis=1) * left_s
+    total = work.sum()
+    return np.asarray(work * (alignments(view, jobs).sum() / total if total > 0 else 0.0))
+
+
+def whole_gangs(found: Schedule, gangs: Ints, server_gpus: Ints, server_type: Ints) -> Ints:
+    """Round fractions of GPUs by largest remainder; every gang stays whole and on its GPU type.
+
+    Parameters
+    ----------
+    found
+        Entries with fractional GPUs; the GPUs of each server and of each gang add up.
+    gangs
+        ``(n,)`` GPUs of the jobs.
+    server_gpus, server_type
+        ``(h,)``.
+
+    Returns
+    -------
+    array
+        ``(entries, 3)``: job, server, GPUs.
+    """
+    down = np.floor(found.gpus + WHOLE).astype(np.int64)
+    free = server_gpus - np.bincount(found.server, down, server_gpus.size).astype(np.int64)
+    got = np.bincount(found.job, down, gangs.size).astype(np.int64)
+    given = {(j, h): g for j, h, g in zip(found.job.tolist(), found.server.tolist(), down.tolist(), strict=True) if g}
+    rest = found.gpus - down
+    for e in np.lexsort((found.server, found.job, -rest)).tolist():
+        j, h = int(found.job[e]), int(found.server[e])
+        if rest[e] > WHOLE and got[j] < gangs[j] and free[h] > 0:
+            given[j, h] = given.get((j, h), 0) + 1
+            got[j] += 1
+            free[h] -= 1
+    home = dict(zip(found.job.tolist(), server_type[found.server].tolist(), strict=True))
+    for j in [j for j in home if got[j] < gangs[j]]:
+        while got[j] < gangs[j]:
+            h = int(np.argmax(np.where(server_type == home[j], free, -1)))
+            part = int(min(free[h], gangs[j] - got[j]))
+            given[j, h] = given.get((j, h), 0) + part
+            got[j] += part
+            free[h] -= part
+    return np.array([(j, h, g) for (j, h), g in sorted(given.items())], np.int64).reshape(-1, 3)

@@ -1,0 +1,126 @@
+"""A policy and a mechanism together: one round, a simulation, and the whole run in model time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from heuristics.registry import Context, Oracle
+from heuristics.simulator import Assignment, Shares, State, simulate
+from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S
+from heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
+from heuristics.synergy.queues import ORDERS, Waiting
+from instances.errors import NotApplicableError
+from instances.views.synergy import Schedule, View
+from instances.workload import Array, Ints
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Names of a policy (:data:`heuristics.synergy.queues.ORDERS`) and of a method of :class:`Mechanisms`."""
+
+    order: str
+    mechanism: str
+
+    def place(self, view: View, oracle: Oracle) -> Mechanism:
+        """Return the mechanism on the servers of a view."""
+        mechanism: Mechanism = getattr(Mechanisms(view, oracle), self.mechanism)
+        return mechanism
+
+
+class Policy:
+    """A scheduler in the simulator.
+
+    Parameters
+    ----------
+    scheduler
+        Policy and mechanism.
+    view
+        Jobs and servers.
+    oracle
+        Optima of models.
+    """
+
+    def __init__(self, scheduler: Scheduler, view: View, oracle: Oracle) -> None:
+        self.view, self.order, self.place = view, ORDERS[scheduler.order], scheduler.place(view, oracle)
+        fair = np.where(view.needs.able, view.needs.fair, 0.0).max(axis=1)[view.profiles.kind]
+        self.able = fair > 0
+        self.fair: Array = np.where(self.able, fair, 1.0)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return who runs where in this round, with which CPUs and memory."""
+        able = self.able[state.jobs]
+        jobs = state.jobs[able]
+        left_s = state.remaining[able] / self.fair[jobs]
+        arrival_s = state.workload.arrival_s[jobs]
+        waiting = Waiting(
+            jobs=jobs,
+            elapsed_s=state.time_s - arrival_s,
+            left_s=left_s,
+            alone_s=state.workload.work[jobs] / self.fair[jobs],
+            attained_s=state.attained_s[able],
+        )
+        order = np.lexsort((arrival_s, self.order(self.view, waiting)))
+        asked = asked_round(self.view, jobs[order], left_s[order])
+        found = self.place(asked)
+        shares = Shares(found.cpus, found.memory_gb, asked.jobs)
+        return Assignment(found.job, found.server, found.gpus, shares=shares)
+
+
+def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
+    """Return the round of a queue: the jobs at its head fill the GPUs."""
+    jobs, types = view.pick(queue.tolist())
+    return Round(queue, jobs, types, left_s)
+
+
+def one_round(scheduler: Scheduler) -> Callable[[View, Context], Schedule]:
+    """Return the heuristic that places the round of a view."""
+
+    def run(view: View, context: Context) -> Schedule:
+        jobs = view.runnable
+        fair = np.where(view.needs.able, view.needs.fair, 0.0).max(axis=1)[view.profiles.kind[jobs]]
+        alone_s = view.workload.work[jobs] / fair
+        zero = np.zeros(jobs.size)
+        order = np.argsort(ORDERS[scheduler.order](view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
+        found = scheduler.place(view, context.oracle)(asked_round(view, jobs[order], alone_s[order]))
+        return _schedule(found, np.zeros(found.job.size, np.int64), np.zeros(jobs.size, np.int64), jobs)
+
+    return run
+
+
+def _schedule(found: Placement, rounds: Ints, offered_round: Ints, offered_job: Ints) -> Schedule:
+    return Schedule(
+        round=rounds,
+        job=found.job,
+        server=found.server,
+        gpus=np.asarray(found.gpus, float),
+        cpus=found.cpus,
+        memory_gb=found.memory_gb,
+        offered_round=offered_round,
+        offered_job=offered_job,
+    )
+
+
+def whole_run(scheduler: Scheduler) -> Callable[[View, Context], Schedule]:
+    """Return the heuristic that runs all jobs of a view in its rounds, without overheads."""
+
+    def run(view: View, context: Context) -> Schedule:
+        if not LEAST_ROUND_S <= view.slot_s <= MOST_ROUND_S:
+            wanted = f"simulated rounds take {LEAST_ROUND_S:g} to {MOST_ROUND_S:g} s"
+            raise NotApplicableError(f"horizon.slot_s = {view.slot_s:g}: {wanted}")
+        trace = simulate(
+            view.workload,
+            view.servers,
+            Policy(scheduler, view, context.oracle),
+            profiles=view.profiles,
+            round_s=view.slot_s,
+            sensitive=True,
+        )
+        number = np.rint(trace.start_s / view.slot_s).astype(np.int64)
+        row, job, server, gpus = trace.allocation.T
+        found = Placement(job, server, gpus, trace.cpus, trace.memory_gb)
+        return _schedule(found, number[row], number[trace.offered[:, 0]], trace.offered[:, 1])
+
+    return run

@@ -1,0 +1,111 @@
+"""Policies: the order in which jobs are served in a round (Synergy, sections 2 and 5.7).
+
+========  ====================================================================================================
+fifo      by arrival
+srtf      the shortest remaining time with the proportional share first
+las       the least attained service (GPU-seconds) first
+ftf       the largest ρ first, the finish time as it would be now over the finish time alone (Themis)
+drf       progressive filling: next is a job of the tenant with the smallest dominant share (Ghodsi et al., NSDI 2011)
+tetris    the largest alignment with an empty server, less the remaining work (Grandl et al., SIGCOMM 2014)
+========  ====================================================================================================
+
+Times alone and remaining are those with the proportional share on the job's best GPU type, whatever mechanism follows:
+the policies are the same for all of them. Ties by arrival, then index.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from heuristics.synergy.mechanisms import alignments, dominant, penalties
+from instances.views.synergy import View
+from instances.workload import Array, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Jobs at the start of a round, ``(a,)`` each.
+
+    Attributes
+    ----------
+    jobs
+        Indices, ascending.
+    elapsed_s
+        Since the arrival.
+    left_s, alone_s
+        What is left, and all of it, with the share.
+    attained_s
+        GPU-seconds received.
+    """
+
+    jobs: Ints
+    elapsed_s: Array
+    left_s: Array
+    alone_s: Array
+    attained_s: Array
+
+
+Order = Callable[[View, Waiting], Array]
+"""Returns ``(a,)`` keys; the smallest is served first."""
+
+
+def fifo(view: View, waiting: Waiting) -> Array:
+    """Return equal keys: ties are served by arrival."""
+    return np.zeros(waiting.jobs.size)
+
+
+def srtf(view: View, waiting: Waiting) -> Array:
+    """Return remaining times."""
+    return waiting.left_s
+
+
+def las(view: View, waiting: Waiting) -> Array:
+    """Return attained services."""
+    return waiting.attained_s
+
+
+def ftf(view: View, waiting: Waiting) -> Array:
+    """Return −ρ, the finish time if the job runs with its share from now on over that alone from its arrival on."""
+    return -(waiting.elapsed_s + waiting.left_s) / waiting.alone_s
+
+
+def drf(view: View, waiting: Waiting) -> Array:
+    """Return ranks by progressive filling of the whole cluster with demands.
+
+    Jobs that do not fit beside those before them count nothing and come after all that do.
+    """
+    demand = dominant(view, waiting.jobs)
+    by_arrival = np.lexsort((waiting.jobs, view.workload.arrival_s[waiting.jobs]))
+    queues: dict[int, list[int]] = {}
+    for i in reversed(by_arrival.tolist()):
+        queues.setdefault(int(view.workload.tenant[waiting.jobs[i]]), []).append(i)
+    used, held = np.zeros(3), {tenant: np.zeros(3) for tenant in queues}
+    heap = [(0.0, view.workload.arrival_s[waiting.jobs[queue[-1]]], tenant) for tenant, queue in queues.items()]
+    heapq.heapify(heap)
+    rank = np.full(waiting.jobs.size, np.inf)
+    served = 0
+    while heap and used[0] < 1:
+        share, _, tenant = heapq.heappop(heap)
+        i = queues[tenant].pop()
+        if np.all(used + demand[i] <= 1 + 1e-9):
+            used += demand[i]
+            held[tenant] += demand[i]
+            rank[i] = served
+            served += 1
+            share = float(held[tenant].max())
+        if queues[tenant]:
+            heapq.heappush(heap, (share, view.workload.arrival_s[waiting.jobs[queues[tenant][-1]]], tenant))
+    return rank
+
+
+def tetris(view: View, waiting: Waiting) -> Array:
+    """Return negative scores on an empty server."""
+    return penalties(view, waiting.jobs, waiting.left_s) - alignments(view, waiting.jobs)
+
+
+ORDERS: Mapping[str, Order] = {"fifo": fifo, "srtf": srtf, "las": las, "ftf": ftf, "drf": drf, "tetris": tetris}
+"""The policies by name."""
