@@ -1,0 +1,340 @@
+"""Synergy's mechanisms and policies: what they promise, the erratum of Tune, the order of queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import instances
+from heuristics import HEURISTICS, Context
+from heuristics.simulator import POLICIES, simulate
+from heuristics.synergy import ORDERS, Mechanisms, Waiting
+from heuristics.synergy.mechanisms import WHOLE, whole_gangs
+from heuristics.synergy.online import asked_round
+from instances.views import synergy
+from instances.views.synergy import Schedule, View
+from tests import synergy_cases as cases
+
+Array = NDArray[np.float64]
+
+
+def no_oracle(model: str, view: View) -> Any:
+    raise AssertionError(f"{model} was not to be asked")
+
+
+CONTEXT = Context(np.random.default_rng(0), no_oracle)
+WITHOUT_MODELS = ("proportional", "greedy", "tune", "drf", "tetris")
+
+
+def run(name: str, view: View) -> Schedule:
+    decision: Schedule = HEURISTICS.get(f"synergy.{name}").run(view, CONTEXT)
+    return decision
+
+
+def held(view: View, schedule: Schedule) -> dict[int, tuple[float, float, float]]:
+    """GPUs, CPUs and gigabytes of every job that runs in the round."""
+    columns = (schedule.gpus, schedule.cpus, schedule.memory_gb)
+    totals = np.column_stack([np.bincount(schedule.job, column, view.size) for column in columns])
+    return {j: tuple(totals[j].tolist()) for j in np.unique(schedule.job).tolist()}
+
+
+def rates(view: View, schedule: Schedule) -> dict[int, float]:
+    """Iterations per second of every job that runs in the round."""
+    home = dict(zip(schedule.job.tolist(), view.servers.gpu_type[schedule.server].tolist(), strict=True))
+    jobs = held(view, schedule)
+    kind = view.profiles.kind[list(jobs)]
+    types = np.array([home[j] for j in jobs])
+    cpus, memory = (np.array([amounts[r] for amounts in jobs.values()]) for r in (1, 2))
+    return dict(zip(jobs, view.profiles.rate_of(kind, types, cpus, memory).tolist(), strict=True))
+
+
+def assert_fits(view: View, schedule: Schedule) -> None:
+    servers = view.servers
+    for column, capacity in (
+        (schedule.gpus, servers.gpus),
+        (schedule.cpus, servers.cpus),
+        (schedule.memory_gb, servers.memory_gb),
+    ):
+        used = np.bincount(schedule.server, column, servers.size)
+        assert np.all(used <= capacity * (1 + 1e-9) + 1e-12)
+    assert all(gpus == view.workload.gpus[j] for j, (gpus, _, _) in held(view, schedule).items())
+
+
+# ---------------------------------------------------------------- what mechanisms promise
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases.small(jobs=8))
+def test_tune_and_proportional_run_all_jobs_at_their_fair_progress_at_least(instance: Any) -> None:
+    """Also on tables that are no least of stages, where the clamped demand can be slower than the share."""
+    view = synergy.view(instance)
+    for name in ("proportional", "tune"):
+        schedule = run(name, view)
+        assert_fits(view, schedule)
+        found = rates(view, schedule)
+        assert set(found) == set(view.runnable.tolist())
+        for j, rate in found.items():
+            fair = view.needs.fair[view.profiles.kind[j], 0]
+            assert rate >= fair * (1 - 1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases.small(jobs=8, chips=("V100", "K80")))
+def test_on_mixed_clusters_gangs_keep_to_one_type_and_progress_fairly_there(instance: Any) -> None:
+    view = synergy.view(instance)
+    for name in ("proportional", "tune"):
+        schedule = run(name, view)
+        assert_fits(view, schedule)
+        homes = {j: set(view.servers.gpu_type[schedule.server[schedule.job == j]]) for j in schedule.job.tolist()}
+        assert all(len(types) == 1 for types in homes.values())
+        for j, rate in rates(view, schedule).items():
+            assert rate >= view.needs.fair[view.profiles.kind[j], homes[j].pop()] * (1 - 1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases.small(jobs=8, chips=("V100", "K80")))
+def test_static_demands_are_met_in_full_or_not_at_all(instance: Any) -> None:
+    view = synergy.view(instance)
+    for name in ("greedy", "drf", "tetris"):
+        schedule = run(name, view)
+        assert_fits(view, schedule)
+        for j, rate in rates(view, schedule).items():
+            assert rate >= view.needs.fair[view.profiles.kind[j]][view.needs.able[view.profiles.kind[j]]].min()
+
+
+def test_tune_gives_sensitive_jobs_what_insensitive_ones_do_not_need() -> None:
+    view = synergy.view(cases.instance([("Synergy AlexNet", 1), ("Synergy GNMT", 1)], [(1, "V100", 2, 13.0, 200.0)]))
+    assert held(view, run("tune", view)) == {0: (1, 12, 125), 1: (1, 1, 20.83)}
+    assert held(view, run("proportional", view)) == {0: (1, 6, 62.5), 1: (1, 6, 62.5)}
+
+
+def test_greedy_skips_a_job_that_tune_runs() -> None:
+    jobs = [("Synergy AlexNet", 1), ("Synergy ShuffleNetv2", 1), ("Synergy ResNet18", 1)]
+    view = synergy.view(cases.instance(jobs, [(1, "V100", 3, 20.0, 375.0)]))
+    assert set(held(view, run("greedy", view))) == {0}
+    assert set(held(view, run("tune", view))) == {0, 1, 2}
+
+
+def test_a_gang_is_split_over_the_fewest_servers_with_its_resources_in_proportion() -> None:
+    jobs = [("Synergy GNMT", 3), ("Synergy GNMT", 3), ("Synergy ResNet50", 2)]
+    view = synergy.view(cases.instance(jobs, [(2, "V100", 4, 16.0, 250.0)]))
+    schedule = run("proportional", view)
+    table = np.column_stack((schedule.server, schedule.gpus, schedule.cpus, schedule.memory_gb))
+    parts = {tuple(row) for row in table[schedule.job == 2].tolist()}
+    assert parts == {(0, 1.0, 4.0, 62.5), (1, 1.0, 4.0, 62.5)}
+
+
+def test_a_gang_larger_than_a_server_spans_servers() -> None:
+    view = synergy.view(cases.instance([("Synergy ResNet18", 16)], [cases.servers(2)]))
+    assert held(view, run("tune", view)) == {0: (16, 48, 1000)}
+    assert len(run("tune", view).job) == 2
+
+
+def test_a_demand_that_no_empty_servers_hold_is_not_waited_for() -> None:
+    """A gang of 5 on two servers of 4: two parts of 2 GPUs each fit with the demand of two servers, 5 do not."""
+    view = synergy.view(cases.instance([("Synergy AlexNet", 5)], [(2, "V100", 4, 16.0, 250.0)]))
+    assert view.needs.demand[0, 0, 0] == 30
+    for name in ("greedy", "tetris"):
+        assert held(view, run(name, view))[0][1] == 20
+
+
+# ---------------------------------------------------------------- the erratum of Tune
+
+SERVER = (8, 24.0, 500.0)
+A, B, C = (4, 20.0, 100.0), (3, 4.0, 400.0), (1, 3.0, 62.5)
+
+
+def share(gpus: int) -> tuple[float, float]:
+    return 3.0 * gpus, 62.5 * gpus
+
+
+def test_switching_to_the_share_as_printed_overfills_the_server() -> None:
+    """Claim "Tune never below proportional": the job most over its share is switched, and grows in memory."""
+    cpus = share(A[0])[0] + B[1] + C[1]
+    memory = share(A[0])[1] + B[2] + C[2]
+    assert cpus <= SERVER[1], "switching A frees the CPUs that C misses"
+    assert memory > SERVER[2], "but A now holds 250 GB instead of 100"
+
+
+def test_clamping_elementwise_keeps_the_server_within_its_capacity() -> None:
+    view = synergy.view(cases.instance([("Synergy GNMT", 1)]))
+    pack = Mechanisms(view, no_oracle).kernels.pack
+    gpus = np.array([A[0], B[0], C[0]])
+    want = np.array([A[1:], B[1:], C[1:]])
+    base = np.minimum(want, [share(g) for g in gpus])
+    entries, amount = pack(
+        gpus,
+        np.zeros((3, 1), np.int64),
+        want[:, None].copy(),
+        base[:, None].copy(),
+        True,
+        True,
+        np.zeros(1, np.int64),
+        np.array([8]),
+        np.array([SERVER[1:]]),
+    )
+    assert entries.tolist() == [[0, 0, 4], [1, 0, 3], [2, 0, 1]]
+    assert amount.tolist() == [[12.0, 100.0], [4.0, 187.5], [3.0, 62.5]]
+
+
+def test_only_as_many_jobs_fall_back_as_needed() -> None:
+    jobs = [("Synergy AlexNet", 1), ("Synergy ResNet50", 1), ("Synergy ResNet50", 1), ("Synergy MobileNetv2", 1)]
+    view = synergy.view(cases.instance(jobs, [(1, "V100", 4, 16.0, 500.0)]))
+    found = held(view, run("tune", view))
+    # AlexNet (12) and MobileNet come first; the ResNets fall back to their shares, which takes AlexNet's only.
+    assert found[0][1] == 4
+    assert sum(cpus for _, cpus, _ in found.values()) <= 16
+    assert found[3][1] == 4
+
+
+# ---------------------------------------------------------------- Synergy-Opt's rounding
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_rounding_keeps_gangs_whole_and_servers_within_their_gpus(data: Any) -> None:
+    servers = data.draw(st.integers(1, 5))
+    size = data.draw(st.integers(1, 6))
+    gangs: list[int] = []
+    while sum(gangs) < servers * size and len(gangs) < 12:
+        gangs.append(data.draw(st.integers(1, servers * size - sum(gangs))))
+    share = np.full((len(gangs), servers), 1 / servers) * np.array(gangs)[:, None]
+    if data.draw(st.booleans()):
+        # One job after another along the line of all GPUs: most are whole, some lie across two servers.
+        ends = np.cumsum(gangs)
+        starts = ends - gangs
+        cut = np.arange(servers + 1) * size
+        share = np.maximum(np.minimum(ends[:, None], cut[1:]) - np.maximum(starts[:, None], cut[:-1]), 0.0)
+    job, server = np.nonzero(share > WHOLE)
+    none = np.zeros(0, np.int64)
+    found = Schedule(np.zeros_like(job), job, server, share[job, server], 0.0 * job, 0.0 * job, none, none)
+    entries = whole_gangs(found, np.array(gangs), np.full(servers, size), np.zeros(servers, np.int64))
+    assert np.bincount(entries[:, 0], entries[:, 2], len(gangs)).tolist() == gangs
+    assert np.all(np.bincount(entries[:, 1], entries[:, 2], servers) <= size)
+    assert entries[:, 2].min() >= 1
+    assert len({(j, h) for j, h, _ in entries.tolist()}) == len(entries)
+
+
+# ---------------------------------------------------------------- queues
+
+
+def waiting(view: View, **changes: Sequence[float]) -> Waiting:
+    alone = view.workload.work / view.needs.fair[view.profiles.kind, 0]
+    start = Waiting(np.arange(view.size), np.zeros(view.size), alone, alone, np.zeros(view.size))
+    return replace(start, **{name: np.asarray(values, float) for name, values in changes.items()})
+
+
+@pytest.fixture(scope="module")
+def three() -> View:
+    jobs = [("Synergy GNMT", 1, 7200.0), ("Synergy GNMT", 4, 3600.0), ("Synergy AlexNet", 1, 1800.0)]
+    return synergy.view(cases.instance(jobs))
+
+
+@pytest.mark.parametrize(
+    ("order", "changes", "first"),
+    [
+        ("fifo", {}, 0),
+        ("srtf", {}, 2),
+        ("srtf", {"left_s": [60.0, 3600.0, 1800.0]}, 0),
+        ("las", {"attained_s": [10.0, 0.0, 5.0]}, 1),
+        ("ftf", {"elapsed_s": [3600.0, 3600.0, 3600.0]}, 2),
+        ("ftf", {"elapsed_s": [36000.0, 3600.0, 3600.0]}, 0),
+    ],
+)
+def test_who_is_served_first(three: View, order: str, changes: dict[str, list[float]], first: int) -> None:
+    keys = ORDERS[order](three, waiting(three, **changes))
+    assert int(np.lexsort((np.arange(3), keys))[0]) == first
+
+
+def test_drf_serves_the_tenant_with_the_smallest_dominant_share() -> None:
+    jobs = [cases.job("Synergy GNMT", 2), cases.job("Synergy GNMT", 1), cases.job("Synergy GNMT", 1)]
+    instance = cases.instance(jobs)
+    named = [job.model_copy(update={"tenant": name}) for job, name in zip(instance.jobs, ("a", "a", "b"), strict=True)]
+    view = synergy.view(instance.model_copy(update={"jobs": tuple(named)}))
+    assert ORDERS["drf"](view, waiting(view)).tolist() == [0, 2, 1]
+
+
+def test_tetris_prefers_what_aligns_and_is_nearly_done(three: View) -> None:
+    keys = ORDERS["tetris"](three, waiting(three, left_s=[1.0, 1.0, 1e6]))
+    assert int(np.argmin(keys)) == 1
+
+
+def test_picking_passes_over_jobs_whose_gpus_do_not_fit() -> None:
+    view = synergy.view(cases.instance([("Synergy GNMT", 6), ("Synergy GNMT", 4), ("Synergy GNMT", 2)]))
+    assert view.runnable.tolist() == [0, 2]
+    asked = asked_round(view, np.array([1, 0, 2]), np.zeros(3))
+    assert asked.jobs.tolist() == [1, 2]
+
+
+# ---------------------------------------------------------------- whole runs
+
+RUNS = [spec.id for spec in POLICIES if spec.paper == "synergy" and ".opt" not in spec.id]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_whole_runs_complete_every_job_and_repeat(name: str) -> None:
+    view = synergy.view(cases.mix(14, [cases.servers(1), cases.servers(1)], seed=3))
+    schedule = run(name.removeprefix("synergy."), view)
+    assert set(schedule.job.tolist()) == set(range(view.size))
+    again = run(name.removeprefix("synergy."), view)
+    assert np.array_equal(schedule.cpus, again.cpus)
+    assert np.array_equal(schedule.server, again.server)
+
+
+@pytest.mark.parametrize("name", ["tune.fifo", "tune.las", "proportional.srtf"])
+def test_in_every_round_of_a_run_jobs_progress_fairly_and_servers_hold_them(name: str) -> None:
+    view = synergy.view(cases.mix(20, [cases.servers(2)], seed=5))
+    schedule = run(name, view)
+    none = np.zeros(0, np.int64)
+    for r in np.unique(schedule.round):
+        now = schedule.round == r
+        columns = (getattr(schedule, f)[now] for f in ("round", "job", "server", "gpus", "cpus", "memory_gb"))
+        one = Schedule(*columns, none, none)
+        assert_fits(view, one)
+        assert set(one.job.tolist()) == set(schedule.offered_job[schedule.offered_round == r].tolist())
+        for j, rate in rates(view, one).items():
+            assert rate >= view.needs.fair[view.profiles.kind[j], 0] * (1 - 1e-9)
+
+
+def test_a_job_that_can_never_run_holds_nobody_up() -> None:
+    greedy_for_cpus = cases.job("Synergy GNMT", 1, sensitivity=cases.matrix((8.0, 9.0), (20.0,), [[1.0], [2.0]]))
+    view = synergy.view(cases.instance([("Synergy GNMT", 1, 600.0), greedy_for_cpus]))
+    assert view.hopeless[0] is None
+    assert view.hopeless[1]
+    assert set(run("tune.fifo", view).job.tolist()) == {0}
+
+
+def test_simulated_history_is_the_run_in_model_time() -> None:
+    view = synergy.view(instances.load("gen/20jobs"))
+    spec = POLICIES.get("synergy.tune.srtf")
+    trace = simulate(
+        view.workload,
+        view.servers,
+        spec.build(view.instance, no_oracle),
+        profiles=view.profiles,
+        sensitive=True,
+        round_s=view.slot_s,
+    )
+    schedule = run("tune.srtf", view)
+    assert np.array_equal(trace.allocation[:, 1], schedule.job)
+    assert np.array_equal(trace.cpus, schedule.cpus)
+
+
+# ---------------------------------------------------------------- the paper's example
+
+
+def test_the_example_of_section_2() -> None:
+    """Falling back is all or nothing, so that Tune gains nothing here: both demands fill a server's CPUs or memory."""
+    view = synergy.view(instances.load("paper/synergy-example"))
+    found = held(view, run("proportional", view))
+    assert found == dict.fromkeys(range(4), (4, 12, 250))
+    assert view.needs.demand[:2, 0].max(axis=0).tolist() == [24, 500]
+    tuned, fair = rates(view, run("tune", view)), rates(view, run("proportional", view))
+    assert tuned == pytest.approx(fair)
