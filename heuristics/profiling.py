@@ -1,7 +1,7 @@
 """Optimistic profiling: a job's whole table from a few measurements with all memory (Synergy, section 3.1).
 
 Measuring takes a minute per point. The *CPU axis* is measured with all the memory a gang may have, at both ends of the
-axis and wherever a binary search goes: into the upper half of its interval where that half is worth 10 % or more,
+axis and wherever a binary search goes: into the upper half of its interval where that half gains more than 10 %,
 otherwise into the lower one. Between measured levels the rate is interpolated. The *memory axis* is not measured: an
 application-level cache (MinIO) has the same hits in every epoch, so that the rate with less memory is the least of the
 rate with all memory and of what storage delivers for the misses.
@@ -27,10 +27,13 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 THRESHOLD = 0.1
-"""An upper half that gains less than this is not looked into (section 3.1)."""
+"""An upper half that gains no more than this is not looked into (section 3.1)."""
 
 POINT_S = 60.0
 """Seconds of a measurement (section 3.1)."""
+
+MAX_LISTED = 12
+"""So many models are described; the rest is counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,8 @@ class Profiling:
         most that it may.
     points, levels
         ``(K, k)`` measured CPU levels, and all that a gang may have; 0 where it cannot run.
+    most
+        ``(K, k)`` number of the memory level at which was measured: all memory that a gang may have.
     error
         ``(K, k, B)`` largest relative error against the true table at each memory level; 0 at levels that a gang cannot
         have, ``inf`` where a rate was estimated for a gang that does not run.
@@ -52,7 +57,13 @@ class Profiling:
     profiles: Profiles
     points: Ints
     levels: Ints
+    most: Ints
     error: Array
+
+    @property
+    def full_memory_error(self) -> Array:
+        """``(K, k)`` largest relative error with all memory, where only levels of CPUs are interpolated."""
+        return np.take_along_axis(self.error, self.most[:, :, None], axis=2)[:, :, 0]
 
     @property
     def seconds(self) -> Array:
@@ -80,7 +91,7 @@ def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = 
         Gain below which a half is skipped.
     """
     rate = np.zeros_like(tables.rate)
-    points, levels = np.zeros(rate.shape[:2], np.int64), np.zeros(rate.shape[:2], np.int64)
+    points, levels, top = np.zeros((3, *rate.shape[:2]), np.int64)
     error = np.zeros((*rate.shape[:2], rate.shape[3]))
     for kind, i in np.ndindex(*rate.shape[:2]):
         axes = (tables.cpus[kind], tables.memory_gb[kind])
@@ -91,9 +102,9 @@ def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = 
         found, measured = estimated(axes[0][:a], true[:, -1].tolist().__getitem__, fetched[kind, i, :b], threshold)
         # Amounts above the limit are never given out; the table still has a rate there.
         rate[kind, i] = np.pad(found, [(0, rate.shape[2] - a), (0, rate.shape[3] - b)], mode="edge")
-        points[kind, i], levels[kind, i] = len(measured), a
+        points[kind, i], levels[kind, i], top[kind, i] = len(measured), a, b - 1
         error[kind, i, :b] = relative_error(found, true).max(axis=0)
-    return Profiling(replace(tables, rate=rate), points, levels, error)
+    return Profiling(replace(tables, rate=rate), points, levels, top, error)
 
 
 def estimated(
@@ -135,7 +146,7 @@ def search(measure: Callable[[int], float], levels: int, threshold: float = THRE
     while high - low > 1:
         middle = (low + high) // 2
         measured[middle] = measure(middle)
-        if measured[high] < (1 + threshold) * measured[middle]:
+        if measured[high] <= (1 + threshold) * measured[middle]:
             high = middle
         else:
             low = middle
@@ -176,3 +187,31 @@ def _relative_fetching(given: MatrixSensitivity, memory_gb: Array) -> Array | No
         return None
     free = np.array(np.inf)
     return pipeline_rate(model.pipeline.sensitivity, free, free, memory_gb) / model.rates["V100"]
+
+
+def describe(seen: View) -> list[str]:
+    """Return what profiling costs and misses: a line for all jobs, and one for each of the first models."""
+    found, tables = profiling(seen), seen.profiles
+    kinds: dict[str, list[int]] = {}
+    for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):
+        kinds.setdefault(seen.instance.jobs[j].model or "no model", []).append(kind)
+    able = found.levels > 0
+    minutes = found.seconds[able] / 60
+    rest = len(kinds) - MAX_LISTED
+    spent = f"{minutes.max():g}" if minutes.min() == minutes.max() else f"{minutes.min():g} to {minutes.max():g}"
+    return [
+        f"{tables.kinds} kinds of jobs, models: {len(kinds)}; {found.points.sum()} of {found.levels.sum()} levels of "
+        f"CPUs measured, in {spent} minutes per kind and GPU type",
+        *(f"{name}: {_errors(found, np.array(chosen))}" for name, chosen in list(kinds.items())[:MAX_LISTED]),
+        *([f"and {rest} more models"] if rest > 0 else []),
+    ]
+
+
+def _errors(found: Profiling, kinds: Ints) -> str:
+    """Return the largest errors of some kinds of jobs in words."""
+    error, memory_gb = found.error[kinds].max(axis=1), found.profiles.memory_gb[kinds]
+    kind, level = np.unravel_index(error.argmax(), error.shape)
+    words = f"estimates within {found.full_memory_error[kinds].max():.1%} with all memory"
+    if error.max() <= found.full_memory_error[kinds].max():
+        return f"{words} and with less"
+    return f"{words}, {error.max():.1%} with {memory_gb[kind, level] / found.profiles.gpus[kinds[kind]]:g} GB per GPU"

@@ -30,7 +30,6 @@ def no_oracle(model: str, view: View) -> Any:
 
 
 CONTEXT = Context(np.random.default_rng(0), no_oracle)
-WITHOUT_MODELS = ("proportional", "greedy", "tune", "drf", "tetris")
 
 
 def run(name: str, view: View) -> Schedule:
@@ -75,7 +74,7 @@ def assert_fits(view: View, schedule: Schedule) -> None:
 def test_tune_and_proportional_run_all_jobs_at_their_fair_progress_at_least(instance: Any) -> None:
     """Also on tables that are no least of stages, where the clamped demand can be slower than the share."""
     view = synergy.view(instance)
-    for name in ("proportional", "tune"):
+    for name in ("proportional", "tune", "refill"):
         schedule = run(name, view)
         assert_fits(view, schedule)
         found = rates(view, schedule)
@@ -113,6 +112,21 @@ def test_tune_gives_sensitive_jobs_what_insensitive_ones_do_not_need() -> None:
     view = synergy.view(cases.instance([("Synergy AlexNet", 1), ("Synergy GNMT", 1)], [(1, "V100", 2, 13.0, 200.0)]))
     assert held(view, run("tune", view)) == {0: (1, 12, 125), 1: (1, 1, 20.83)}
     assert held(view, run("proportional", view)) == {0: (1, 6, 62.5), 1: (1, 6, 62.5)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases.small(jobs=8))
+def test_refilling_slows_nobody_down(instance: Any) -> None:
+    view = synergy.view(instance)
+    tuned, filled = rates(view, run("tune", view)), rates(view, run("refill", view))
+    assert all(filled[j] >= tuned[j] for j in tuned)
+
+
+def test_refilling_gives_a_job_that_fell_back_what_is_left() -> None:
+    jobs = [("Synergy AlexNet", 1), ("Synergy GNMT", 1)]
+    view = synergy.view(cases.instance(jobs, [(1, "V100", 2, 12.0, 200.0)]))
+    assert held(view, run("tune", view)) == {0: (1, 6, 62.5), 1: (1, 1, 20.83)}
+    assert held(view, run("refill", view)) == {0: (1, 9, 62.5), 1: (1, 1, 20.83)}
 
 
 def test_greedy_skips_a_job_that_tune_runs() -> None:
@@ -214,7 +228,8 @@ def test_rounding_keeps_gangs_whole_and_servers_within_their_gpus(data: Any) -> 
         share = np.maximum(np.minimum(ends[:, None], cut[1:]) - np.maximum(starts[:, None], cut[:-1]), 0.0)
     job, server = np.nonzero(share > WHOLE)
     none = np.zeros(0, np.int64)
-    found = Schedule(np.zeros_like(job), job, server, share[job, server], 0.0 * job, 0.0 * job, none, none)
+    zero = np.zeros(job.size)
+    found = Schedule(np.zeros_like(job), job, server, share[job, server], zero, zero, none, none)
     entries = whole_gangs(found, np.array(gangs), np.full(servers, size), np.zeros(servers, np.int64))
     assert np.bincount(entries[:, 0], entries[:, 2], len(gangs)).tolist() == gangs
     assert np.all(np.bincount(entries[:, 1], entries[:, 2], servers) <= size)
@@ -295,8 +310,8 @@ def test_in_every_round_of_a_run_jobs_progress_fairly_and_servers_hold_them(name
     none = np.zeros(0, np.int64)
     for r in np.unique(schedule.round):
         now = schedule.round == r
-        columns = (getattr(schedule, f)[now] for f in ("round", "job", "server", "gpus", "cpus", "memory_gb"))
-        one = Schedule(*columns, none, none)
+        columns = {f: getattr(schedule, f)[now] for f in ("round", "job", "server", "gpus", "cpus", "memory_gb")}
+        one = Schedule(**columns, offered_round=none, offered_job=none)
         assert_fits(view, one)
         assert set(one.job.tolist()) == set(schedule.offered_job[schedule.offered_round == r].tolist())
         for j, rate in rates(view, one).items():

@@ -5,7 +5,7 @@ round's jobs servers, CPUs and memory (:mod:`heuristics.synergy.mechanisms`).
 
 =====================================  =============================================================================
 ``synergy.<mechanism>``                one round: the jobs of the view's round by ``proportional``, ``greedy``,
-                                       ``tune``, ``opt``, ``drf`` or ``tetris``
+                                       ``tune``, ``refill``, ``opt``, ``drf`` or ``tetris``
 ``synergy.<mechanism>.<policy>``       the whole run under ``fifo``, ``srtf``, ``las`` or ``ftf``
 ``synergy.drf.static``, ``….tune``     DRF with whole demands as it is, and with Synergy-Tune's
 ``synergy.tetris.static``, ``….tune``  the same for Tetris
@@ -79,6 +79,7 @@ _MECHANISMS: tuple[tuple[str, Kind, str, bool], ...] = (
     ("proportional", "baseline", "Synergy §2, GPU-proportional allocation", True),
     ("greedy", "baseline", "Synergy §3.3, Synergy-Greedy", False),
     ("tune", "online", "Synergy §4.2, Synergy-Tune", True),
+    ("refill", "online", "after Synergy-Tune: leftovers go to jobs that fell back", True),
     ("opt", "online", "Synergy §4.1, Synergy-Opt: ILP of eq. (1)–(5), LP of eq. (15)–(19), largest remainder", True),
 )
 

@@ -298,6 +298,79 @@ def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, capacity: Arra
     return held
 
 
+@numba.njit("f8(i8, i8, i8[:, ::1], i8[::1], f8[::1], f8[:, ::1], i8)", cache=True)
+def spare(p: int, r: int, entries: Ints, gpus: Ints, held: Array, left: Array, count: int) -> float:
+    """Return how much of resource `r` gang `p` could hold in all: what it has, and its servers have left."""
+    most = np.inf
+    for e in range(count):
+        if entries[e, 0] == p:
+            most = min(most, left[entries[e, 1], r] * gpus[p] / entries[e, 2])
+    return float(held[r] + max(most, 0.0))
+
+
+@numba.njit(
+    "f8[:, ::1](i8[::1], i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[::1], f8[:, ::1],"
+    "f8[:, ::1], f8[:, :, :, ::1])",
+    cache=True,
+)
+def refill(
+    order: Ints,
+    entries: Ints,
+    gpus: Ints,
+    amount: Array,
+    want: Array,
+    capacity: Array,
+    kind: Ints,
+    types: Ints,
+    cpu_levels: Array,
+    memory_levels: Array,
+    rate: Array,
+) -> Array:
+    """Return what placed gangs hold when servers' leftovers are given out, to one gang after the other.
+
+    A gang takes the level at which it is fastest among those between what it has and what it wants, the fewest CPUs and
+    the least memory of equals.
+
+    Parameters
+    ----------
+    order
+        ``(m,)`` gangs in the order in which they are served.
+    entries, gpus, amount, capacity
+        As :func:`pack` returns and takes them; every gang is placed.
+    want
+        ``(m, 2)`` CPUs and gigabytes at which a gang is fastest.
+    kind, types
+        ``(m,)`` kinds of gangs and the GPU types that they run on.
+    cpu_levels, memory_levels, rate
+        Tables by kind, see :class:`instances.sensitivity.Profiles`.
+    """
+    held, left = amount.copy(), capacity.copy()
+    for e in range(len(entries)):
+        for r in range(2):
+            left[entries[e, 1], r] -= held[entries[e, 0], r] * entries[e, 2] / gpus[entries[e, 0]]
+    for p in order:
+        if held[p, 0] >= want[p, 0] and held[p, 1] >= want[p, 1]:
+            continue
+        cpus = min(want[p, 0], spare(p, 0, entries, gpus, held[p], left, len(entries))) * (1 + SLACK)
+        memory = min(want[p, 1], spare(p, 1, entries, gpus, held[p], left, len(entries))) * (1 + SLACK)
+        best, a, b = -1.0, -1, -1
+        for i in range(cpu_levels.shape[1]):
+            for k in range(memory_levels.shape[1]):
+                x, y = cpu_levels[kind[p], i], memory_levels[kind[p], k]
+                within = held[p, 0] <= x * (1 + SLACK) and x <= cpus and held[p, 1] <= y * (1 + SLACK) and y <= memory
+                if within and rate[kind[p], types[p], i, k] > best * (1 + SLACK):
+                    best, a, b = rate[kind[p], types[p], i, k], i, k
+        if a < 0:
+            continue
+        for r in range(2):
+            more = (cpu_levels[kind[p], a] if r == 0 else memory_levels[kind[p], b]) - held[p, r]
+            held[p, r] += more
+            for e in range(len(entries)):
+                if entries[e, 0] == p:
+                    left[entries[e, 1], r] -= more * entries[e, 2] / gpus[p]
+    return held
+
+
 @numba.njit("f8(i8, f8[::1], i8, i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])", cache=True)
 def alignment(gpus: int, want: Array, h: int, free: Ints, left: Array, server_gpus: Ints, capacity: Array) -> float:
     """Return ``Σ_r demand_r · free_r`` over GPUs, CPUs and memory, in parts of server `h`."""

@@ -6,15 +6,20 @@ greedy            jobs in the policy's order, each with its whole demand on the 
                   fits nowhere is passed over
 tune              picked jobs by descending GPUs, CPUs and memory, each on the fullest server that holds its demand; one
                   that fits nowhere falls back to its base, and others on its servers do (Synergy-Tune)
+refill            not the paper's: tune, and then what servers have left goes to jobs that fell back, in the policy's
+                  order
 opt               the CPUs and memory of the ILP, placed by the vertex of LP2; fractions of GPUs are rounded by largest
                   remainder, and where servers are overfull then, jobs fall back (Synergy-Opt)
 tetris            always the job and server of the largest alignment, with whole demands (Grandl et al., SIGCOMM 2014)
 ================  ====================================================================================================
 
 A *demand* is the fewest CPUs and the least memory at which a job is fastest; its *base* is the demand clamped
-elementwise to its share. A gang that no server holds is spread over the fewest, each GPU with its part of CPUs and
-memory. Falling back never fails: if all jobs of a server hold at most their shares, they fit on it. That needs clamping
-of both at once: a job that is switched to its share, as the paper prints it, may hold more memory than before.
+elementwise to its share. Between the two, Synergy-Tune knows nothing: a job that misses one CPU falls back all the way,
+which costs it most of its distance to the optimum (compare ``refill``). A gang that no server holds is spread over the
+fewest, each GPU with its part of CPUs and memory.
+
+Falling back never fails: if all jobs of a server hold at most their shares, they fit on it. That needs clamping of both
+at once: a job that is switched to its share, as the paper prints it, may hold more memory than before.
 """
 
 from __future__ import annotations
@@ -150,26 +155,30 @@ class Mechanisms:
         """Give every picked job its demand, or what is left of it."""
         return self._packed(asked, self.view.needs.demand, self.view.needs.base)
 
-    def _packed(self, asked: Round, want: Array, base: Array) -> Placement:
+    def refill(self, asked: Round) -> Placement:
+        """Give every picked job its demand, or what is left of it, and then what is left over."""
+        return self._packed(asked, self.view.needs.demand, self.view.needs.base, refill=True)
+
+    def _packed(self, asked: Round, want: Array, base: Array, *, refill: bool = False) -> Placement:
         """Place all picked jobs by best fit, the largest demands first."""
         kind = self.kind[asked.jobs]
         wanted = want[kind, asked.types]
         order = np.lexsort((asked.jobs, -wanted[:, 1], -wanted[:, 0], -self.gpus[asked.jobs]))
-        jobs, types = asked.jobs[order], asked.types[order]
+        jobs, types, kind, wanted = asked.jobs[order], asked.types[order], kind[order], wanted[order]
 
         def place() -> Placement:
-            least = base[kind[order], types]
+            least = base[kind, types]
             entries, amount = self._pack(
-                self.gpus[jobs],
-                types[:, None],
-                wanted[order][:, None],
-                least[:, None],
-                tight=True,
-                fungible=True,
+                self.gpus[jobs], types[:, None], wanted[:, None], least[:, None], tight=True, fungible=True
             )
+            if refill:
+                tables = self.view.profiles
+                served, gpus = np.argsort(order), self.gpus[jobs]
+                levels = (tables.cpus, tables.memory_gb, tables.rate)
+                amount = self.kernels.refill(served, entries, gpus, amount, wanted, self.capacity, kind, types, *levels)
             return self._placement(jobs, entries, amount)
 
-        return self._remembered(jobs, types, place)
+        return place() if refill else self._remembered(jobs, types, place)
 
     def greedy(self, asked: Round) -> Placement:
         """Give jobs their whole demands, in the queue's order."""

@@ -1,0 +1,90 @@
+"""Synergy's mechanisms and simulations: seconds per round and in all, beside those of its own simulator; growth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import instances
+import models
+from heuristics import HEURISTICS, Context
+from heuristics.simulator import POLICIES, Trace, simulate
+from heuristics.synergy import Scheduler
+from heuristics.synergy.online import asked_round
+from instances.views import synergy
+from instances.views.synergy import View
+
+ORIGINAL = "measured with the simulator of msr-fiddle/synergy on 2 shared cores"
+STATIC_S, DYNAMIC_S, DYNAMIC_LAS_S = (0.7, 1.1), 34.0, 229.0
+"""Seconds of Synergy's own simulator: 100 static jobs on 32 GPUs; 5 jobs per hour on 128 GPUs, FIFO and LAS."""
+
+
+def view(ref: str) -> View:
+    return synergy.view(instances.load(ref))
+
+
+def run(seen: View, policy: str) -> Trace:
+    built = POLICIES.get(policy).build(seen.instance, models.oracle)
+    return simulate(seen.workload, seen.servers, built, profiles=seen.profiles, sensitive=True)
+
+
+def placing(seen: View, mechanism: str) -> Any:
+    """Return a function that places the view's round anew every time."""
+    place = Scheduler("fifo", mechanism).place(seen, models.oracle)
+    owner = place.__self__  # type: ignore[attr-defined]
+    asked = asked_round(seen, seen.runnable, np.ones(seen.runnable.size))
+
+    def once() -> None:
+        owner._last = None
+        place(asked)
+
+    return once
+
+
+@pytest.mark.parametrize("mechanism", ["proportional", "greedy", "tune"])
+def test_one_round_on_512_gpus(bench, mechanism: str) -> None:  # type: ignore[no-untyped-def]
+    once = placing(view("gen/synergy-512?load=0"), mechanism)
+    seconds = bench.time(lambda: [once() for _ in range(20)], rounds=5) / 20
+    bench.line(f"{mechanism}, one round, 512 GPUs", seconds, None, "≤ 0.005 s")
+
+
+def test_tune_against_opt_on_128_gpus(bench) -> None:  # type: ignore[no-untyped-def]
+    """The paper: Tune is 200 times faster than Opt at 128 GPUs; both with our solver."""
+    seen = view("gen/synergy-128?load=0")
+    once = placing(seen, "tune")
+    ours = bench.time(lambda: [once() for _ in range(20)], rounds=5) / 20
+    bench.line("tune, one round, 128 GPUs; opt", ours, bench.reference(placing(seen, "opt")), "200× (paper)")
+
+
+def test_100_static_jobs_on_32_gpus(bench) -> None:  # type: ignore[no-untyped-def]
+    seen = view("gen/synergy-32")
+    traces: list[Trace] = []
+    seconds = bench.time(lambda: traces.append(run(seen, "synergy.tune.fifo")))
+    note = f"{traces[-1].rounds} rounds; {ORIGINAL}: {STATIC_S[0]}–{STATIC_S[1]} s"
+    bench.line("100 static jobs on 32 GPUs, tune, FIFO, whole simulation", seconds, STATIC_S[0], "≥ 10×", note)
+
+
+@pytest.mark.parametrize(("policy", "original_s"), [("fifo", DYNAMIC_S), ("las", DYNAMIC_LAS_S)])
+def test_five_jobs_per_hour_on_128_gpus(bench, policy: str, original_s: float) -> None:  # type: ignore[no-untyped-def]
+    seen = view("gen/synergy-128?load=5")
+    traces: list[Trace] = []
+    seconds = bench.time(lambda: traces.append(run(seen, f"synergy.tune.{policy}")), rounds=1)
+    note = f"{seen.size} jobs, {traces[-1].rounds} rounds; {ORIGINAL}: {original_s:g} s"
+    bench.line(f"5 jobs/h on 128 GPUs, tune, {policy.upper()}", seconds, original_s, "≥ 10×", note)
+
+
+@pytest.mark.parametrize("mechanism", ["tune", "greedy", "drf", "tetris"])
+def test_growth_with_the_cluster(bench, mechanism: str) -> None:  # type: ignore[no-untyped-def]
+    """One round of a mechanism, from 64 to 512 GPUs, everybody waiting."""
+    sizes = (8, 16, 32, 64)
+    seconds = []
+    context = Context(np.random.default_rng(0), models.oracle)
+    method = HEURISTICS.get(f"synergy.{mechanism}")
+    for servers in sizes:
+        seen = view(f"gen/synergy-512?load=0&servers={servers}")
+        method.run(seen, context)
+        measure = bench.time if servers == sizes[-1] else bench.reference
+        seconds.append(measure(lambda seen=seen: method.run(seen, context), rounds=3))
+    bench.growth(f"{mechanism}, one round over servers of 8 GPUs", sizes, seconds)
