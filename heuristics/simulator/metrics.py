@@ -1,14 +1,58 @@
-"""What a simulated history is judged by (Hadar, sections IV and VI)."""
+"""What a simulated history is judged by (Hadar, sections IV and VI; Synergy, section 5)."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from heuristics.simulator.trace import Trace
-from instances.workload import Array
+from instances.errors import UsageError
+from instances.workload import Array, Ints
+
+LONG_S = 4 * 3600.0
+"""Jobs that take so long from arrival to completion are long ones (Synergy, section 5.3)."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The jobs whose completion times count: `count` jobs by order of arrival from number `first` (from 0) on.
+
+    Synergy measures 1000 jobs in steady state, after those that fill the cluster. A `count` of 0 means all that follow.
+    """
+
+    first: int = 0
+    count: int = 0
+
+    @staticmethod
+    def parse(text: str) -> Window:
+        """Return the window of ``FIRST:COUNT``.
+
+        Raises
+        ------
+        UsageError
+            If the text is anything else.
+        """
+        found = re.fullmatch(r"([0-9]{1,9}):([1-9][0-9]{0,8})", text)
+        if not found:
+            raise UsageError(
+                f"window = {text!r}: FIRST:COUNT, as in 500:1000 for the 1000 jobs that follow the first 500"
+            )
+        return Window(int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.first}:{self.count or ''}"
+
+    def jobs(self, arrival_s: Array) -> Ints:
+        """Return the jobs of the window, by arrival."""
+        order = np.argsort(arrival_s, kind="stable")
+        return order[self.first : self.first + self.count if self.count else None]
+
+
+ALL = Window()
+"""Every job."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +66,12 @@ class Metrics:
     ttd_s
         Total time duration (makespan): from the first arrival to the last completion; NaN if a job did not complete.
     jct_mean_s, jct_median_s, jct_p99_s
-        Job completion times, from arrival to completion, over the jobs that completed; the percentile is interpolated
-        linearly.
+        Job completion times, from arrival to completion, over the jobs of the window that completed; the percentile is
+        interpolated linearly.
+    jct_short_s, jct_long_s
+        Means over those that took less than :data:`LONG_S`, and over the others.
+    window_jobs
+        Jobs of the window that completed.
     gru
         GPU resource utilisation: seconds in which GPUs computed, over all GPUs, divided by GPUs times the seconds
         from the start of the first round to the last completion (to the end of the last round if jobs are left).
@@ -33,6 +81,8 @@ class Metrics:
         nodes": seconds in which servers computed (as long as any job on one does) divided by servers times the full
         rounds in which there was a job. A server counts as a whole even if one of its GPUs computes, and idle servers
         count in the denominator, as in the paper's example of one job left on five nodes.
+    cpu_given
+        The same as `gru` for CPUs, as far as they are given out; NaN where rates do not depend on them.
     utility
         ΣU: utilities of the completed jobs at their completion times.
     decision_mean_s, decision_max_s
@@ -47,8 +97,12 @@ class Metrics:
     jct_mean_s: float
     jct_median_s: float
     jct_p99_s: float
+    jct_short_s: float
+    jct_long_s: float
+    window_jobs: int
     gru: float
     cru: float
+    cpu_given: float
     utility: float
     decision_mean_s: float
     decision_max_s: float
@@ -56,27 +110,37 @@ class Metrics:
     rounds: int
 
 
-def measure(trace: Trace) -> Metrics:
-    """Return the metrics of a history."""
+def measure(trace: Trace, window: Window = ALL) -> Metrics:
+    """Return the metrics of a history; completion times are those of the jobs of a window."""
     jct_s = trace.jct_s
     done = np.flatnonzero(np.isfinite(jct_s))
-    busy_s = float((trace.busy_s * trace.progress[:, 2]).sum())
-    lasts_s = _lasts_s(trace)
+    counted_s = jct_s[window.jobs(trace.workload.arrival_s)]
+    counted_s = counted_s[np.isfinite(counted_s)]
     return Metrics(
         jobs=jct_s.size,
         finished=done.size,
         ttd_s=trace.makespan_s,
-        jct_mean_s=float(jct_s[done].mean()) if done.size else math.nan,
-        jct_median_s=float(np.median(jct_s[done])) if done.size else math.nan,
-        jct_p99_s=float(np.percentile(jct_s[done], 99)) if done.size else math.nan,
-        gru=busy_s / (float(trace.servers.gpus.sum()) * lasts_s) if lasts_s > 0 else math.nan,
+        jct_mean_s=_mean(counted_s),
+        jct_median_s=float(np.median(counted_s)) if counted_s.size else math.nan,
+        jct_p99_s=float(np.percentile(counted_s, 99)) if counted_s.size else math.nan,
+        jct_short_s=_mean(counted_s[counted_s < LONG_S]),
+        jct_long_s=_mean(counted_s[counted_s >= LONG_S]),
+        window_jobs=counted_s.size,
+        gru=part_used(trace, trace.utilisation),
         cru=_mean(trace.node_utilisation),
+        cpu_given=part_used(trace, trace.cpu_utilisation) if trace.rules.sensitive else math.nan,
         utility=float(trace.workload.utilities.value(done, jct_s[done]).sum()),
         decision_mean_s=_mean(trace.decision_s),
         decision_max_s=float(trace.decision_s.max(initial=0.0)) if trace.rounds else math.nan,
         restarts=int(trace.restarts.sum()),
         rounds=trace.rounds,
     )
+
+
+def part_used(trace: Trace, shares: Array) -> float:
+    """Return the mean of ``(R,)`` shares of a resource over the time from the first round to the last completion."""
+    lasts_s = _lasts_s(trace)
+    return float(shares.sum()) * trace.round_s / lasts_s if lasts_s > 0 else math.nan
 
 
 def _mean(values: Array) -> float:

@@ -161,6 +161,8 @@ class PolicySpec:
         Whether it gives out CPUs and memory, on which rates then depend.
     profiled
         Whether it must know a job's sensitivity before it can schedule it.
+    reference
+        Id of the policy that its times are divided by; empty for its paper's own algorithm, ``<paper>.online``.
     """
 
     id: str
@@ -170,6 +172,7 @@ class PolicySpec:
     forks: bool = False
     sensitive: bool = False
     profiled: bool = False
+    reference: str = ""
 
     def rules(self, asked: Rules) -> Rules:
         """Return the rules that hold for this policy where `asked` are the rules of a simulation."""

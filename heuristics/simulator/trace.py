@@ -161,9 +161,7 @@ class Trace:
     @cached_property
     def utilisation(self) -> Array:
         """``(R,)`` GRU over time: share of the GPU time of each round in which GPUs computed."""
-        seconds = self.busy_s * self.progress[:, 2]
-        used = np.bincount(self.progress[:, 0], seconds, self.rounds)
-        return np.asarray(used / (self.servers.gpus.sum() * self.round_s))
+        return self.used(self.progress[:, 2].astype(float), float(self.servers.gpus.sum()))
 
     @cached_property
     def node_utilisation(self) -> Array:
@@ -171,17 +169,48 @@ class Trace:
 
         A server computes as long as any of its GPUs does, here the longest time that a job on it computed.
         """
-        row, job, server, _ = self.allocation.T
+        row, _, server, _ = self.allocation.T
         if not row.size:
             return np.zeros(self.rounds)
-        jobs = self.workload.size
-        entry = np.searchsorted(self.progress[:, 0] * jobs + self.progress[:, 1], row * jobs + job)
         cell = row * self.servers.size + server
         order = np.argsort(cell, kind="stable")
         first = np.flatnonzero(np.diff(cell[order], prepend=-1))
-        longest = np.maximum.reduceat(self.busy_s[entry[order]], first)
+        longest = np.maximum.reduceat(self.busy_s[self.entry_of[order]], first)
         busy_s = np.bincount(row[order[first]], longest, self.rounds)
         return np.asarray(busy_s / (self.servers.size * self.round_s))
+
+    @cached_property
+    def entry_of(self) -> Ints:
+        """``(entries,)`` row of `progress` of each row of `allocation`."""
+        jobs = self.workload.size
+        row, job, _, _ = self.allocation.T
+        return np.asarray(np.searchsorted(self.progress[:, 0] * jobs + self.progress[:, 1], row * jobs + job))
+
+    @cached_property
+    def held(self) -> Array:
+        """``(progress entries, 2)`` CPUs and gigabytes in total of each job in each round; none without sensitivity."""
+        sums = np.zeros((len(self.progress), 2))
+        if self.rules.sensitive:
+            np.add.at(sums, self.entry_of, np.column_stack((self.cpus, self.memory_gb)))
+        return sums
+
+    def used(self, amount: Array, capacity: float) -> Array:
+        """Return ``(R,)`` shares of a resource's time in each round that jobs have while they compute.
+
+        Parameters
+        ----------
+        amount
+            ``(progress entries,)`` what each job has of it.
+        capacity
+            What the cluster has of it.
+        """
+        total = np.bincount(self.progress[:, 0], amount * self.busy_s, self.rounds)
+        return np.asarray(total / (capacity * self.round_s))
+
+    @cached_property
+    def cpu_utilisation(self) -> Array:
+        """``(R,)`` share of the CPU time of each round that is given to jobs while they compute."""
+        return self.used(self.held[:, 0], float(self.servers.cpus.sum()))
 
     def spans(self) -> Spans:
         """Return the bars of a Gantt chart, by job, server and time."""

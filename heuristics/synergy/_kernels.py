@@ -472,3 +472,71 @@ def align(
         total -= gpus[best]
         count = put(best, found, chosen, count, entries, gpus, amount, free, left)
     return entries[:count], amount
+
+
+@numba.njit("i8[::1](i8[::1], f8[:, ::1], i8[::1], i8[::1])", cache=True)
+def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
+    """Improve GPU types of gangs by moves and exchanges until none is left.
+
+    Parameters
+    ----------
+    gpus
+        ``(m,)`` gangs.
+    worth
+        ``(m, k)`` what each is worth on each type; negative where it cannot run.
+    types
+        ``(m,)`` a valid choice to begin with.
+    capacity
+        ``(k,)`` GPUs.
+    """
+    found, free = types.copy(), capacity.copy()
+    for p in range(gpus.size):
+        free[found[p]] -= gpus[p]
+    better = True
+    while better:
+        better = False
+        for p in range(gpus.size):
+            for i in range(capacity.size):
+                if free[i] >= gpus[p] and worth[p, i] > worth[p, found[p]] * (1 + SLACK):
+                    free[found[p]] += gpus[p]
+                    free[i] -= gpus[p]
+                    found[p], better = i, True
+            for q in range(p):
+                a, b = found[p], found[q]
+                if a == b or worth[p, b] < 0 or worth[q, a] < 0:
+                    continue
+                if free[a] + gpus[p] < gpus[q] or free[b] + gpus[q] < gpus[p]:
+                    continue
+                if worth[p, b] + worth[q, a] > (worth[p, a] + worth[q, b]) * (1 + SLACK):
+                    free[a] += gpus[p] - gpus[q]
+                    free[b] += gpus[q] - gpus[p]
+                    found[p], found[q], better = b, a, True
+    return found
+
+
+@numba.njit("i8[::1](i8[::1], f8[:, ::1], i8[::1], i8[::1])", cache=True)
+def choose_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
+    """Choose GPU types of gangs, so that they are worth much together.
+
+    First by who would lose most per GPU on another type, each on its best type with room; where somebody finds none,
+    from the choice `types`. Then by moves and exchanges.
+
+    Parameters
+    ----------
+    gpus, worth, types, capacity
+        As in :func:`improve_types`.
+    """
+    regret = np.empty(gpus.size)
+    for p in range(gpus.size):
+        regret[p] = (worth[p].max() - max(worth[p].min(), 0.0)) / gpus[p]
+    found, free = types.copy(), capacity.copy()
+    for p in np.argsort(-regret, kind="mergesort"):
+        best = -1
+        for i in range(capacity.size):
+            if free[i] >= gpus[p] and worth[p, i] >= 0 and (best < 0 or worth[p, i] > worth[p, best]):
+                best = i
+        if best < 0:
+            return improve_types(gpus, worth, types, capacity)
+        found[p] = best
+        free[best] -= gpus[p]
+    return improve_types(gpus, worth, found, capacity)

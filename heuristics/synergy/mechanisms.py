@@ -9,7 +9,7 @@ tune              picked jobs by descending GPUs, CPUs and memory, each on the f
 refill            not the paper's: tune, and then what servers have left goes to jobs that fell back, in the policy's
                   order
 opt               the CPUs and memory of the ILP, placed by the vertex of LP2; fractions of GPUs are rounded by largest
-                  remainder, and where servers are overfull then, jobs fall back (Synergy-Opt)
+                  remainder, where servers are overfull then, jobs fall back, and leftovers are given out (Synergy-Opt)
 tetris            always the job and server of the largest alignment, with whole demands (Grandl et al., SIGCOMM 2014)
 ================  ====================================================================================================
 
@@ -98,25 +98,39 @@ class Mechanisms:
         self.server_type: Ints = np.ascontiguousarray(servers.gpu_type, np.int64)
         self.server_gpus: Ints = np.ascontiguousarray(servers.gpus, np.int64)
         self.capacity: Array = np.column_stack((servers.cpus, servers.memory_gb)).astype(float)
-        # By kind: the GPU types by preference, and demands there; −1 fills up.
+        # By kind, the GPU types by preference; −1 fills up.
         self.options: Ints = np.full((view.profiles.kinds, view.types), -1, np.int64)
         for kind, types in enumerate(view.preference):
             self.options[kind, : len(types)] = types
-        rows = np.arange(len(self.options))[:, None]
-        self.base: Array = view.needs.base[rows, self.options]
-        self.demand: Array = self._placeable(view.needs.demand[rows, self.options])
+        self.static: Array = self._placeable()
         self._last: tuple[bytes, Placement] | None = None
 
-    def _placeable(self, demand: Array) -> Array:
-        """Return demands, and bases where these fit on no empty servers (a gang of 5 on servers of 4)."""
-        found = demand.copy()
-        for kind, option in np.argwhere(self.options >= 0).tolist():
-            only = np.full((1, 1), self.options[kind, option])
-            one = (demand[kind, option].reshape(1, 1, 2), self.base[kind, option].reshape(1, 1, 2))
-            entries, _ = self._pack(self.view.profiles.gpus[[kind]], only, *one, tight=False, fungible=False)
+    def _placeable(self) -> Array:
+        """Return ``(K, k, 2)`` demands, and bases where these fit on no empty servers (a gang of 5 on servers of 4)."""
+        needs = self.view.needs
+        found = needs.demand.copy()
+        for kind, i in np.argwhere(needs.able).tolist():
+            one = (needs.demand[kind, i].reshape(1, 1, 2), needs.base[kind, i].reshape(1, 1, 2))
+            gpus = self.view.profiles.gpus[[kind]]
+            entries, _ = self._pack(gpus, np.full((1, 1), i), *one, tight=False, fungible=False)
             if not len(entries):
-                found[kind, option] = self.base[kind, option]
+                found[kind, i] = needs.base[kind, i]
         return found
+
+    def _options(self, asked: Round) -> tuple[Ints, Array]:
+        """Return ``(a, k)`` GPU types of the queue by preference, and demands there.
+
+        Where the policy has chosen a type, it comes first.
+        """
+        kind = self.kind[asked.queue]
+        options = self.options[kind]
+        if self.view.mixed:
+            chosen = np.full(self.view.size, -1, np.int64)
+            chosen[asked.jobs] = asked.types
+            first = chosen[asked.queue][:, None]
+            order = np.argsort((options != first) | (first < 0), axis=1, kind="stable")
+            options = np.take_along_axis(options, order, axis=1)
+        return options, self.static[kind[:, None], options]
 
     def _pack(
         self, gpus: Ints, options: Ints, want: Array, base: Array, *, tight: bool, fungible: bool
@@ -172,35 +186,48 @@ class Mechanisms:
                 self.gpus[jobs], types[:, None], wanted[:, None], least[:, None], tight=True, fungible=True
             )
             if refill:
-                tables = self.view.profiles
-                served, gpus = np.argsort(order), self.gpus[jobs]
-                levels = (tables.cpus, tables.memory_gb, tables.rate)
-                amount = self.kernels.refill(served, entries, gpus, amount, wanted, self.capacity, kind, types, *levels)
+                amount = self._refilled(jobs, types, np.argsort(order), entries, amount)
             return self._placement(jobs, entries, amount)
 
         return place() if refill else self._remembered(jobs, types, place)
 
+    def _refilled(self, jobs: Ints, types: Ints, served: Ints, entries: Ints, amount: Array) -> Array:
+        """Return what placed jobs hold in all when leftovers go to them in the order `served` (places in `jobs`)."""
+        kind, tables = self.kind[jobs], self.view.profiles
+        found: Array = self.kernels.refill(
+            served,
+            entries,
+            self.gpus[jobs],
+            amount,
+            self.view.needs.demand[kind, types],
+            self.capacity,
+            kind,
+            types,
+            tables.cpus,
+            tables.memory_gb,
+            tables.rate,
+        )
+        return found
+
     def greedy(self, asked: Round) -> Placement:
         """Give jobs their whole demands, in the queue's order."""
-        jobs, kind = asked.queue, self.kind[asked.queue]
-        entries, amount = self._pack(
-            self.gpus[jobs], self.options[kind], self.demand[kind], self.base[kind], tight=False, fungible=False
-        )
-        return self._placement(jobs, entries, amount)
+        options, want = self._options(asked)
+        gpus = self.gpus[asked.queue]
+        return self._placement(asked.queue, *self._pack(gpus, options, want, want, tight=False, fungible=False))
 
     def tetris(self, asked: Round) -> Placement:
         """Give jobs their whole demands by alignment, less the normalised remaining work."""
-        jobs, kind = asked.queue, self.kind[asked.queue]
+        options, want = self._options(asked)
         entries, amount = self.kernels.align(
-            self.gpus[jobs],
-            self.options[kind],
-            self.demand[kind],
-            penalties(self.view, jobs, asked.left_s),
+            self.gpus[asked.queue],
+            options,
+            want,
+            penalties(self.view, asked.queue, asked.left_s),
             self.server_type,
             self.server_gpus,
             self.capacity,
         )
-        return self._placement(jobs, entries, amount)
+        return self._placement(asked.queue, entries, amount)
 
     def opt(self, asked: Round) -> Placement:
         """Give picked jobs what the optimum gives them, on servers that hold it."""
@@ -219,6 +246,7 @@ class Mechanisms:
         base = self.view.needs.base[self.kind[jobs], types]
         table = np.column_stack((place, entries[:, 1:]))
         held = self.kernels.settle(table, self.gpus[jobs], amount, base, self.capacity)
+        held = self._refilled(jobs, types, np.arange(jobs.size), table, held)
         return self._placement(jobs, table, held)
 
 

@@ -70,8 +70,18 @@ class Policy:
 
 
 def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
-    """Return the round of a queue: the jobs at its head fill the GPUs."""
+    """Return the round of a queue: the jobs at its head fill the GPUs.
+
+    On mixed clusters, each of them gets the GPU type on which they progress most together with their shares: not the
+    paper's, which leaves types to the ILP of A.2 or to other schedulers.
+    """
     jobs, types = view.pick(queue.tolist())
+    if view.mixed and jobs.size:
+        from heuristics.synergy import _kernels
+
+        kind = view.profiles.kind[jobs]
+        worth = np.where(view.needs.able[kind], view.needs.fair[kind] * view.weight[jobs, None], -1.0)
+        types = _kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
     return Round(queue, jobs, types, left_s)
 
 
