@@ -22,7 +22,8 @@ def certify(rows: Iterable[Row]) -> list[Row]:
     """Return the rows with best bound, gap and ratio filled in; input order is kept.
 
     Bounds apply within one instance, to the bound's own problem and to the problems that restrict it. A decision that
-    passed the checker is a proof: a bound that it beats is wrong, and is marked and left out.
+    passed the checker is a proof: a bound that it beats is wrong, and is marked and left out; so is a model that calls
+    its problem infeasible.
     """
     judged = _among_peers(rows, _judged)
     return _among_peers(judged, _certified)
@@ -38,15 +39,18 @@ def _among_peers(rows: Iterable[Row], judge: Callable[[Row, list[Row]], Row]) ->
 
 
 def _judged(row: Row, peers: list[Row]) -> Row:
-    """Mark a row whose bound is beaten by a verified decision."""
-    if row.own_bound is None:
-        return row
-    for peer in peers:
+    """Mark a row whose bound is beaten, or whose problem is not infeasible, by a verified decision."""
+    answered = row.own_bound is not None or (row.status == "infeasible" and row.kind != "baseline")
+    for peer in peers if answered else ():
         if peer.objective is None or not peer.verified or row.problem not in _and_wider(peer):
             continue
-        if _beyond(row.sense, peer.objective, row.own_bound) > TOLERANCE * max(1.0, abs(row.own_bound)):
+        if row.own_bound is None:
+            line = f"infeasible, but {peer.method} decides {row.problem}"
+        elif _beyond(row.sense, peer.objective, row.own_bound) > TOLERANCE * max(1.0, abs(row.own_bound)):
             line = f"bound {row.own_bound:.9g} is beaten by the objective {peer.objective:.9g} of {peer.method}"
-            return row.replace(verified=False, violations=(*row.violations, line))
+        else:
+            continue
+        return row.replace(verified=False, violations=(*row.violations, line))
     return row
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.rows import Row
+from harness.rows import FAILED, Row
 from harness.run import Run
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Comparison:
     @property
     def ok(self) -> bool:
         """Whether every method that ran ended in order and every certificate held."""
-        good = {"optimal", "feasible", "time limit with incumbent", "skipped"}
-        return all(row.status in good and row.verified is not False for row in self.rows)
+        return all(row.status not in FAILED and row.verified is not False for row in self.rows)
 
     @property
     def table(self) -> pd.DataFrame:

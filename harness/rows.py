@@ -20,6 +20,11 @@ Status = Literal[
     "skipped",
 ]
 
+FAILED: frozenset[Status] = frozenset(
+    {"error", "out of memory", "unbounded", "interrupted", "time limit without incumbent"}
+)
+"""Statuses of methods that should have answered and did not. That a problem is infeasible is an answer."""
+
 
 @dataclass(frozen=True)
 class Row:

@@ -26,7 +26,7 @@ from harness import codec
 from harness.certify import certify, gap, ratio
 from harness.comparing import compare, select
 from harness.pool import run_all, workers_for
-from harness.rows import FIELDS, Row
+from harness.rows import FAILED, FIELDS, Row
 from harness.store import Store, new_folder, read_run
 from harness.tasks import Limits, Task, TaskResult, find_spec, run_task
 from harness.verify.oef import check
@@ -42,15 +42,16 @@ EQ1 = "paper/oef-eq1"
 
 
 def row(method: str = "oef.gavel", problem: str = "oef.allocation", **fields: Any) -> Row:
-    usual = {
+    usual: dict[str, Any] = {
         "instance": "i",
         "fingerprint": "f",
         "paper": "oef",
         "kind": "baseline",
         "sense": "max",
         "verified": True,
+        "status": "optimal",
     }
-    return Row(**{**usual, "method": method, "problem": problem, "status": "optimal", **fields})
+    return Row(**{**usual, "method": method, "problem": problem, **fields})
 
 
 def task(method: str, instance: str | Instance = EQ1, **limits: Any) -> Task:
@@ -119,6 +120,16 @@ def test_a_bound_that_a_verified_decision_beats_is_wrong() -> None:
     assert (rows[1].best_bound, rows[1].gap) == (5.2, pytest.approx(0.1 / 5.2))
     unchecked = certify([row("oef.efficiency", own_bound=5.0), row(objective=5.1, verified=None)])
     assert unchecked[0].verified is not False
+
+
+def test_infeasible_is_an_answer_unless_somebody_decides() -> None:
+    alone = row("oef.efficiency", kind="exact", status="infeasible", verified=None)
+    assert certify([alone])[0].status not in FAILED
+    elsewhere = certify([alone, row(objective=None, verified=None)])
+    assert elsewhere[0].verified is None
+    contradicted = certify([alone, row(objective=4.0)])
+    assert contradicted[0].verified is False
+    assert contradicted[0].violations == ("infeasible, but oef.gavel decides oef.allocation",)
 
 
 def test_what_is_not_verified_bounds_nothing() -> None:

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.render.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
-from harness.rows import Row
-
-FAILED = frozenset({"error", "out of memory", "infeasible", "unbounded", "interrupted", "time limit without incumbent"})
-"""Statuses of methods that should have produced a decision and did not."""
+from harness.rows import FAILED, Row
 
 
 def wrong(row: Row) -> bool:

@@ -67,6 +67,8 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
         name = clean(row.method, 60) + (f" on {clean(row.instance, 60)}" if several else "")
         if wrong(row):
             found += [(name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)]
+        elif row.status == "infeasible":
+            found.append((name, f"infeasible: no decision of {clean(row.problem, 60)} exists here"))
         elif failed(row) or row.status == "skipped":
             reason = f": {clean(row.reason, 400)}" if row.reason else ""
             found.append((name, f"{row.status}{reason}"))
