@@ -1,0 +1,188 @@
+"""What a gang may hold, and the jobs of a round in classes of equals: the index sets of the models of a round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.sensitivity import ROUNDING
+from instances.views.synergy import Schedule, View
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+SMALLEST = 2e-9
+"""Smallest coefficient (HiGHS drops those up to 1e-9), and part of a job on a server that counts as one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Configurations:
+    """``q`` configurations ``[c, m]`` of kinds of jobs on GPU types, by kind and type, as levels and as amounts.
+
+    Attributes
+    ----------
+    kind, gpu_type
+        ``(q,)`` whose they are, and where.
+    level
+        ``(q, 2)`` levels of CPUs and of memory in the kind's table; configurations are matched by these.
+    gpus
+        ``(q,)`` GPUs of the gang.
+    cpus, memory_gb
+        ``(q,)`` amounts of these levels, of the whole gang.
+    rate
+        ``(q,)`` iterations per second.
+    """
+
+    kind: Ints
+    gpu_type: Ints
+    level: Ints
+    gpus: Ints
+    cpus: Array
+    memory_gb: Array
+    rate: Array
+
+    @property
+    def size(self) -> int:
+        """Number of configurations."""
+        return len(self.kind)
+
+    def held(self) -> Array:
+        """Return ``(q, 3)`` GPUs, CPUs and gigabytes of each configuration."""
+        return np.column_stack((self.gpus.astype(float), self.cpus, self.memory_gb))
+
+    def amount(self, view: View) -> Array:
+        """Return ``(q, 3)`` GPUs, CPUs and gigabytes in :func:`units`; what HiGHS would drop is 0."""
+        found = self.held() / units(view)[self.gpu_type]
+        return np.where(found < SMALLEST, 0.0, found)
+
+
+def units(view: View) -> Array:
+    """Return ``(k, 3)`` one GPU, and the CPUs and gigabytes per GPU of the largest server, of each type.
+
+    Rows count resources in these units, so that their coefficients are about as large as gangs.
+    """
+    largest = view.pools.largest
+    each = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
+    return np.where(each > 0, each, 1.0)
+
+
+def capacity(view: View) -> Array:
+    """Return ``(k, 3)`` what there is of each type, in :func:`units`, with the rounding that levels have."""
+    pools = view.pools
+    total = np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb))
+    return np.asarray(total / units(view) * (1 + ROUNDING))
+
+
+def fitting(view: View) -> Bools:
+    """Return ``(K, k)`` whether a gang of each kind fits on the GPUs of each type, whatever it does there."""
+    return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
+
+
+def configurations(view: View, where: Bools, *, pruned: bool = True) -> Configurations:
+    """Return the configurations in which jobs make progress, within ``needs.limit``.
+
+    Parameters
+    ----------
+    view
+        Tables and limits.
+    where
+        ``(K, k)`` the kinds that are asked for, and the GPU types on which they may run.
+    pruned
+        Whether a configuration is left out where another one of its kind and type has no more CPUs, no more memory and
+        at least its rate. Whatever holds the former may hold the latter: no optimum changes.
+    """
+    tables = view.profiles
+    kind, gpu_type = np.nonzero(where)
+    limit = view.needs.limit[kind, gpu_type] * (1 + ROUNDING)
+    within = (tables.cpus[kind] <= limit[:, :1])[:, :, None] & (tables.memory_gb[kind] <= limit[:, 1:])[:, None, :]
+    rate = np.where(within, tables.rate[kind, gpu_type], 0.0)
+    kept = rate > (_best_below(rate) if pruned else 0.0)
+    pair, a, b = np.nonzero(kept)
+    kind, gpu_type = kind[pair], gpu_type[pair]
+    return Configurations(
+        kind=kind,
+        gpu_type=gpu_type,
+        level=np.column_stack((a, b)),
+        gpus=tables.gpus[kind],
+        cpus=tables.cpus[kind, a],
+        memory_gb=tables.memory_gb[kind, b],
+        rate=rate[pair, a, b],
+    )
+
+
+def _best_below(rate: Array) -> Array:
+    """Return ``(x, A, B)`` the best rate at no more of both and less of one, 0 where there is none."""
+    best = np.maximum.accumulate(np.maximum.accumulate(rate, axis=1), axis=2)
+    below = np.zeros_like(rate)
+    below[:, 1:] = best[:, :-1]
+    np.maximum(below[:, :, 1:], best[:, :, :-1], out=below[:, :, 1:])
+    return below
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Jobs of a round in ``e`` classes of equals: of one kind, one weight and the same floors.
+
+    Attributes
+    ----------
+    jobs
+        ``(m,)`` the jobs, class by class, within a class in the order in which they were picked.
+    count
+        ``(e,)`` jobs of each class.
+    kind, weight
+        ``(e,)`` kind, and factor from iterations per second to the objective.
+    floor
+        ``(e, k)`` iterations per second that a job must have on each GPU type where it runs.
+    """
+
+    jobs: Ints
+    count: Ints
+    kind: Ints
+    weight: Array
+    floor: Array
+
+    @cached_property
+    def first(self) -> Ints:
+        """``(e,)`` position of each class's first job in `jobs`."""
+        return np.cumsum(self.count) - self.count
+
+
+def classes(view: View, jobs: Ints, floor: Array) -> Classes:
+    """Return the classes of `jobs` ``(m,)`` with floors ``(m, k)``."""
+    kind, weight = view.profiles.kind[jobs], view.weight[jobs]
+    key = np.column_stack((kind, weight, floor))
+    order = np.lexsort((np.arange(len(jobs)), *key.T[::-1]))
+    new = np.ones(len(jobs), bool)
+    new[1:] = (key[order][1:] != key[order][:-1]).any(axis=1)
+    first = order[new]
+    count = np.diff(np.append(np.flatnonzero(new), len(jobs)))
+    return Classes(jobs[order], count, kind[first], weight[first], floor[first])
+
+
+def ideal_schedule(view: View, job: Ints, held: Configurations, at: Ints) -> Schedule:
+    """Return the round in which each job ``(x,)`` holds the configuration ``at`` ``(x,)`` on its GPU type.
+
+    Parameters
+    ----------
+    view
+        Its runnable jobs are the round's offer.
+    job, at
+        Jobs that run, and the configuration of each.
+    held
+        What there is to hold.
+    """
+    runnable = view.runnable
+    return Schedule(
+        round=np.zeros(len(job), np.int64),
+        job=job,
+        server=held.gpu_type[at],
+        gpus=held.gpus[at].astype(float),
+        cpus=held.cpus[at],
+        memory_gb=held.memory_gb[at],
+        offered_round=np.zeros(len(runnable), np.int64),
+        offered_job=runnable,
+    )

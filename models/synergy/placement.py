@@ -1,0 +1,336 @@
+"""LP2 (eq. 15–19): the configurations of ILP1 put onto servers, at a vertex, and with the fewest fragmented jobs.
+
+Jobs that hold the same GPUs, CPUs and memory on the same GPU type are one *demand*: ``x[d,i]`` of its jobs are on
+server i. Whole jobs come first, and the rest of the servers' amounts is filled job by job, so that each of a demand's
+``p`` servers with a fraction, but for one, fragments at most one job. A vertex has at most ``3s`` positive variables
+more than demands, and so at most ``3s`` fragmented jobs: Theorem A.2 for merged jobs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.sensitivity import ROUNDING
+from instances.views.synergy import PLACEMENT, Schedule, View
+from models.registry import MODELS, ModelSpec, Outcome, total
+from models.solve import Session, Solution, SolveOptions, build, cross_check, solve
+from models.synergy.arrays import placement_form
+from models.synergy.configurations import SMALLEST, Array, Bools, Ints
+from models.synergy.ideal import FRACTION, ideal_round
+
+LARGEST = 2_500
+"""Jobs times servers up to which the fewest fragments are searched unasked; 128 jobs on 16 servers take a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Demands:
+    """What LP2 places: ``D`` demands, each of several equal jobs, on the servers of their GPU types.
+
+    Attributes
+    ----------
+    jobs, count
+        ``(n,)`` jobs, demand by demand, and ``(D,)`` how many each demand has.
+    amount
+        ``(D, 3)`` GPUs, CPUs and gigabytes of a whole job.
+    hosts
+        ``(s,)`` servers of the view that have GPUs.
+    demand, host
+        ``(x,)`` the variables: each demand on each server of its type, as indices into the above.
+    part
+        ``(x, 3)`` parts of the server that a whole job takes.
+    """
+
+    jobs: Ints
+    count: Ints
+    amount: Array
+    hosts: Ints
+    demand: Ints
+    host: Ints
+    part: Array
+
+    @property
+    def whole(self) -> Bools:
+        """``(x,)`` whether a whole job fits on the empty server."""
+        return np.asarray((self.part <= 1 + ROUNDING).all(axis=1))
+
+
+def demands(view: View, ideal: Schedule) -> Demands:
+    """Return the demands of a round in which every job holds a configuration on its GPU type."""
+    rows = np.column_stack((ideal.server.astype(float), ideal.gpus, ideal.cpus, ideal.memory_gb))
+    each, which, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    hosts = np.flatnonzero(view.servers.gpus > 0)
+    demand, host = np.nonzero(each[:, :1] == view.servers.gpu_type[hosts])
+    size = np.column_stack((view.servers.gpus, view.servers.cpus, view.servers.memory_gb))[hosts].astype(float)
+    part = each[demand, 1:] / size[host]
+    return Demands(
+        jobs=ideal.job[np.argsort(which.ravel(), kind="stable")],
+        count=count,
+        amount=np.asarray(each[:, 1:]),
+        hosts=hosts,
+        demand=demand,
+        host=host,
+        part=np.where(part < SMALLEST, 0.0, part),
+    )
+
+
+def _demands_of(view: View) -> Demands:
+    """Return the demands at the optimum of ILP1."""
+    ideal = ideal_round(view, SolveOptions())[1]
+    if ideal is None:
+        raise ValueError(f"{view.instance.name}: ILP1 of the round has no solution to place")
+    return demands(view, ideal)
+
+
+def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
+    """Return LP2; the paper has no objective, this one fills servers in their order.
+
+    Parameters
+    ----------
+    view
+        Servers.
+    wanted
+        What is placed; the optimum of ILP1 by default.
+    """
+    m = _servers(view, wanted or _demands_of(view))
+    m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.RESOURCES, m.HOSTS)
+    def capacity_15_17(m: Any, r: int, i: int) -> Any:
+        return sum(m.part[r, d, i] * m.x[d, i] for d in m.GUESTS[i]) <= 1
+
+    @m.Constraint(m.DEMANDS)
+    def all_of_it_18(m: Any, d: int) -> Any:
+        return sum(m.x[d, i] for i in m.ON[d]) == m.jobs[d]
+
+    m.order = pyo.Objective(rule=lambda m: sum(i * m.x[d, i] for d, i in m.CELLS), sense=pyo.minimize)
+    return m
+
+
+def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
+    """Return the MILP of the fewest fragmented jobs: LP2 with ``whole[d,i]`` jobs on one server, ``split[d]`` on many.
+
+    Parameters
+    ----------
+    view
+        Servers.
+    wanted
+        What is placed; the optimum of ILP1 by default.
+    """
+    wanted = wanted or _demands_of(view)
+    m = _servers(view, wanted)
+    most = {
+        (d, i): int(n) if fits else 0
+        for d, i, n, fits in zip(
+            wanted.demand.tolist(), wanted.host.tolist(), _room(wanted), wanted.whole.tolist(), strict=True
+        )
+    }
+    m.whole = pyo.Var(m.CELLS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d, i: (0, most[d, i]))
+    m.split = pyo.Var(m.DEMANDS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d: (0, m.jobs[d]))
+    m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.RESOURCES, m.HOSTS)
+    def capacity_15_17(m: Any, r: int, i: int) -> Any:
+        return sum(m.part[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= 1
+
+    @m.Constraint(m.DEMANDS)
+    def all_of_it_18(m: Any, d: int) -> Any:
+        return sum(m.whole[d, i] for i in m.ON[d]) + m.split[d] == m.jobs[d]
+
+    @m.Constraint(m.DEMANDS)
+    def fragments(m: Any, d: int) -> Any:
+        return sum(m.x[d, i] for i in m.ON[d]) == m.split[d]
+
+    m.fragmented = pyo.Objective(rule=lambda m: sum(m.split[d] for d in m.DEMANDS), sense=pyo.minimize)
+    return m
+
+
+def _room(wanted: Demands) -> list[int]:
+    """Return how many whole jobs of its demand each variable's empty server holds."""
+    fit = np.floor((1 + ROUNDING) / wanted.part.max(axis=1))
+    return [int(n) for n in np.minimum(fit, wanted.count[wanted.demand])]
+
+
+def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
+    """Return what both models share: demands, servers, and what a whole job takes of a server."""
+    cells = list(zip(wanted.demand.tolist(), wanted.host.tolist(), strict=True))
+    on: dict[int, list[int]] = {}
+    guests: dict[int, list[int]] = {}
+    for d, i in cells:
+        on.setdefault(d, []).append(i)
+        guests.setdefault(i, []).append(d)
+    m = pyo.ConcreteModel()
+    m.wanted = wanted
+    m.DEMANDS = pyo.RangeSet(0, len(wanted.count) - 1)
+    m.RESOURCES = pyo.RangeSet(0, 2)
+    m.HOSTS = pyo.Set(initialize=sorted(guests))
+    m.CELLS = pyo.Set(dimen=2, initialize=cells)
+    m.ON = pyo.Set(m.DEMANDS, initialize=on)
+    m.GUESTS = pyo.Set(m.HOSTS, initialize=guests)
+    m.jobs = pyo.Param(m.DEMANDS, initialize=dict(enumerate(wanted.count.tolist())))
+    parts = {(r, *cell): part for r in range(3) for cell, part in zip(cells, wanted.part[:, r].tolist(), strict=True)}
+    m.part = pyo.Param(m.RESOURCES, m.CELLS, initialize=parts)
+    return m
+
+
+def placed(view: View, wanted: Demands, x: Array) -> Schedule:
+    """Return the round in which ``x`` ``(cells,)`` jobs of each demand are on each server.
+
+    Parameters
+    ----------
+    view
+        Its runnable jobs are the round's offer.
+    wanted
+        Demands and cells.
+    x
+        Jobs of a demand on a server, possibly fractional; they add up to the demand's jobs but for rounding.
+    """
+    rows: list[tuple[int, int, float]] = []
+    first = np.cumsum(wanted.count) - wanted.count
+    for d, n in enumerate(wanted.count.tolist()):
+        cells = np.flatnonzero(wanted.demand == d)
+        jobs = wanted.jobs[first[d] : first[d] + n].tolist()
+        rows += _filled(jobs, wanted.hosts[wanted.host[cells]].tolist(), x[cells])
+    job = np.array([row[0] for row in rows], np.int64)
+    demand_of = np.empty(view.size, np.int64)
+    demand_of[wanted.jobs] = np.repeat(np.arange(len(wanted.count)), wanted.count)
+    amount = wanted.amount[demand_of[job]] * np.array([row[2] for row in rows])[:, None]
+    return Schedule(
+        round=np.zeros(len(job), np.int64),
+        job=job,
+        server=np.array([row[1] for row in rows], np.int64),
+        gpus=amount[:, 0],
+        cpus=amount[:, 1],
+        memory_gb=amount[:, 2],
+        offered_round=np.zeros(len(view.runnable), np.int64),
+        offered_job=view.runnable,
+    )
+
+
+def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int, float]]:
+    """Give equal jobs to servers with ``x`` of them: whole ones first, then the fractions in turn."""
+    whole = np.floor(x + SMALLEST)
+    rest = np.where(x - whole > SMALLEST, x - whole, 0.0)
+    rows = []
+    left = iter(jobs)
+    for host, times in zip(hosts, whole.tolist(), strict=True):
+        rows += [(next(left), host, 1.0) for _ in range(int(times))]
+    others = list(left)
+    if not others:
+        return rows
+    # Rounding may have taken a little off: the fractions are stretched to the jobs that are left.
+    ends = np.cumsum(rest) * (len(others) / rest.sum())
+    begins = np.r_[0.0, ends[:-1]]
+    for i, job in enumerate(others):
+        got = np.minimum(ends, i + 1) - np.maximum(begins, i)
+        got[got <= SMALLEST] = 0.0
+        rows += [(job, hosts[h], float(got[h] / got.sum())) for h in np.flatnonzero(got)]
+    return rows
+
+
+def vertex(view: View, options: SolveOptions) -> Outcome:
+    """Solve ILP1, then LP2 by the simplex method, both as arrays."""
+    first, ideal = ideal_round(view, options)
+    if ideal is None:
+        return Outcome(first, None)
+    began = time.perf_counter()
+    wanted = demands(view, ideal)
+    solution = _fractions(wanted, np.ones((3, len(wanted.hosts))), wanted.count, options)
+    decision = None if solution.column_values is None else placed(view, wanted, solution.column_values)
+    build_s = time.perf_counter() - began - solution.times.transfer_s - solution.times.solve_s
+    if options.cross_check:
+        solution = replace(solution, cross_check=cross_check(build(build_vertex, view, wanted), solution, options))
+    return _after(first, solution, build_s, decision)
+
+
+def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions) -> Solution:
+    """Solve LP2 for ``count`` ``(D,)`` jobs in the parts ``room`` ``(3, s)`` of the servers.
+
+    Servers may be full to the last CPU, and a checker counts no overflow: HiGHS's own tolerance of 1e-7 is too much.
+    """
+    form = placement_form(wanted.part, wanted.host, wanted.demand, count, room, wanted.host.astype(float))
+    session = Session(form, replace(options, method="simplex", mip_start=None, basis=None))
+    session.set_option("primal_feasibility_tolerance", 1e-10)
+    return session.run()
+
+
+def fewest(view: View, options: SolveOptions) -> Outcome:
+    """Solve ILP1, then the MILP of the fewest fragmented jobs, and place what is split by LP2."""
+    began = time.perf_counter()
+    first, ideal = ideal_round(view, options)
+    if ideal is None:
+        return Outcome(first, None)
+    if not ideal.job.size:
+        return vertex(view, options)
+    second = time.perf_counter()
+    wanted = demands(view, ideal)
+    model = build(build_fewest, view, wanted)
+    build_s = time.perf_counter() - second
+    left = None if options.time_limit_s is None else max(options.time_limit_s - (second - began), 0.1)
+    solution = solve(model, replace(options, time_limit_s=left, mip_start=None, basis=None))
+    if not solution.has_incumbent:
+        return _after(first, solution, build_s, None)
+    whole = np.rint(solution.array(model.whole))
+    split = np.rint(solution.array(model.split)).astype(np.int64)
+    # The MILP's own fractions are within its tolerance of the servers' capacity, which a checker has not.
+    used = np.zeros((3, len(wanted.hosts)))
+    np.add.at(used.T, wanted.host, wanted.part * whole[:, None])
+    rest = _fractions(wanted, 1 - used, split, options).column_values
+    x = whole + (solution.array(model.x) if rest is None else rest)
+    # Jobs are whole numbers: so is the best bound.
+    bound = None if solution.bound is None else float(math.ceil(solution.bound - FRACTION))
+    solution = replace(solution, objective=float(split.sum()), bound=bound)
+    return _after(first, solution, build_s, placed(view, wanted, x))
+
+
+def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None) -> Outcome:
+    """Return the outcome of the second of two solves: with the time of both, and only as proved as the first is."""
+    second = replace(solution.times, build_s=build_s)
+    solution = replace(solution, times=total(first.times, second))
+    if solution.status == "optimal" and first.status != "optimal":
+        solution = replace(solution, status=first.status, bound=None)
+    return Outcome(solution, decision)
+
+
+def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
+    """Decide nothing: both models are solved by their procedures, which decide."""
+
+
+def too_many(view: View) -> str | None:
+    """Return why the fewest fragments are searched only on request, or ``None``."""
+    size = view.runnable.size * int((view.servers.gpus > 0).sum())
+    return f"{size:,} jobs times servers, more than {LARGEST:,}" if size > LARGEST else None
+
+
+MODELS.register(
+    ModelSpec(
+        id="synergy.lp2.vertex",
+        paper="synergy",
+        problem=PLACEMENT.id,
+        kind="baseline",
+        build=build_vertex,
+        decode=_no_decision,
+        source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
+        method="simplex",
+        procedure=vertex,
+        claims=("three_per_server",),
+    )
+)
+MODELS.register(
+    ModelSpec(
+        id="synergy.lp2.min_fragments",
+        paper="synergy",
+        problem=PLACEMENT.id,
+        kind="exact",
+        build=build_fewest,
+        decode=_no_decision,
+        source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
+        procedure=fewest,
+        too_large=too_many,
+    )
+)

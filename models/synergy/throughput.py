@@ -1,0 +1,291 @@
+"""The most progress of a round: LP1 and ILP1 (eq. 1–5), on several GPU types, and with a fairness oracle (eq. 22–26).
+
+One statement serves all. Its integers count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a class
+can be exchanged, so that every solution of it is one of the paper's ``y[c,m,(i,)j]`` of the same value, and the other
+way round: an integer count is given to the class's jobs one by one, a fractional one to all of them in equal parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.registry import Problem
+from instances.sensitivity import ROUNDING
+from instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
+from models.registry import MODELS, Kind, ModelSpec, no_reason
+from models.solve import Solution
+from models.synergy.configurations import (
+    SMALLEST,
+    Array,
+    Classes,
+    Configurations,
+    Ints,
+    capacity,
+    classes,
+    configurations,
+    fitting,
+    ideal_schedule,
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a model of a round asks for.
+
+    Parameters
+    ----------
+    floor
+        ``floor(view)`` returns ``(m, k)`` iterations per second that each runnable job must have on a GPU type if it
+        runs there; ``None`` for no floor.
+    integer
+        Whether a job holds one configuration, or may mix several.
+    everybody
+        Whether every job runs.
+    gpu_rows
+        Whether the GPUs of a type are counted; the paper's models forget it, and with one type it never binds.
+    pruned
+        Whether dominated configurations are dropped.
+    """
+
+    floor: Callable[[View], Array] | None
+    integer: bool
+    everybody: bool = True
+    gpu_rows: bool = True
+    pruned: bool = True
+
+
+def own_floor(view: View) -> Array:
+    """Return ``(m, k)`` the fair progress of each runnable job on each GPU type: the right side of (5)."""
+    return view.needs.fair[view.profiles.kind[view.runnable]]
+
+
+def oracle_floor(view: View) -> Array:
+    """Return ``(m, k)`` the right side of (26), that of :func:`equal_split`, the same on all types."""
+    return np.repeat(equal_split(view)[:, None], view.types, axis=1)
+
+
+def equal_split(view: View) -> Array:
+    """Return ``(m,)`` W^Fair of the runnable jobs when each gets 1/n of every GPU type (section A.2.2).
+
+    Of type i that is the part ``G_i / (n g_j)`` of its gang, with proportional CPUs and memory; parts that add up to
+    more than the gang are scaled down to it.
+    """
+    kind = view.profiles.kind[view.runnable]
+    gang = view.profiles.gpus[kind].astype(float)
+    part = view.pools.gpus / (len(kind) * gang[:, None])
+    part /= np.maximum(1.0, part.sum(axis=1, keepdims=True))
+    return np.asarray((part * view.needs.fair[kind]).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Index set of a round's model: choice q is a configuration for the jobs of a class.
+
+    Attributes
+    ----------
+    classes
+        The jobs.
+    held
+        What there is to hold.
+    owner, at
+        ``(q,)`` class, and configuration.
+    """
+
+    classes: Classes
+    held: Configurations
+    owner: Ints
+    at: Ints
+
+
+def choices(view: View, rule: Rule) -> Choices:
+    """Return what the runnable jobs may hold under a rule.
+
+    With integers (5) and (26) leave out the configurations below the floor, because ``Σ W·y ≥ floor`` with one y of 1
+    is ``W ≥ floor`` for that one. A floor of 0 on a GPU type where the job makes no progress with its share is none:
+    with floors, jobs run where they are able to.
+    """
+    floor = rule.floor(view) if rule.floor else np.zeros((len(view.runnable), view.types))
+    found = classes(view, view.runnable, floor)
+    where = view.needs.able if rule.floor is own_floor else fitting(view)
+    asked = np.zeros_like(where)
+    asked[found.kind] = where[found.kind]
+    held = configurations(view, asked, pruned=rule.pruned)
+    start = np.searchsorted(held.kind, found.kind)
+    count = np.searchsorted(held.kind, found.kind, side="right") - start
+    owner = np.repeat(np.arange(len(found.kind)), count)
+    at = np.arange(count.sum()) + np.repeat(start - (np.cumsum(count) - count), count)
+    if rule.integer:
+        high = held.rate[at] >= found.floor[owner, held.gpu_type[at]] * (1 - ROUNDING)
+        owner, at = owner[high], at[high]
+    return Choices(found, held, owner, at)
+
+
+def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
+    """Return the model of a round (see the package's docstring).
+
+    CPUs and memory are counted in what a GPU of the type's largest server comes with, so that all rows are alike.
+    """
+    chosen = choices(view, rule)
+    if not chosen.at.size:
+        return _nobody(chosen, rule)
+    group, held, at = chosen.classes, chosen.held, chosen.at
+    gpu_type = held.gpu_type[at]
+    amount = held.amount(view)[at]
+    room = {(r, i): float(capacity(view)[i, r]) for r in range(3) for i in np.unique(gpu_type).tolist()}
+    m = pyo.ConcreteModel()
+    m.chosen = chosen
+    m.CLASSES = pyo.RangeSet(0, len(group.count) - 1)
+    m.CHOICES = pyo.RangeSet(0, len(at) - 1)
+    m.OF = pyo.Set(m.CLASSES, initialize=_grouped(chosen.owner, len(group.count)))
+    on = {i: qs for i, qs in _grouped(gpu_type, view.types).items() if qs}
+    m.TYPES = pyo.Set(initialize=list(on))
+    m.ON = pyo.Set(m.TYPES, initialize=on)
+    m.jobs = pyo.Param(m.CLASSES, initialize=dict(enumerate(group.count.tolist())))
+    m.capacity = pyo.Param(range(3), m.TYPES, initialize=room)
+    m.gain = pyo.Param(m.CHOICES, initialize=_numbered(group.weight[chosen.owner] * held.rate[at]))
+    m.cpus = pyo.Param(m.CHOICES, initialize=_numbered(amount[:, 1]))
+    m.memory = pyo.Param(m.CHOICES, initialize=_numbered(amount[:, 2]))
+    domain = pyo.NonNegativeIntegers if rule.integer else pyo.NonNegativeReals
+    m.y = pyo.Var(m.CHOICES, domain=domain)
+
+    @m.Constraint(m.TYPES)
+    def cpus_2(m: Any, i: int) -> Any:
+        return sum(m.cpus[q] * m.y[q] for q in m.ON[i]) <= m.capacity[1, i]
+
+    @m.Constraint(m.TYPES)
+    def memory_3(m: Any, i: int) -> Any:
+        return sum(m.memory[q] * m.y[q] for q in m.ON[i]) <= m.capacity[2, i]
+
+    _add_jobs(m, rule)
+    if rule.gpu_rows:
+        m.gpus = pyo.Param(m.CHOICES, initialize=_numbered(held.gpus[at]))
+
+        @m.Constraint(m.TYPES)
+        def gpus_per_type(m: Any, i: int) -> Any:
+            return sum(m.gpus[q] * m.y[q] for q in m.ON[i]) <= m.capacity[0, i]
+
+    if rule.floor and not rule.integer:
+        _add_floors(m, chosen)
+    m.progress = pyo.Objective(rule=lambda m: sum(m.gain[q] * m.y[q] for q in m.CHOICES), sense=pyo.maximize)
+    return m
+
+
+def _nobody(chosen: Choices, rule: Rule) -> pyo.ConcreteModel:
+    """Return the model of a round in which no job has a configuration at its floor (an oracle may ask for too much)."""
+    m = pyo.ConcreteModel()
+    m.chosen = chosen
+    m.y = pyo.Var([])
+    m.running = pyo.Var(bounds=(0, 0))
+    m.one_each_4 = pyo.Constraint(expr=m.running >= (int(chosen.classes.count.sum()) if rule.everybody else 0))
+    m.progress = pyo.Objective(expr=m.running, sense=pyo.maximize)
+    return m
+
+
+def _add_jobs(m: pyo.ConcreteModel, rule: Rule) -> None:
+    """Add (4): one configuration per job, or at most one."""
+    if rule.everybody:
+
+        @m.Constraint(m.CLASSES)
+        def one_each_4(m: Any, e: int) -> Any:
+            return sum(m.y[q] for q in m.OF[e]) == m.jobs[e]
+    else:
+
+        @m.Constraint(m.CLASSES)
+        def at_most_one_4(m: Any, e: int) -> Any:
+            return sum(m.y[q] for q in m.OF[e]) <= m.jobs[e]
+
+
+def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
+    """Add (5) for mixes: what a class has on a GPU type is at least fair for as many of its jobs as run there.
+
+    Divided by the floor, so that the share itself has a coefficient of exactly 0 and the row can always be met.
+    """
+    group, held, at = chosen.classes, chosen.held, chosen.at
+    floor = group.floor[chosen.owner, held.gpu_type[at]]
+    above = held.rate[at] / floor - 1.0
+    above[np.abs(above) < SMALLEST] = 0.0
+    cells = np.unique(np.column_stack((chosen.owner, held.gpu_type[at]))[above < 0], axis=0).tolist()
+    if not cells:
+        return
+    code = chosen.owner * (held.gpu_type.max() + 1) + held.gpu_type[at]
+    members = {(e, i): np.flatnonzero(code == e * (held.gpu_type.max() + 1) + i).tolist() for e, i in cells}
+    m.BELOW = pyo.Set(dimen=2, initialize=list(members))
+    m.MIX = pyo.Set(m.BELOW, initialize=members)
+    m.above_fair = pyo.Param(m.CHOICES, initialize=_numbered(above))
+
+    @m.Constraint(m.BELOW)
+    def fair_5(m: Any, e: int, i: int) -> Any:
+        return sum(m.above_fair[q] * m.y[q] for q in m.MIX[e, i]) >= 0
+
+
+def _grouped(owner: Ints, groups: int) -> dict[int, list[int]]:
+    """Return the positions of each group's members."""
+    order = np.argsort(owner, kind="stable")
+    ends = np.cumsum(np.bincount(owner, minlength=groups))
+    return {e: part.tolist() for e, part in enumerate(np.split(order, ends[:-1]))}
+
+
+def _numbered(values: Array | Ints) -> dict[int, float]:
+    return dict(enumerate(values.tolist()))
+
+
+def decode_round(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+    """Return who holds which configuration on which GPU type."""
+    return held_by(view, model.chosen, np.rint(solution.array(model.y)).astype(np.int64))
+
+
+def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
+    """Return the round in which ``times`` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
+    order = np.argsort(chosen.owner, kind="stable")
+    owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
+    taken = np.bincount(owner, minlength=len(chosen.classes.count))
+    turn = np.arange(len(owner)) - np.repeat(np.cumsum(taken) - taken, taken)
+    return ideal_schedule(view, chosen.classes.jobs[chosen.classes.first[owner] + turn], chosen.held, at)
+
+
+def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
+    """Decide nothing: a mix of configurations is none."""
+
+
+def mixed_cluster(view: View) -> str | None:
+    """Say that Synergy's LP1 is about one GPU type, or ``None``."""
+    return "servers have GPUs of several types: synergy.hetero.lp1 and .ilp1 count them apart" if view.mixed else None
+
+
+def one_type(view: View) -> str | None:
+    """Say that the extension is LP1 itself here, or ``None``."""
+    return None if view.mixed else "all GPUs are of one type: this is synergy.lp1 (or synergy.ilp1) here"
+
+
+RELAXED = Rule(own_floor, integer=False)
+FLOORED = Rule(own_floor, integer=True)
+OPEN = Rule(None, integer=False, everybody=False)
+WITH_ORACLE = Rule(oracle_floor, integer=True)
+
+
+def _register(name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[View], str | None]) -> None:
+    kind: Kind = "exact" if rule.integer else "relaxation"
+    MODELS.register(
+        ModelSpec(
+            id=f"synergy.{name}",
+            paper="synergy",
+            problem=problem.id,
+            kind=kind,
+            build=partial(build_round, rule=rule),
+            decode=decode_round if rule.integer else _no_decision,
+            source=f"Synergy {source}",
+            skip=skip,
+        )
+    )
+
+
+_register("lp1", RELAXED, IDEAL, "section 4.1, eq. (1)–(5)", mixed_cluster)
+_register("hetero.lp1", RELAXED, IDEAL, "A.2, eq. (22)–(25) with (5) on each GPU type and GPU rows", one_type)
+_register("lp1.free", OPEN, FREE, "section 4.1, eq. (1)–(4) with jobs left out, GPU rows", no_reason)
+_register("hetero", WITH_ORACLE, ORACLE, "A.2, eq. (22)–(26) with GPU rows; the oracle is 1/n of every type", no_reason)

@@ -1,0 +1,91 @@
+"""Synergy's ILP1 and LP2 against the statement to the letter, with the shares of Pyomo, and growth with jobs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import instances
+import models
+from instances.schema import Instance
+from instances.views import synergy
+from instances.views.synergy import View
+from models.solve import SolveOptions, Times
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from synergy_cases import mix, pipelines, servers
+
+Make = Callable[..., Instance]
+FAMILIES = [pytest.param(mix, id="catalogue"), pytest.param(pipelines, id="pipelines")]
+
+
+def full(make: Make, jobs: int) -> View:
+    """Jobs of one GPU each that fill Synergy's servers."""
+    return synergy.view(make(jobs, [servers(jobs // 8)], gangs=(1,)))
+
+
+def shares(times: Times) -> str:
+    parts = (("build", times.build_s), ("transfer", times.transfer_s), ("HiGHS", times.solve_s))
+    return ", ".join(f"{name} {1000 * seconds:.3g} ms" for name, seconds in parts)
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+@pytest.mark.parametrize("jobs", [200, 512])
+def test_ilp1_against_the_letter(bench, make: Make, jobs: int) -> None:  # type: ignore[no-untyped-def]
+    view = full(make, jobs)
+    ours, letter = models.get("synergy.ilp1"), models.get("synergy.ilp1.unpruned")
+    found, other = [], []
+    seconds = bench.time(lambda: found.append(ours.run(view).solution))
+    limit = SolveOptions(time_limit_s=60)
+    reference = bench.reference(lambda: other.append(letter.run(view, limit).solution), rounds=1)
+    columns = f"{found[-1].size.columns} columns instead of {other[-1].size.columns}"
+    note = f"{columns}; {shares(found[-1].times)}; optima {found[-1].objective:.6f}, {other[-1].objective:.6f}"
+    bench.line(f"ILP1, {jobs} jobs, {make.__name__}", seconds, reference, "≥ 5×, ≤ 0.2 s", note)
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+@pytest.mark.parametrize(("jobs", "count", "target"), [(60, 15, "≤ 25 ms"), (128, 16, "≤ 60 ms"), (512, 64, "")])
+def test_ilp1_and_lp2_in_a_round(bench, make: Make, jobs: int, count: int, target: str) -> None:  # type: ignore[no-untyped-def]
+    gangs = (1,) if jobs > 8 * count / 2 else (1, 1, 1, 2, 4)
+    view = synergy.view(make(jobs, [servers(count)], gangs=gangs))
+    spec = models.get("synergy.lp2.vertex")
+    found = []
+    seconds = bench.time(lambda: found.append(spec.run(view).solution), rounds=9)
+    bench.line(
+        f"ILP1 + LP2, {jobs} jobs, {count} servers, {make.__name__}", seconds, None, target, shares(found[-1].times)
+    )
+
+
+def test_fewest_fragments(bench) -> None:  # type: ignore[no-untyped-def]
+    view = full(mix, 128)
+    spec = models.get("synergy.lp2.min_fragments")
+    found = []
+    seconds = bench.time(lambda: found.append(spec.run(view, SolveOptions(time_limit_s=60)).solution), rounds=1)
+    solution = found[-1]
+    note = f"{solution.status}: {solution.objective} fragmented, bound {solution.bound}"
+    bench.line("fewest fragments, 128 jobs, 16 servers", seconds, None, "–", note)
+
+
+SIZES = (64, 128, 256, 512)
+
+
+@pytest.mark.parametrize("method", ["synergy.lp1", "synergy.ilp1", "synergy.lp2.vertex"])
+@pytest.mark.parametrize("make", FAMILIES)
+def test_growth_of_a_round(bench, make: Make, method: str) -> None:  # type: ignore[no-untyped-def]
+    spec, views = models.get(method), [full(make, jobs) for jobs in SIZES]
+    seconds = [bench.reference(lambda v=v: spec.run(v)) for v in views[:-1]]
+    seconds.append(bench.time(lambda: spec.run(views[-1])))
+    bench.growth(f"{method} over jobs, {make.__name__}", SIZES, seconds)
+
+
+def test_growth_of_the_bound_on_the_run(bench) -> None:  # type: ignore[no-untyped-def]
+    sizes = (1000, 2000, 4000, 8000)
+    spec = models.get("synergy.jct")
+    views = [synergy.view(instances.load(f"gen/2000jobs?jobs={n}")) for n in sizes]
+    seconds = [bench.reference(lambda v=v: spec.run(v)) for v in views[:-1]]
+    seconds.append(bench.time(lambda: spec.run(views[-1])))
+    bench.growth("bound on the mean completion time over jobs", sizes, seconds)
