@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from instances.canonical import write_atomically
-from instances.errors import UsageError
+from instances.errors import NotApplicableError, UsageError
 from instances.schema import Instance
 from instances.summary import describe
 
@@ -32,10 +32,21 @@ def words(instance: Instance) -> Group:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
-    for name, value in describe(instance):
+    for name, value in [*describe(instance), *profiled(instance)]:
         facts.add_row(Text(name), Text(value))
     parts: list[RenderableType] = [Text(instance.name, style="bold underline"), facts]
     return Group(*parts, *(Text(line) for line in picture(instance)))
+
+
+def profiled(instance: Instance) -> list[tuple[str, str]]:
+    """Return what optimistic profiling of the jobs costs and misses; nothing where they have no sensitivities."""
+    from heuristics.profiling import describe as told
+    from instances.views.synergy import view
+
+    try:
+        return [("profiling", "\n".join(told(view(instance))))]
+    except NotApplicableError:
+        return []
 
 
 def picture(instance: Instance) -> list[str]:

@@ -20,13 +20,55 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from instances.schema import GpuType, MatrixSensitivity
+from instances.schema import GpuType, MatrixSensitivity, PipelineSensitivity
 
 MEASURED = ("V100", "P100", "K80")
 """GPU types on which most models are measured; a missing rate is derived from the first of the others."""
 
 PRINTED_SPEEDUPS = (1.39, 2.15)
 """OEF, Fig. 1(a): VGG and LSTM on an RTX 3090 relative to an RTX 3070; the other four models lie between."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A model's input pipeline, which tells the same as its matrix where the least of three stages is the pace.
+
+    Attributes
+    ----------
+    compute
+        Iterations per second of a GPU that never waits for data, in units of the model's rate (which has 3 CPUs and
+        62.5 GB).
+    sensitivity
+        Preparing and fetching for one GPU of the first type of :data:`MEASURED` that has a rate.
+    dataset
+        What is read.
+    datasets
+        Megabytes per iteration from other data sets on which the model is known, by name.
+    derived
+        How the numbers come about.
+    """
+
+    compute: float
+    sensitivity: PipelineSensitivity
+    dataset: str
+    datasets: Mapping[str, float]
+    derived: str
+
+    def of_gang(self, gpus: int, dataset: str | None = None) -> PipelineSensitivity:
+        """Return preparing and fetching for a gang: one data set and one process memory, a bandwidth for each GPU.
+
+        Parameters
+        ----------
+        gpus
+            GPUs of the gang, each with the bandwidth of a server per GPU.
+        dataset
+            One of :attr:`datasets` instead of :attr:`dataset`.
+        """
+        changes = {"storage_mb_per_s": gpus * self.sensitivity.storage_mb_per_s}
+        if dataset is not None:
+            changes["item_mb_per_iteration"] = self.datasets[dataset]
+            changes["dataset_gb"] = _document()["pipelines"]["dataset_gb"][dataset]
+        return self.sensitivity.model_copy(update=changes)
 
 
 @dataclass(frozen=True)
@@ -48,7 +90,9 @@ class CatalogueModel:
     batch_size
         Items per iteration, where the source says it.
     sensitivity
-        Progress by CPUs and memory per GPU.
+        Progress by CPUs and memory per GPU, as measured.
+    pipeline
+        The same as an input pipeline.
     gradient_mb
         Megabytes of gradients exchanged per iteration.
     source
@@ -66,6 +110,7 @@ class CatalogueModel:
     aliases: tuple[str, ...]
     batch_size: int | None
     sensitivity: MatrixSensitivity | None
+    pipeline: Pipeline
     gradient_mb: float
     source: str
     derived: tuple[str, ...]
@@ -122,7 +167,7 @@ def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str,
     derived
         What was derived (``rate of … on T4 = rate on V100 x 0.518 (TFLOPS)``).
     """
-    base = next(r for r in (*MEASURED, *model.rates) if r in model.rates)
+    base = _base(model.rates)
     rates: dict[str, float] = {}
     derived = []
     for name in gpu_types:
@@ -140,6 +185,11 @@ def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str,
 def significant(value: float, digits: int = 6) -> float:
     """Return `value` rounded to so many significant digits."""
     return float(f"{value:.{digits}g}")
+
+
+def _base(rates: Mapping[str, float]) -> str:
+    """Return the GPU type from whose rate others are derived."""
+    return next(r for r in (*MEASURED, *rates) if r in rates)
 
 
 def _tflops_ratio(name: str, base: str) -> float | None:
@@ -221,6 +271,7 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
         aliases=tuple(entry.get("aliases", ())),
         batch_size=entry.get("batch_size"),
         sensitivity=sensitivity,
+        pipeline=_pipeline(entry, rates[_base(rates)]),
         gradient_mb=significant(4 * entry["parameters_m"]),
         source=_document()["suites"][entry["suite"]],
         derived=(*rate_notes, *sensitivity_notes, gradient),
@@ -267,6 +318,31 @@ def _sensitivity(entry: dict[str, Any]) -> tuple[MatrixSensitivity, list[str]]:
     if like is None:
         return _matrix(entry.get("matrix", entry["name"])), []
     return _matrix(_own_matrix(like)), [f"sensitivity = matrix of {like}"]
+
+
+def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
+    """Return the pipeline of an entry at its rate, or that of the model it is taken from, in units of the rate."""
+    table = _document()["pipelines"]
+    own = entry.get("pipeline_like", entry.get("sensitivity_like", entry["name"]))
+    facts = table["models"][own]
+    scale = 1.0
+    note = (
+        f"pipeline on {facts['dataset']}: computes at {facts['compute']:g} x the rate ({facts['compute_from']}), "
+        f"{facts['cpus']:g} CPUs prepare at the rate, {facts['item_mb']:g} MB per iteration ({facts['item_from']}), "
+        f"{table['storage_mb_per_s']:g} MB/s"
+    )
+    if own != entry["name"]:
+        scale = next(e for e in _document()["models"] if e["name"] == own)["rates"]["V100"] / rate
+        note = f"pipeline = that of {own}, in units of the rate"
+    sensitivity = PipelineSensitivity(
+        prep_rate_per_cpu=significant(rate / facts["cpus"]),
+        item_mb_per_iteration=significant(facts["item_mb"] * scale),
+        dataset_gb=table["dataset_gb"][facts["dataset"]],
+        process_memory_gb=table["process_memory_gb"],
+        storage_mb_per_s=table["storage_mb_per_s"],
+    )
+    others = {name: significant(mb * scale) for name, mb in facts.get("others", {}).items()}
+    return Pipeline(facts["compute"], sensitivity, facts["dataset"], others, note)
 
 
 def _own_matrix(name: str) -> str:

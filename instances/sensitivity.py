@@ -156,15 +156,15 @@ def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memo
     """
     hits = np.clip((memory_gb - given.process_memory_gb) / given.dataset_gb, 0.0, 1.0)
     missed_mb = given.item_mb_per_iteration * (1 - hits)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         fetched = np.where(missed_mb > 0, given.storage_mb_per_s / missed_mb, np.inf)
     rate = np.minimum(np.minimum(gpu_rate, cpus * given.prep_rate_per_cpu), fetched)
     return np.asarray(np.where(memory_gb * (1 + ROUNDING) >= given.process_memory_gb, rate, 0.0))
 
 
 def _stacked(kind: Ints, gpus: Ints, tables: list[Table]) -> Profiles:
-    """Return the tables of all kinds in arrays of one shape."""
-    most_a, most_b = max(len(t[0]) for t in tables), max(len(t[1]) for t in tables)
+    """Return the tables of all kinds in arrays of one shape; a kind without levels (tiny servers) never runs."""
+    most_a, most_b = max(1, *(len(t[0]) for t in tables)), max(1, *(len(t[1]) for t in tables))
     cpus, memory_gb = np.full((len(tables), most_a), np.inf), np.full((len(tables), most_b), np.inf)
     rate = np.zeros((len(tables), len(tables[0][2]), most_a, most_b))
     for i, (c, m, r) in enumerate(tables):

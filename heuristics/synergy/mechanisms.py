@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heuristics.registry import Oracle
+from instances.errors import NotApplicableError
 from instances.views.synergy import Schedule, View, replace_round
 from instances.workload import Array, Ints
 
@@ -38,6 +39,9 @@ Bools = NDArray[np.bool_]
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""
+
+IDEAL, IDEAL_OF_TYPES = "synergy.ilp1", "synergy.hetero.ilp1"
+"""Models whose optimum it places where there is no such decision, on one GPU type and on several."""
 
 WHOLE = 1e-6
 """Distance from a whole number of GPUs that counts as whole."""
@@ -235,19 +239,49 @@ class Mechanisms:
         return self._remembered(jobs, jobs, lambda: self._rounded(jobs))
 
     def _rounded(self, jobs: Ints) -> Placement:
-        found: Schedule = self.oracle(PLACEMENT, replace_round(self.view, jobs))
+        asked = replace_round(self.view, jobs)
+        try:
+            return self._whole(jobs, self.oracle(PLACEMENT, asked))
+        except NotApplicableError:
+            # Where servers of a GPU type differ, LP2 can be infeasible: none holds what one job gets of the ILP.
+            return self._fitted(jobs, self.oracle(IDEAL_OF_TYPES if self.view.mixed else IDEAL, asked))
+
+    def _whole(self, jobs: Ints, found: Schedule) -> Placement:
+        """Place the optimum of LP2, with whole GPUs."""
         entries = whole_gangs(found, self.gpus, self.server_gpus, self.server_type)
         place = np.searchsorted(jobs, entries[:, 0])
-        amount = np.zeros((jobs.size, 2))
-        at = np.searchsorted(jobs, found.job)
-        np.add.at(amount, at, np.column_stack((found.cpus, found.memory_gb)))
         types = np.zeros(jobs.size, np.int64)
         types[place] = self.server_type[entries[:, 1]]
-        base = self.view.needs.base[self.kind[jobs], types]
         table = np.column_stack((place, entries[:, 1:]))
-        held = self.kernels.settle(table, self.gpus[jobs], amount, base, self.capacity)
-        held = self._refilled(jobs, types, np.arange(jobs.size), table, held)
-        return self._placement(jobs, table, held)
+        base = self.view.needs.base[self.kind[jobs], types]
+        held = self.kernels.settle(table, self.gpus[jobs], _totals(jobs, found), base, self.capacity)
+        return self._placement(jobs, table, self._refilled(jobs, types, np.arange(jobs.size), table, held))
+
+    def _fitted(self, jobs: Ints, found: Schedule) -> Placement:
+        """Place the optimum of the ILP as Synergy-Tune places demands."""
+        wanted, types = _totals(jobs, found), np.zeros(jobs.size, np.int64)
+        types[np.searchsorted(jobs, found.job)] = found.server
+        order = np.lexsort((jobs, -wanted[:, 1], -wanted[:, 0], -self.gpus[jobs]))
+        least = np.minimum(self.view.needs.base[self.kind[jobs], types], wanted)
+        entries, amount = self._pack(
+            self.gpus[jobs][order],
+            types[order][:, None],
+            wanted[order][:, None],
+            least[order][:, None],
+            tight=True,
+            fungible=True,
+        )
+        chosen = types[order]
+        return self._placement(
+            jobs[order], entries, self._refilled(jobs[order], chosen, np.arange(jobs.size), entries, amount)
+        )
+
+
+def _totals(jobs: Ints, found: Schedule) -> Array:
+    """Return ``(m, 2)`` CPUs and gigabytes that jobs hold over all entries."""
+    amount = np.zeros((jobs.size, 2))
+    np.add.at(amount, np.searchsorted(jobs, found.job), np.column_stack((found.cpus, found.memory_gb)))
+    return amount
 
 
 def demands(view: View, jobs: Ints) -> tuple[Array, Ints]:

@@ -48,6 +48,7 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
     if options.nodes is not None:
         return read_nodes(Path(options.nodes), derived)
     per_server = options.gpus_per_server or trace.default_per_server
+    cpus, memory_gb = options.cpus_per_gpu or CPUS_PER_GPU, options.memory_gb_per_gpu or MEMORY_GB_PER_GPU
     gpus = options.gpus
     if gpus is not None:
         check_types(gpus, jobs)
@@ -59,13 +60,13 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
         grown = f", grown to the largest gang of {largest}" if gpus != dict(trace.default_gpus) else ""
         derived.append(f"cluster of {sizes}: the trace has none; this is the default{grown}")
     derived.append(
-        f"servers of {count(per_server, 'GPU')} with {CPUS_PER_GPU:g} CPUs and {MEMORY_GB_PER_GPU:g} GB "
+        f"servers of {count(per_server, 'GPU')} with {cpus:g} CPUs and {memory_gb:g} GB "
         "per GPU: the trace describes no servers"
     )
-    return cluster_of(gpus, per_server)
+    return cluster_of(gpus, per_server, cpus, memory_gb)
 
 
-def cluster_of(gpus: Mapping[str, int], per_server: int) -> Cluster:
+def cluster_of(gpus: Mapping[str, int], per_server: int, cpus_per_gpu: float, memory_gb_per_gpu: float) -> Cluster:
     """Return a cluster of servers of `per_server` GPUs, and a smaller one where a type does not divide.
 
     Raises
@@ -79,8 +80,8 @@ def cluster_of(gpus: Mapping[str, int], per_server: int) -> Cluster:
             "count": n,
             "gpu_type": chip(name),
             "gpus": size,
-            "cpus": CPUS_PER_GPU * size,
-            "memory_gb": MEMORY_GB_PER_GPU * size,
+            "cpus": cpus_per_gpu * size,
+            "memory_gb": memory_gb_per_gpu * size,
         }
         for name, total in gpus.items()
         for n, size in ((total // per_server, per_server), (1, total % per_server))

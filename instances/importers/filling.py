@@ -4,7 +4,7 @@
   0 s.
 - **Cluster**: what the user gives; otherwise 36 GPUs each of V100, P100 and K80 on servers of four (Gavel's
   simulated cluster), grown by the same number of each type until the largest gang fits on every single type.
-  Servers have 3 CPUs and 62.5 GB per GPU (Synergy's servers).
+  Servers have 3 CPUs and 62.5 GB per GPU (Synergy's servers) unless the user says otherwise.
 - **Model**: the catalogue model that the trace names; otherwise one chosen by a SHA-256 hash of the job's id,
   so that the same job gets the same model on every machine and in every part of the trace.
 - **Rates**, iterations/s of ONE GPU: the trace's own where it has them; where it has both iterations and a

@@ -13,6 +13,9 @@ from instances.schema import Instance
 MAX_GPUS = 10_000_000
 """Largest number of GPUs of one type that options may ask for."""
 
+MAX_PER_GPU = 1e6
+"""Most CPUs or gigabytes per GPU that options may ask for."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -26,6 +29,8 @@ class Options:
         The cluster: number of GPUs of each type (``{"V100": 36, "K80": 36}``).
     gpus_per_server
         GPUs of one server; by default what fits the format (4, and 8 for Synergy's traces).
+    cpus_per_gpu, memory_gb_per_gpu
+        CPUs and gigabytes of a server for each of its GPUs; 3 and 62.5 by default (Synergy's servers).
     throughputs
         Throughput table of Gavel (JSON), for the rates of Gavel's job types.
     nodes
@@ -37,6 +42,8 @@ class Options:
     max_jobs: int | None = None
     gpus: Mapping[str, int] | None = None
     gpus_per_server: int | None = None
+    cpus_per_gpu: float | None = None
+    memory_gb_per_gpu: float | None = None
     throughputs: Path | None = None
     nodes: Path | None = None
     name: str | None = None
@@ -119,6 +126,11 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
         raise UsageError(f"max_jobs = {options.max_jobs}: keep at least one job")
     if options.gpus_per_server is not None and not 1 <= options.gpus_per_server <= 10_000:
         raise UsageError(f"gpus_per_server = {options.gpus_per_server}: a server has 1 to 10000 GPUs")
+    for name, value in (("cpus_per_gpu", options.cpus_per_gpu), ("memory_gb_per_gpu", options.memory_gb_per_gpu)):
+        if value is not None and not 0 < value <= MAX_PER_GPU:
+            raise UsageError(f"{name} = {value:g}: more than 0 and at most {MAX_PER_GPU:g} for each GPU of a server")
+        if value is not None and options.nodes is not None:
+            raise UsageError(f"{name} and nodes both describe the servers: give one of them")
     if options.gpus is not None and options.nodes is not None:
         raise UsageError("gpus and nodes both describe the cluster: give one of them")
     if options.gpus is not None and not options.gpus:

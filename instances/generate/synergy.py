@@ -1,0 +1,247 @@
+"""Synergy's set-ups: image, language and speech models on equal servers, all there at the start or Poisson arrivals.
+
+Source: Mohan et al., section 5.1 and Table 4. A duration is that with the proportional share of CPUs and memory *of
+this cluster*: iterations = duration x rate there, looked up as every scheduler looks it up
+(:mod:`instances.sensitivity`), so that a job takes its duration under proportional scheduling whatever the servers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from instances.generate import draws
+from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from instances.generate.workload import Range, slots_until
+from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from instances.registry import unknown
+from instances.schema import (
+    Cluster,
+    Horizon,
+    Instance,
+    Job,
+    Name,
+    Sensitivity,
+    ServerGroup,
+    check_size,
+    rule,
+    violation,
+)
+from instances.sensitivity import profiles
+from instances.workload import servers, workload
+
+TASKS = ("image", "language", "speech")
+
+SLACK = 2.0
+"""The horizon holds so many times the jobs' GPU time at their shares after the last arrival, and then the longest."""
+
+MINUTE_S = 60.0
+
+Percent = Annotated[float, Field(ge=0)]
+Kind = tuple[int, int]
+"""Number of a model and GPUs of the gang."""
+
+
+class ClusterSpec(GeneratorSpec):
+    """Equal servers of one GPU type, by default the paper's: 8 GPUs with 24 CPUs and 500 GB."""
+
+    gpu_type: Name = "V100"
+    servers: int = rule("a whole number of servers, 1 or more", ge=1)
+    gpus_per_server: int = rule("a server has at least one GPU", ge=1, le=10_000, default=8)
+    cpus_per_gpu: float = rule("CPUs per GPU are positive", gt=0, default=3.0)
+    memory_gb_per_gpu: float = rule("memory per GPU is positive", gt=0, default=62.5)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        chip = gpu_type(self.gpu_type)
+        group = ServerGroup(
+            name=f"{chip.name}-server",
+            count=self.servers,
+            gpu_type=chip.name,
+            gpus=self.gpus_per_server,
+            cpus=self.cpus_per_gpu * self.gpus_per_server,
+            memory_gb=self.memory_gb_per_gpu * self.gpus_per_server,
+        )
+        return Cluster(gpu_types=(chip,), servers=(group,))
+
+
+class JobsSpec(ClusterSpec):
+    """Jobs by task (the *split*), gang size and duration (section 5.1).
+
+    A duration is ``10^x`` minutes with x uniform in `exponents`, or in `long_exponents` for the share `long` of jobs.
+    """
+
+    jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
+    load: float = rule("jobs per hour; 0 = all there at the start", ge=0, le=1e6)
+    slot_s: float = rule("a slot has a positive length in seconds", gt=0, default=300.0)
+    models: Mapping[Name, tuple[Name, ...]] = rule("models of the catalogue by task: image, language, speech")
+    image: Percent = rule("a share of the split, 0 or more")
+    language: Percent = rule("a share of the split, 0 or more")
+    speech: Percent = rule("a share of the split, 0 or more")
+    gpus: Literal["single", "multi"]
+    gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
+    gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule("one probability per gang size, 0 or more")
+    exponents: Range = rule("powers of ten of the minutes of a job, the smaller first", default=(1.5, 3.0))
+    long_exponents: Range = rule("powers of ten of the minutes of a long job, the smaller first", default=(3.0, 4.0))
+    long: float = rule("a share of long jobs, 0 to 1", ge=0, le=1, default=0.2)
+    sensitivity: Literal["matrix", "pipeline"] = "matrix"
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if len(self.gang_probabilities) != len(self.gangs) or sum(self.gang_probabilities) <= 0:
+            raise violation("gang_probabilities", self.gang_probabilities, "one probability per gang size")
+        if set(self.models) != set(TASKS) or not all(self.models.values()):
+            raise violation("models", ", ".join(self.models), f"some models of each task: {', '.join(TASKS)}")
+        if sum(self.split) <= 0:
+            raise violation("image, language, speech", self.split, "a positive share of some task")
+        for task, names in self.models.items():
+            for name in names:
+                if find(name) is None:
+                    raise violation(f"models.{task}", name, unknown("model", name, MODELS))
+        if max(self.sizes) > self.servers * self.gpus_per_server:
+            raise violation("gangs", max(self.sizes), f"a gang fits on the {self.servers * self.gpus_per_server} GPUs")
+        if max(abs(x) for x in (*self.exponents, *self.long_exponents)) > 9:
+            raise violation("exponents", [*self.exponents, *self.long_exponents], "-9 to 9")
+        check_size("jobs", self.jobs)
+        check_size("servers", self.servers)
+        idle = [kind for kind, rate in _rates_at_share(self).items() if rate <= 0]
+        if idle:
+            model, given = _pool(self)[idle[0][0]].name, f"{self.cpus_per_gpu:g}, {self.memory_gb_per_gpu:g}"
+            raise violation("cpus_per_gpu, memory_gb_per_gpu", given, f"with its share {model} makes progress")
+        return self
+
+    @property
+    def sizes(self) -> list[int]:
+        """GPUs of the gangs that occur."""
+        return [1] if self.gpus == "single" else sorted(set(self.gangs))
+
+    @property
+    def split(self) -> list[float]:
+        """Shares of the tasks."""
+        return [self.image, self.language, self.speech]
+
+
+def build(spec: JobsSpec, streams: Streams) -> dict[str, Any]:
+    """Draw the parts of an instance."""
+    cluster, pool = spec.cluster, _pool(spec)
+    kinds, gangs = _models(spec, streams), _gangs(spec, streams)
+    rates = _rates_at_share(spec)
+    submit, minutes = _arrivals(spec, streams), _minutes(spec, streams)
+    jobs = []
+    for i, kind in enumerate(zip(kinds, gangs, strict=True)):
+        work = max(1, round(MINUTE_S * minutes[i] * rates[kind]))
+        jobs.append(_job(spec, f"job-{i + 1:05d}", pool, kind, submit[i], work))
+    return {
+        "cluster": cluster,
+        "jobs": tuple(jobs),
+        "horizon": _horizon(spec, jobs, minutes),
+        "derived": tuple(_notes(spec, pool)),
+    }
+
+
+def _pool(spec: JobsSpec) -> list[CatalogueModel]:
+    """Return the models in the order of the tasks."""
+    return [model for task in TASKS for name in spec.models[task] if (model := find(name))]
+
+
+def _models(spec: JobsSpec, streams: Streams) -> list[int]:
+    """Return the number of each job's model: a task by the split, any model of it."""
+    starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
+    tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split)
+    u = streams.uniform("models", spec.jobs)
+    return [starts[t] + draws.whole(float(x), 0, starts[t + 1] - starts[t] - 1) for t, x in zip(tasks, u, strict=True)]
+
+
+def _gangs(spec: JobsSpec, streams: Streams) -> list[int]:
+    if spec.gpus == "single":
+        return [1] * spec.jobs
+    u = streams.uniform("gangs", spec.jobs)
+    return [spec.gangs[i] for i in draws.choice(u, spec.gang_probabilities)]
+
+
+def _arrivals(spec: JobsSpec, streams: Streams) -> list[float]:
+    if spec.load == 0:
+        return [0.0] * spec.jobs
+    return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), spec.load / 3600))
+
+
+def _minutes(spec: JobsSpec, streams: Streams) -> list[float]:
+    """Return the minutes of each job at its proportional share."""
+    u = streams.uniform("sizes", spec.jobs)
+    low, high = np.where(
+        streams.uniform("long", spec.jobs)[:, None] < spec.long, [spec.long_exponents], [spec.exponents]
+    ).T
+    return draws.rounded(np.power(10.0, low + (high - low) * u))
+
+
+def _sensitivity(spec: JobsSpec, model: CatalogueModel, gpus: int) -> Sensitivity | None:
+    return model.sensitivity if spec.sensitivity == "matrix" else model.pipeline.of_gang(gpus)
+
+
+def _rates(spec: JobsSpec, model: CatalogueModel) -> dict[str, float]:
+    """Return the job's rates: with 3 CPUs and 62.5 GB for a matrix, of a GPU that never waits for a pipeline."""
+    factor = 1.0 if spec.sensitivity == "matrix" else model.pipeline.compute
+    rates, _ = rates_on(model, [gpu_type(spec.gpu_type).name])
+    return dict(zip(rates, draws.rounded(factor * np.array([*rates.values()])), strict=True))
+
+
+def _job(spec: JobsSpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, submit_s: float, work: int) -> Job:
+    model, gpus = pool[kind[0]], kind[1]
+    return Job(
+        id=name,
+        model=model.name,
+        submit_s=submit_s,
+        gpus=gpus,
+        epochs=1,
+        minibatches_per_chunk=work,
+        rates=_rates(spec, model),
+        sensitivity=_sensitivity(spec, model, gpus),
+    )
+
+
+def _rates_at_share(spec: JobsSpec) -> dict[Kind, float]:
+    """Return iterations per second of each kind of gang with the CPUs and memory in proportion to its GPUs."""
+    pool, cluster = _pool(spec), spec.cluster
+    kinds = list(itertools.product(range(len(pool)), spec.sizes))
+    jobs = tuple(_job(spec, f"{i}", pool, kind, 0.0, 1) for i, kind in enumerate(kinds))
+    sample = Instance(name="kinds", cluster=cluster, jobs=jobs)
+    tables = profiles(sample, workload(sample), servers(sample))
+    gpus = np.array([gang for _, gang in kinds], float)
+    share = gpus * spec.cpus_per_gpu, gpus * spec.memory_gb_per_gpu
+    rates = tables.rate_of(tables.kind, np.zeros(len(kinds), np.int64), *share)
+    return dict(zip(kinds, rates.tolist(), strict=True))
+
+
+def _horizon(spec: JobsSpec, jobs: Sequence[Job], minutes: Sequence[float]) -> Horizon:
+    """Return slots for every method to finish in, whether it knows of CPUs and memory or not.
+
+    Who does not, counts with the rates as they stand, which may be slower than with the share of servers with many CPUs
+    per GPU. Every job counts one slot more than it needs.
+    """
+    (chip,) = {name for job in jobs for name in job.rates}
+    longest, gpu_seconds = 0.0, 0.0
+    for job, m in zip(jobs, minutes, strict=True):
+        seconds = max(MINUTE_S * m, job.iterations / (job.gpus * job.rates[chip])) + spec.slot_s
+        longest, gpu_seconds = max(longest, seconds), gpu_seconds + job.gpus * seconds
+    end_s = jobs[-1].submit_s + SLACK * gpu_seconds / (spec.servers * spec.gpus_per_server) + longest
+    return Horizon(slot_s=spec.slot_s, slots=slots_until(end_s, spec.slot_s))
+
+
+def _notes(spec: JobsSpec, pool: Sequence[CatalogueModel]) -> list[str]:
+    """Return what was derived by rule."""
+    lines = [f"{model.name}: {note}" for model in pool for note in rates_on(model, [spec.gpu_type])[1]]
+    share = f"{spec.cpus_per_gpu:g} CPUs and {spec.memory_gb_per_gpu:g} GB per GPU"
+    lines.append(f"iterations = duration x rate of the gang with its proportional share ({share})")
+    if spec.sensitivity == "pipeline":
+        lines += [f"{model.name}: {model.pipeline.derived}" for model in pool]
+        lines.append("the rates of jobs are those of GPUs that never wait for data; storage serves each GPU of a gang")
+    lines.append(f"horizon = last arrival + {SLACK:g} x GPU time of all jobs at their shares + longest job")
+    return lines
+
+
+FAMILIES.register(Family("synergy", JobsSpec, build))

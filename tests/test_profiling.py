@@ -1,0 +1,286 @@
+"""Optimistic profiling: which points it measures, how far its tables are from the true ones, what is shown of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from rich.console import Console
+
+import instances
+from harness.showing import profiled as shown
+from harness.showing import words
+from heuristics import profiling as module
+from heuristics.profiling import Profiling, estimated, fetching, profiled, profiling, relative_error, search
+from instances.model_catalogue import MODELS
+from instances.schema import (
+    Cluster,
+    GpuType,
+    Instance,
+    Job,
+    MatrixSensitivity,
+    PipelineSensitivity,
+    Sensitivity,
+    ServerGroup,
+)
+from instances.views import synergy
+from instances.views.synergy import View
+
+Array = NDArray[np.float64]
+
+TABLE_4 = tuple(name for name, m in MODELS.items() if m.suite == "synergy" and m.family not in ("BERT", "VAE"))
+UNLIMITED = np.full(1, np.inf)
+
+
+def one(sensitivity: Sensitivity, gpus: int = 1, speed: float = 1.0, cpus: float = 24.0) -> View:
+    """View of one job on the paper's servers."""
+    group = ServerGroup(name="s", count=2, gpu_type="V100", gpus=8, cpus=cpus, memory_gb=500.0)
+    job = Job(id="j", gpus=gpus, epochs=1000, rates={"V100": speed}, sensitivity=sensitivity)
+    cluster = Cluster(gpu_types=(GpuType(name="V100"),), servers=(group,))
+    return synergy.view(Instance(name="t", cluster=cluster, jobs=(job,)))
+
+
+def pipeline(name: str, gpus: int = 1) -> View:
+    model = MODELS[name]
+    return one(model.pipeline.of_gang(gpus), gpus, model.rates["V100"] * model.pipeline.compute)
+
+
+def matrix(name: str, gpus: int = 1) -> View:
+    sensitivity = MODELS[name].sensitivity
+    assert sensitivity is not None
+    return one(sensitivity, gpus, MODELS[name].rates["V100"])
+
+
+def measured(rates: list[float]) -> list[int]:
+    return sorted(search(rates.__getitem__, len(rates)))
+
+
+# the search ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rates", "points"),
+    [
+        ([7.0], [0]),
+        ([1.0, 2.0], [0, 1]),
+        ([1.0] * 24, [0, 1, 2, 5, 11, 23]),
+        ([float(min(c, 9)) for c in range(1, 25)], [0, 5, 6, 7, 8, 11, 23]),
+        ([float(c) for c in range(1, 25)], [0, 11, 17, 20, 21, 23]),
+        ([5.0, 4.0, 3.0, 2.0, 1.0], [0, 1, 2, 4]),
+        ([0.0] * 5, [0, 1, 2, 4]),
+    ],
+)
+def test_points_of_the_binary_search(rates: list[float], points: list[int]) -> None:
+    assert measured(rates) == points
+
+
+@given(st.integers(1, 200), st.floats(0.001, 1), st.randoms(use_true_random=False))
+def test_the_search_takes_few_points_on_any_table(levels: int, threshold: float, random: object) -> None:
+    rng = np.random.default_rng(levels)
+    rates = rng.random(levels).tolist()
+    calls: list[int] = []
+
+    def measure(level: int) -> float:
+        calls.append(level)
+        return float(rates[level])
+
+    found = search(measure, levels, threshold)
+    assert len(calls) == len(set(calls)) == len(found)
+    assert {0, levels - 1} <= set(found)
+    assert len(found) <= 2 + np.ceil(np.log2(levels)) if levels > 1 else len(found) == 1
+
+
+@given(st.integers(2, 48), st.floats(1, 60), st.floats(0.01, 0.5))
+def test_a_skipped_half_costs_less_than_the_threshold(levels: int, knee: float, threshold: float) -> None:
+    """On the pipeline's axis (linear, then flat) the estimate is never above the truth and misses by the threshold."""
+    cpus = np.arange(1.0, levels + 1)
+    true = np.minimum(cpus, knee)
+    found, points = estimated(cpus, true.tolist().__getitem__, UNLIMITED, threshold)
+    assert len(points) <= 2 + np.ceil(np.log2(levels))
+    assert (found[:, 0] <= true * (1 + 1e-12)).all()
+    assert relative_error(found[:, 0], true).max() <= threshold
+
+
+def test_errors_are_relative_to_the_truth() -> None:
+    found = relative_error(np.array([1.5, 0.0, 1.0, 0.5]), np.array([1.0, 0.0, 0.0, 1.0]))
+    assert found.tolist() == [0.5, 0, np.inf, 0.5]
+
+
+# tables of the model: the paper's claim -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TABLE_4)
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_estimates_of_pipelines_are_within_3_percent_from_a_third_of_the_points(name: str, gpus: int) -> None:
+    """Published for ResNet18: 8 of 24 points, 3 %. M5 alone is 3.3 % off, at the 8 CPUs of one GPU where it saturates:
+    its last 7 % are less than the threshold."""
+    found = profiling(pipeline(name, gpus))
+    assert found.levels[0, 0] == 24
+    assert found.points[0, 0] <= 8
+    assert found.seconds[0, 0] == 60 * found.points[0, 0]
+    published = 0.03
+    assert found.error.max() <= (0.0334 if (name, gpus) == ("Synergy M5", 1) else published)
+
+
+def test_the_one_above_3_percent() -> None:
+    found = profiling(pipeline("Synergy M5"))
+    assert found.error.max() == pytest.approx(1 / 30, rel=1e-3)
+
+
+@pytest.mark.parametrize("gpus", [1, 8, 16])
+def test_the_memory_axis_follows_from_the_cache(gpus: int) -> None:
+    """With the axis of CPUs as it is, nothing is off, though all was measured with all memory."""
+    view = pipeline("Synergy M5", gpus)
+    found = profiling(view, threshold=0.0)
+    true = view.profiles.rate[0, 0]
+    cached = np.minimum(true[:, -1:], fetching(view)[0, 0][None, :])
+    assert cached == pytest.approx(true)
+    assert found.error.max() < 1e-5
+    assert (true[:, 0].max() < true[:, -1].max()) == (gpus == 1)
+
+
+@pytest.mark.parametrize("name", TABLE_4)
+def test_schedulers_can_use_estimated_tables(name: str) -> None:
+    view = pipeline(name)
+    found = profiling(view).profiles
+    assert found.rate.shape == view.profiles.rate.shape
+    assert found.cpus is view.profiles.cpus
+    share = (np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([3.0]), np.array([50.0]))
+    assert found.rate_of(*share) == pytest.approx(view.profiles.rate_of(*share), rel=0.04)
+
+
+def test_the_process_has_to_fit() -> None:
+    given = PipelineSensitivity(
+        prep_rate_per_cpu=1.0, item_mb_per_iteration=1.0, dataset_gb=10.0, process_memory_gb=120.0, storage_mb_per_s=1e3
+    )
+    found = profiling(one(given, 4))
+    assert (found.profiles.rate[0, 0, :, :2] == 0).all()
+    assert (found.profiles.rate[0, 0, :, 2:] > 0).all()
+    assert found.error.max() == 0
+
+
+# measured matrices --------------------------------------------------------------------------------
+
+MEASURED = {
+    "Synergy ShuffleNetv2": (0.085, 0.085),
+    "Synergy AlexNet": (0.085, 0.085),
+    "Synergy ResNet18": (0.084, 0.084),
+    "Synergy MobileNetv2": (0.049, 0.049),
+    "Synergy ResNet50": (0.055, 0.055),
+    "Synergy GNMT": (0.0, 0.0),
+    "Synergy LSTM": (0.0, 0.0),
+    "Synergy Transformer-XL": (0.0, 0.0),
+    "Synergy M5": (0.15, 0.305),
+    "Synergy DeepSpeech": (0.0, 0.0),
+}
+"""Largest error with all memory, and from 62.5 GB on, rounded up."""
+
+
+@pytest.mark.parametrize("name", TABLE_4)
+def test_estimates_of_measured_matrices(name: str) -> None:
+    """Five of nine levels; the column at 20.83 GB, where matrices fall to 0.1, follows from no model."""
+    found = profiling(matrix(name))
+    assert (found.points[0, 0], found.levels[0, 0]) == (5, 9)
+    with_all, usual = MEASURED[name]
+    assert found.full_memory_error[0, 0] == pytest.approx(with_all, abs=1e-3)
+    assert found.error[0, 0, 1:].max() == pytest.approx(usual, abs=1e-3)
+    assert (found.error[0, 0, 0] > 8) == (usual > 0 or name == "Synergy DeepSpeech")
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_points_are_within_what_a_gang_may_have(gpus: int) -> None:
+    view = matrix("Synergy AlexNet", gpus)
+    found = profiling(view)
+    assert found.levels[0, 0] == (view.profiles.cpus[0] <= 24).sum()
+    assert view.profiles.memory_gb[0, found.most[0, 0]] <= 500
+    # Above the limit the table stands still.
+    top = found.levels[0, 0] - 1
+    assert (found.profiles.rate[0, 0, top:] == found.profiles.rate[0, 0, top]).all()
+
+
+def test_an_unknown_matrix_has_no_memory_model() -> None:
+    given = MatrixSensitivity(
+        cpus_per_gpu=(1.0, 2.0), memory_gb_per_gpu=(10.0, 20.0), progress=((0.2, 1.0), (0.3, 1.5))
+    )
+    view = one(given)
+    assert np.isinf(fetching(view)).all()
+    found = profiling(view)
+    assert found.profiles.rate[0, 0].tolist() == [[1.0, 1.0], [1.5, 1.5]]
+    assert found.error[0, 0].tolist() == pytest.approx([4.0, 0.0])
+
+
+# edges --------------------------------------------------------------------------------------------
+
+
+def test_one_level_of_cpus() -> None:
+    given = MatrixSensitivity(cpus_per_gpu=(1.0,), memory_gb_per_gpu=(50.0,), progress=((0.7,),))
+    found = profiling(one(given))
+    assert (found.points[0, 0], found.levels[0, 0], found.error.max()) == (1, 1, 0)
+
+
+def test_a_table_that_is_not_monotone() -> None:
+    given = MatrixSensitivity(
+        cpus_per_gpu=(1.0, 2.0, 3.0, 4.0, 5.0),
+        memory_gb_per_gpu=(50.0,),
+        progress=((1.0,), (3.0,), (2.0,), (5.0,), (0.0,)),
+    )
+    found = profiling(one(given))
+    assert found.profiles.rate[0, 0, :, 0].tolist() == pytest.approx([1, 3, 2, 1, 0])
+    assert found.error[0, 0, 0] == pytest.approx(0.8)
+
+
+def test_a_type_without_servers_costs_nothing() -> None:
+    view = pipeline("Synergy AlexNet")
+    found = profiled(view.profiles, fetching(view), np.zeros_like(view.needs.limit))
+    assert found.points.tolist() == found.levels.tolist() == [[0]]
+    assert found.profiles.rate.max() == found.error.max() == 0
+
+
+def on(view: View, change: Callable[[Array], Array]) -> Profiling:
+    return profiling(replace(view, profiles=replace(view.profiles, rate=change(view.profiles.rate))))
+
+
+@given(st.floats(0.001, 1000))
+def test_units_of_work_do_not_matter(factor: float) -> None:
+    view = matrix("Synergy M5")
+    assert on(view, lambda rate: rate * factor).points.tolist() == profiling(view).points.tolist()
+
+
+# what is shown ------------------------------------------------------------------------------------
+
+
+def printed(reference: str) -> str:
+    out = io.StringIO()
+    Console(file=out, width=160).print(words(instances.load(reference)))
+    return out.getvalue()
+
+
+def test_the_section_of_harness_show() -> None:
+    ((title, text),) = shown(instances.load("gen/synergy-32"))
+    lines = text.splitlines()
+    assert title == "profiling"
+    assert lines[0] == (
+        "10 kinds of jobs, models: 10; 50 of 90 levels of CPUs measured, in 5 minutes per kind and GPU type"
+    )
+    assert "Synergy GNMT: estimates within 0.0% with all memory and with less" in lines
+    assert "Synergy AlexNet: estimates within 8.5% with all memory, 1409.9% with 20.83 GB per GPU" in lines
+    assert len(lines) == 11
+    assert lines[0] in printed("gen/synergy-32")
+
+
+def test_many_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LISTED", 3)
+    ((_, text),) = shown(instances.load("gen/synergy-32?sensitivity=pipeline"))
+    assert text.splitlines()[-1] == "and 7 more models"
+    assert " in 6 to 7 minutes " in text
+
+
+def test_instances_without_sensitivities_have_no_section() -> None:
+    assert shown(instances.load("paper/oef-eq1")) == []
+    assert "profiling" not in printed("gen/hadar-aws")
