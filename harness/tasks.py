@@ -41,7 +41,7 @@ class Limits:
     memory_mb
         Memory cap of a worker process.
     all_sizes
-        Run monolithic models above their stated size, too.
+        Run methods above their stated size, too.
     cross_check
         Ask PuLP/CBC for a second opinion on every model.
     """
@@ -190,7 +190,7 @@ def _run(task: Task, spec: Spec) -> TaskResult:
     paper = PAPERS.get(spec.paper)
     view = _view(task.fingerprint, task.instance_json, spec.paper)
     reason = spec.skip(view)
-    if reason is None and isinstance(spec, ModelSpec) and not task.limits.all_sizes:
+    if reason is None and not task.limits.all_sizes:
         reason = spec.too_large(view)
     if reason:
         return TaskResult(task.blank_row(status="skipped", reason=reason))

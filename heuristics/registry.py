@@ -72,6 +72,8 @@ class HeuristicSpec:
         Properties that its decisions must have; the verifier checks each (``"sharing_incentive"``).
     skip
         ``skip(view)`` returns the reason why it cannot run, or ``None``.
+    too_large
+        ``too_large(view)`` returns the size above which it runs only on request (``--all``), or ``None``.
     """
 
     id: str
@@ -83,6 +85,7 @@ class HeuristicSpec:
     guarantee: Callable[[Any], Guarantee | None] = lambda view: None
     claims: tuple[str, ...] = ()
     skip: Callable[[Any], str | None] = lambda view: None
+    too_large: Callable[[Any], str | None] = lambda view: None
 
     def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
         """Run on an instance (for notebooks; the harness also verifies and measures).

@@ -15,6 +15,7 @@ def register(
     kind: Literal["online", "baseline"],
     run: Callable[[Any, Context], Any],
     guarantee: Callable[[Any], Guarantee | None] = lambda view: None,
+    too_large: Callable[[Any], str | None] = lambda view: None,
 ) -> PolicySpec:
     """Register a policy, and the heuristic of the same id.
 
@@ -22,7 +23,7 @@ def register(
     ----------
     spec
         The policy.
-    problem, kind, run, guarantee
+    problem, kind, run, guarantee, too_large
         Fields of the heuristic; `run` is the policy in model time.
     """
     HEURISTICS.register(
@@ -34,6 +35,7 @@ def register(
             run=run,
             source=spec.source,
             guarantee=guarantee,
+            too_large=too_large,
         )
     )
     return POLICIES.register(spec)

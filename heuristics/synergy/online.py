@@ -128,6 +128,7 @@ def whole_run(scheduler: Scheduler) -> Callable[[View, Context], Schedule]:
             round_s=view.slot_s,
             sensitive=True,
         )
+        # Rounds are counted from 0 of the instance; those without jobs are not simulated.
         number = np.rint(trace.start_s / view.slot_s).astype(np.int64)
         row, job, server, gpus = trace.allocation.T
         found = Placement(job, server, gpus, trace.cpus, trace.memory_gb)

@@ -35,8 +35,12 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-ROUND_S = 300.0
-"""Seconds of a round where the instance has no horizon (Synergy, section 1)."""
+ROUNDS_S = (300.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
+"""Seconds of a round where an instance has no horizon: 5 minutes (Synergy, section 1), or the first of these by which
+the run has at most :data:`ROUNDS`."""
+
+ROUNDS = 5000
+"""Rounds of a run that are not many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +117,8 @@ class View:
         Where it comes from.
     workload, servers, profiles
         Jobs, servers, and rates by CPUs and memory.
-    slot_s
-        Seconds of a round.
+    slot_s, rounds
+        Seconds of a round, and about how many the whole run has.
     arrival
         ``(n,)`` first round in which each job may run.
     pools, needs
@@ -132,6 +136,7 @@ class View:
     servers: Servers
     profiles: Profiles
     slot_s: float
+    rounds: int
     arrival: Ints
     pools: Pools
     needs: Needs
@@ -251,14 +256,17 @@ def view(instance: Instance, *, raw: bool = False) -> View:
     reasons = tuple(_hopeless(jobs, tables, pools, needs))
     if all(reasons):
         raise NotApplicableError(f"Synergy: no job can ever run: {reasons[0]}")
-    slot_s = instance.horizon.slot_s if instance.horizon else ROUND_S
     fair = np.where(needs.able, needs.fair, 0.0).max(axis=1)[tables.kind]
+    lasts_s = _lasts_s(jobs, fair, int(pools.gpus.sum()))
+    fitting = (length for length in ROUNDS_S if lasts_s <= ROUNDS * length)
+    slot_s = instance.horizon.slot_s if instance.horizon else next(fitting, ROUNDS_S[-1])
     seen = View(
         instance=instance,
         workload=jobs,
         servers=hosts,
         profiles=tables,
         slot_s=slot_s,
+        rounds=int(min(lasts_s / slot_s, 1e15)) + 1,
         arrival=np.ceil(np.minimum(jobs.arrival_s / slot_s * (1 - ROUNDING), 2.0**53)).astype(np.int64),
         pools=pools,
         needs=needs,
@@ -268,6 +276,15 @@ def view(instance: Instance, *, raw: bool = False) -> View:
     )
     queue = seen.possible[np.argsort(jobs.arrival_s[seen.possible], kind="stable")]
     return replace_round(seen, seen.pick(queue.tolist())[0])
+
+
+def _lasts_s(jobs: Workload, fair: Array, gpus: int) -> float:
+    """Return about how many seconds GPUs are busy with jobs at their fair progress, of which 0 is never."""
+    able = fair > 0
+    alone_s = jobs.work[able] / fair[able]
+    used_s = float((alone_s * jobs.gpus[able]).sum())
+    last_s = float((jobs.arrival_s[able] + alone_s).max() - jobs.arrival_s[able].min())
+    return min(max(used_s / gpus, last_s), float(alone_s.sum()))
 
 
 def replace_round(seen: View, runnable: Ints) -> View:
