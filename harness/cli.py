@@ -102,7 +102,7 @@ def compare(
     memory_mb: MemoryOption = 4096,
     jobs: JobsOption = 0,
     all_sizes: Annotated[
-        bool, typer.Option("--all", help="Run monolithic models above their stated size, too.")
+        bool, typer.Option("--all", help="Run methods above their stated size, too.")
     ] = False,
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
     output: FormatOption = Format.TABLE,
@@ -155,6 +155,12 @@ def simulate(
         float, typer.Option(help="Factor on the rate of gangs that span servers, in (0, 1].")
     ] = 1.0,
     until_h: Annotated[float, typer.Option(help="No round starts after so many hours.")] = float("inf"),
+    profiling_min: Annotated[
+        float, typer.Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
+    ] = 0.0,
+    window: Annotated[
+        str | None, typer.Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
+    ] = None,
     seed: Annotated[
         int,
         typer.Option(min=0, max=LARGEST_SEED, help="Seed of the solver; ?seed=… draws another instance."),
@@ -169,7 +175,8 @@ def simulate(
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
     from harness.simulating import POLICIES
     from harness.simulating import simulate as run_simulation
-    from harness.simulation.task import Caps
+    from harness.simulation.caps import Caps
+    from heuristics.simulator.metrics import ALL, Window
 
     with progress() as (start, advance):
         simulation = run_simulation(
@@ -179,6 +186,8 @@ def simulate(
             restart_s=restart_s,
             spread_factor=spread_factor,
             until_s=until_h * 3600,
+            profiling_s=profiling_min * 60,
+            window=Window.parse(window) if window else ALL,
             seed=seed,
             jobs=jobs,
             caps=Caps(time_limit, memory_mb),
@@ -242,6 +251,8 @@ def import_(
     gpus_per_server: Annotated[
         int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")
     ] = None,
+    cpus_per_gpu: Annotated[float | None, typer.Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
+    memory_gb_per_gpu: Annotated[float | None, typer.Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
 ) -> None:
     """Import a real trace as an instance."""
@@ -255,6 +266,8 @@ def import_(
         max_jobs=max_jobs,
         gpus=gpu_counts(gpus) if gpus else None,
         gpus_per_server=gpus_per_server,
+        cpus_per_gpu=cpus_per_gpu,
+        memory_gb_per_gpu=memory_gb_per_gpu,
         throughputs=throughputs,
         nodes=nodes,
         name=name,

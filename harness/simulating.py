@@ -15,13 +15,17 @@ import numpy as np
 
 from harness import environment
 from harness.pool import run_all
+from harness.simulation.bounds import Bound, BoundTask, wanted
+from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
 from harness.simulation.naming import resolve
 from harness.simulation.rows import SimulationRow
 from harness.simulation.saving import SimulationStore
-from harness.simulation.task import BoundTask, Caps, SimulationResult, SimulationTask, TtdBound
+from harness.simulation.sensitive import Rounds
+from harness.simulation.task import SimulationResult, SimulationTask
 from harness.store import SCHEMA_VERSION, SIMULATION, new_folder
 from heuristics.simulator import PolicySpec, Rules, Trace, runnable, servers, workload
+from heuristics.simulator.metrics import ALL, Window
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UsageError
@@ -52,8 +56,9 @@ class Simulation:
     ----------
     rows
         One per instance and policy, in the order in which they were named.
-    traces
-        Histories by policy; of the last instance where there are several.
+    traces, rounds
+        Histories by policy, and what the rounds of those that give out CPUs and memory are worth; of the last instance
+        where there are several.
     folder
         Results folder, where the run was saved.
     interrupted
@@ -62,6 +67,7 @@ class Simulation:
 
     rows: list[SimulationRow]
     traces: Mapping[str, Trace] = field(default_factory=dict)
+    rounds: Mapping[str, Rounds] = field(default_factory=dict)
     folder: Path | None = None
     interrupted: bool = False
 
@@ -78,10 +84,10 @@ class Simulation:
         return pd.DataFrame([row.as_dict() for row in self.rows])
 
     def figures(self) -> list[Drawn]:
-        """Draw Gantt chart, completion times and utilisation of the histories (of the last instance)."""
+        """Draw the histories (of the last instance), and completion times by policy and load."""
         from harness.simulation.figures import drawn
 
-        return drawn(self.rows[-1].instance, self.traces) if self.rows else []
+        return drawn(self.rows, self.traces, self.rounds) if self.rows else []
 
     def _repr_html_(self) -> str:
         from harness.simulation.render import to_html
@@ -97,6 +103,8 @@ def simulate(
     restart_s: float | None = None,
     spread_factor: float = 1.0,
     until_s: float = math.inf,
+    profiling_s: float = 0.0,
+    window: Window = ALL,
     seed: int = 0,
     jobs: int = 0,
     caps: Caps | None = None,
@@ -116,6 +124,10 @@ def simulate(
         default 10, or none where rounds are not longer than that.
     spread_factor, until_s
         Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after this time.
+    profiling_s
+        Seconds in which jobs are profiled before policies that need it may schedule them.
+    window
+        Jobs whose completion times count.
     seed, jobs
         Seed of the solver, for policies that ask for optima; worker processes (0: as many as there are cores).
     caps
@@ -134,17 +146,21 @@ def simulate(
     policies = list(policies)
     chosen = resolve(policies)
     loaded = [load(ref) for ref in references]
-    rules = [rules_for(one, round_s, restart_s, spread_factor, until_s) for one in loaded]
-    tasks = plan(loaded, chosen, rules, seed, caps or Caps())
-    options = {"round-s": round_s, "restart-s": restart_s, "spread-factor": spread_factor, "until-s": until_s}
+    rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
+    _some_are_counted(loaded, window)
+    tasks = plan(loaded, chosen, rules, seed, window, caps or Caps())
+    options: dict[str, Any] = {"round-s": round_s, "restart-s": restart_s, "spread-factor": spread_factor}
+    options |= {"until-s": until_s, "profiling-s": profiling_s, "window": window}
     meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks)
     store = _open(results, loaded, meta)
     on_start(len(tasks))
     began = time.perf_counter()
-    done, bounds, interrupted = _run(tasks, _bound_tasks(loaded, chosen, rules), jobs, store, on_result)
+    done, bounds, interrupted = _run(tasks, _bound_tasks(loaded, chosen, rules, window), jobs, store, on_result)
     meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
     simulation = Simulation(compared(_ordered(done, tasks), loaded, bounds), interrupted=interrupted)
-    simulation.traces = {r.row.policy: r.trace for r in _results(done, tasks) if r.trace is not None}
+    last = [result for result in _results(done, tasks) if result.row.fingerprint == loaded[-1].fingerprint]
+    simulation.traces = {r.row.policy: r.trace for r in last if r.trace is not None}
+    simulation.rounds = {r.row.policy: r.rounds for r in last if r.rounds is not None}
     if store:
         store.finish_rows(meta, simulation.rows)
         simulation.folder = store.folder
@@ -160,8 +176,19 @@ def _open(results: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]
     return store
 
 
+def _some_are_counted(instances: Sequence[Instance], window: Window) -> None:
+    for one in instances:
+        if window.first >= len(one.jobs):
+            raise UsageError(f"window = {window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
+
+
 def rules_for(
-    instance: Instance, round_s: float | None, restart_s: float | None, spread_factor: float, until_s: float
+    instance: Instance,
+    round_s: float | None,
+    restart_s: float | None,
+    spread_factor: float,
+    until_s: float,
+    profiling_s: float = 0.0,
 ) -> Rules:
     """Return the rules of a simulation of `instance`, with the defaults of :func:`simulate`.
 
@@ -176,7 +203,7 @@ def rules_for(
         round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
-    rules = Rules(round_s, restart_s, spread_factor, until_s)
+    rules = Rules(round_s, restart_s, spread_factor, until_s, profiling_s=profiling_s)
     if (least := least_rounds(instance, rules)) > MAX_ROUNDS:
         wanted = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
         raise UsageError(f"round_s = {round_s:g}: {instance.name}: {wanted}")
@@ -200,13 +227,18 @@ def least_rounds(instance: Instance, rules: Rules) -> float:
 
 
 def plan(
-    instances: Sequence[Instance], chosen: Sequence[PolicySpec], rules: Sequence[Rules], seed: int, caps: Caps
+    instances: Sequence[Instance],
+    chosen: Sequence[PolicySpec],
+    rules: Sequence[Rules],
+    seed: int,
+    window: Window,
+    caps: Caps,
 ) -> list[SimulationTask]:
     """Return one task per instance and policy, in the order of the table."""
     if len({i.fingerprint for i in instances}) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     return [
-        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, caps)
+        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, caps)
         for one, rule in zip(instances, rules, strict=True)
         for text in [to_json(one)]
         for spec in chosen
@@ -214,16 +246,18 @@ def plan(
 
 
 def _bound_tasks(
-    instances: Sequence[Instance], chosen: Sequence[PolicySpec], rules: Sequence[Rules]
+    instances: Sequence[Instance], chosen: Sequence[PolicySpec], rules: Sequence[Rules], window: Window
 ) -> list[BoundTask]:
-    """Return a bound per instance, where some policy schedules gangs."""
-    if all(spec.forks for spec in chosen):
-        return []
-    return [BoundTask(to_json(one), one.fingerprint, rule.round_s) for one, rule in zip(instances, rules, strict=True)]
+    """Return the bounds on each instance that some policy can be measured by."""
+    return [
+        BoundTask(to_json(one), one.fingerprint, rule.round_s, metric)
+        for one, rule in zip(instances, rules, strict=True)
+        for metric in wanted(chosen, window == ALL)
+    ]
 
 
 Done = dict[tuple[str, str], SimulationResult]
-Bounds = dict[str, TtdBound]
+Bounds = dict[tuple[str, str], Bound]
 
 
 def _run(
@@ -239,8 +273,8 @@ def _run(
     everything: list[Any] = [*tasks, *bound_tasks]
     try:
         for result in run_all(everything, jobs):
-            if isinstance(result, TtdBound):
-                bounds[result.fingerprint] = result
+            if isinstance(result, Bound):
+                bounds[result.fingerprint, result.metric] = result
                 continue
             done[result.row.fingerprint, result.row.policy] = result
             if store:
@@ -277,15 +311,17 @@ def _meta(command: str, instances: Sequence[Instance], tasks: Sequence[Simulatio
 
 
 def _reproduction(
-    references: Sequence[Reference], policies: Sequence[str], options: Mapping[str, float | None], seed: int
+    references: Sequence[Reference], policies: Sequence[str], options: Mapping[str, Any], seed: int
 ) -> str:
     """Return the command line that runs the same simulation."""
     words = ["harness", "simulate"]
     for ref in references:
         words += ["--instance", ref.name if isinstance(ref, Instance) else str(ref)]
     words += ["--policy", *policies]
-    usual = {"spread-factor": 1.0, "until-s": math.inf}
+    usual = {"spread-factor": 1.0, "until-s": math.inf, "profiling-s": 0.0, "window": ALL}
+    units = {"until-s": ("until-h", 3600.0), "profiling-s": ("profiling-min", 60.0)}
     for name, value in options.items():
         if value is not None and value != usual.get(name):
-            words += ["--until-h", repr(value / 3600)] if name == "until-s" else [f"--{name}", repr(value)]
+            option, unit = units.get(name, (name, 1.0))
+            words += [f"--{option}", str(value) if isinstance(value, Window) else repr(value / unit)]
     return shlex.join([*words, *(["--seed", str(seed)] if seed else [])])

@@ -40,10 +40,13 @@ def results() -> dict[str, TaskResult]:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
 def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, TaskResult]) -> None:
     row = results[spec.id].row
-    assert row.status in {"optimal", "feasible", "time limit with incumbent", "skipped"}, row.reason
+    assert row.status in {"optimal", "feasible", "time limit with incumbent", "skipped", "infeasible"}, row.reason
     assert row.verified is not False, row.violations
     if row.status == "skipped":
         assert row.reason
+    elif row.status == "infeasible":
+        assert isinstance(spec, ModelSpec)
+        assert row.objective is None
     elif row.kind in {"relaxation", "bound"} and results[spec.id].decision is None:
         assert row.own_bound is not None
     else:

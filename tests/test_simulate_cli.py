@@ -22,12 +22,15 @@ from typer.testing import CliRunner
 import harness
 import instances
 from harness.cli import app
+from harness.simulation.bounds import JCT, TTD, Bound, lower_bound
+from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
 from harness.simulation.naming import resolve
 from harness.simulation.render import to_csv, to_json, to_markdown
 from harness.simulation.rows import FIELDS, SimulationRow
-from harness.simulation.task import Caps, SimulationTask, TtdBound, ttd_bound
+from harness.simulation.task import SimulationTask
 from heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
+from heuristics.simulator.metrics import Window
 from instances.canonical import to_json as instance_json
 from instances.errors import NotApplicableError, UnknownNameError, UsageError
 from instances.schema import Instance
@@ -105,6 +108,10 @@ def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
         (["--instance", TINY, "--policy", "fifo", "--until-h", "-1"], ["until_s", "ends after it begins"]),
         (["--instance", TINY, "--policy", "fifo", "--results", "/proc/none"], ["/proc/none", "cannot be written"]),
         (["--instance", TINY, "--instance", TINY, "--policy", "fifo"], ["the same content"]),
+        (["--instance", TINY, "--policy", "fifo", "--window", "5"], ["window = '5'", "FIRST:COUNT"]),
+        (["--instance", TINY, "--policy", "fifo", "--window", "3:0"], ["window = '3:0'", "FIRST:COUNT"]),
+        (["--instance", TINY, "--policy", "fifo", "--window", "20:5"], ["20 jobs, none of them is in it"]),
+        (["--instance", TINY, "--policy", "fifo", "--profiling-min", "-1"], ["profiling_s = -60"]),
     ],
 )
 def test_mistakes_name_what_is_wrong(
@@ -166,6 +173,9 @@ def test_list_policies(tmp_path: Path) -> None:
         ("oef.gavel", "oef.gavel"),
         ("cooperative", "oef.cooperative"),
         ("hadar.online.greedy", "hadar.online.greedy"),
+        ("synergy.tune.srtf", "synergy.tune.srtf"),
+        ("tune.srtf", "synergy.tune.srtf"),
+        ("srtf", "hadar.srtf"),
     ],
 )
 def test_names_mean(name: str, found: str) -> None:
@@ -175,6 +185,8 @@ def test_names_mean(name: str, found: str) -> None:
 def test_patterns_and_lists() -> None:
     assert {spec.id for spec in resolve(["hadar.*"])} == {spec.id for spec in POLICIES if spec.paper == "hadar"}
     assert [spec.id for spec in resolve(["srtf, fifo", "srtf"])] == ["hadar.srtf", "hadar.fifo"]
+    ends = {"synergy.proportional.srtf", "synergy.greedy.srtf", "synergy.tune.srtf", "synergy.opt.srtf"}
+    assert ends <= {spec.id for spec in resolve(["synergy.*.srtf"])}
     with pytest.raises(UnknownNameError, match="unknown policy ''"):
         resolve([""])
 
@@ -316,7 +328,7 @@ def test_ratios_refer_to_hadar_and_published_numbers_stand_beside_ours() -> None
 def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
     instance = printed()
     ours = [row(name, 100.0).replace(fingerprint=instance.fingerprint) for name in ("hadar.fifo", "hadar.hadare")]
-    bound = {instance.fingerprint: TtdBound(instance.fingerprint, 200.0)}
+    bound = {(instance.fingerprint, "ttd_s"): Bound(instance.fingerprint, "ttd_s", 200.0)}
     fifo, hadare = compared(ours, [instance], bound)
     assert fifo.verified is False
     assert "below the lower bound" in fifo.violations[0]
@@ -330,7 +342,7 @@ def test_the_bound_counts_from_the_first_arrival() -> None:
     later = loaded.model_copy(
         update={"jobs": tuple(job.model_copy(update={"submit_s": job.submit_s + 9000}) for job in loaded.jobs)}
     )
-    assert ttd_bound(later, 900.0) == pytest.approx(ttd_bound(loaded, 900.0), rel=1e-6)
+    assert lower_bound(TTD, later, 900.0) == pytest.approx(lower_bound(TTD, loaded, 900.0), rel=1e-6)
 
 
 def test_options_have_defaults_that_fit_the_instance() -> None:
@@ -342,3 +354,111 @@ def test_options_have_defaults_that_fit_the_instance() -> None:
     assert rules_for(endless, None, None, 0.5, 1e9) == Rules(360.0, 10.0, 0.5, 1e9)
     with pytest.raises(UsageError, match="never advance"):
         rules_for(fig1, None, 1.0, 1.0, 1e9)
+
+
+# --- CPUs and memory -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shared() -> harness.Simulation:
+    """Two mechanisms under one policy on a mixed cluster, the one that needs sensitivities after ten minutes."""
+    names = ["hadar.fifo", "synergy.proportional.fifo", "synergy.tune.fifo"]
+    return harness.simulate(TINY, names, jobs=1, restart_s=0.0, profiling_s=600.0)
+
+
+def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: harness.Simulation) -> None:
+    assert shared.ok
+    other, proportional, tune = shared.rows
+    for one in (proportional, tune):
+        assert one.lp1_share is not None
+        assert one.lp1_worst is not None
+        assert 0 < one.lp1_worst <= one.lp1_share <= 1 + 1e-9
+        assert one.cpu_needed is not None
+        assert one.cpu_given is not None
+        assert one.cpu_needed <= one.cpu_given <= 1
+        assert one.jct_bound_ratio is not None
+        assert one.jct_bound_from == "synergy.jct"
+        assert one.jct_bound_ratio >= 1
+        assert one.ttd_bound_s is None, "the bound on the makespan knows rates without CPUs only"
+    assert (other.lp1_share, other.cpu_given, other.jct_bound_s) == (None, None, None)
+    assert other.ttd_bound_ratio is not None
+    assert [one.profiling_s for one in shared.rows] == [0.0, 0.0, 600.0]
+    assert set(shared.rounds) == {"synergy.proportional.fifo", "synergy.tune.fifo"}
+    text = to_markdown(shared.rows)
+    for part in ("10 min of profiling", "mean JCT with CPUs and memory ≥", "| LP1 |", "| < 4 h |"):
+        assert part in text
+
+
+def test_columns_of_cpus_are_there_only_for_them(found: harness.Simulation) -> None:
+    text = to_markdown(found.rows)
+    assert not [header for header in ("| LP1 |", "| CPUs |", "| < 4 h |", "| ref |") if header in text]
+
+
+def test_the_window_says_whose_completion_times_count() -> None:
+    (row,) = harness.simulate(TINY, ["fifo"], window=Window.parse("5:10"), jobs=1).rows
+    (everybody,) = harness.simulate(TINY, ["fifo"], jobs=1).rows
+    assert (row.window, row.window_jobs, everybody.window, everybody.window_jobs) == ("5:10", 10, None, 20)
+    assert row.ttd_s == everybody.ttd_s
+    assert row.jct_mean_s != everybody.jct_mean_s
+    assert "JCT of 10 jobs (window 5:10)" in to_markdown([row])
+
+
+def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
+    found = harness.simulate(
+        TINY, ["synergy.tune.las"], window=Window(2, 9), profiling_s=90.0, jobs=1, results=tmp_path
+    )
+    assert found.folder is not None
+    meta = json.loads((found.folder / "run.json").read_text())
+    assert meta["command"].endswith("--policy synergy.tune.las --profiling-min 1.5 --window 2:9")
+    history = json.loads(gzip.decompress(next((found.folder / "schedules").iterdir()).read_bytes()))
+    assert len(history["cpus"]) == len(history["memory_gb"]) == len(history["allocation"])
+    assert history["rules"]["profiling_s"] == 90
+    assert history["offered"]
+
+
+@pytest.fixture
+def related(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy that names another one as its reference."""
+    monkeypatch.setattr(POLICIES, "_entries", dict(POLICIES._entries))
+    spec = POLICIES.get("hadar.fifo")
+    POLICIES.register(PolicySpec("synergy.mine", "synergy", spec.build, "made up", True, reference="hadar.fifo"))
+
+
+@pytest.mark.usefixtures("related")
+def test_policies_are_measured_against_their_reference() -> None:
+    instance = printed(("synergy.mine", "jct_p99_h", 2.0), ("synergy.mine", "makespan_ratio:hadar.fifo", 2.0))
+    ours = [
+        row(name, 100.0 * (i + 1), jct_mean_s=10.0 * (3 - i), jct_p99_s=7200.0)
+        for i, name in enumerate(["hadar.srtf", "hadar.fifo", "synergy.mine"])
+    ]
+    srtf, fifo, mine = compared([one.replace(fingerprint=instance.fingerprint) for one in ours], [instance], {})
+    assert [one.reference for one in (srtf, fifo, mine)] == ["hadar.srtf", "hadar.srtf", "hadar.fifo"]
+    assert (mine.ttd_ratio, mine.jct_ratio) == (pytest.approx(1.5), pytest.approx(0.5))
+    assert "| ref |" in to_markdown([srtf, fifo, mine])
+    measured = {entry["quantity"]: entry["measured"] for entry in mine.published}
+    assert measured == {"jct_p99_h": 2.0, "makespan_ratio:hadar.fifo": pytest.approx(2 / 3)}
+
+
+def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
+    instance = printed()
+    bound = {(instance.fingerprint, "jct_mean_s"): Bound(instance.fingerprint, "jct_mean_s", 50.0)}
+    names = ("synergy.tune.fifo", "hadar.fifo", "synergy.tune.las", "synergy.tune.ftf")
+    ours = [row(name, 9e9, jct_mean_s=40.0).replace(fingerprint=instance.fingerprint) for name in names]
+    ours[2] = ours[2].replace(window="3:4")
+    ours[3] = ours[3].replace(unfinished={"horizon": 1})
+    wrong, *others = compared(ours, [instance], bound)
+    assert wrong.verified is False
+    assert "mean completion time 40 s is below the lower bound 50 s of synergy.jct" in wrong.violations
+    assert all(one.verified and one.jct_bound_s is None for one in others)
+
+
+def test_the_bound_on_mean_times_is_that_of_the_model() -> None:
+    found = lower_bound(JCT, instances.load(TINY), 900.0)
+    assert found is not None
+    assert found > 0
+
+
+def test_figures_of_histories_with_cpus(shared: harness.Simulation) -> None:
+    names = {figure.name for figure in shared.figures()}
+    assert {f"simulation-{name}" for name in ("lp1", "short-long", "resources", "jct-mean")} <= names
+    assert "simulation-load" not in names

@@ -70,7 +70,7 @@ def completion_cdf(times_s: Mapping[str, Array]) -> Figure:
     unit_s, unit = time_unit(math.sqrt(float(known.min()) * end_s) if wide else end_s)
     figure, ax = one_axes(3.1)
     for i, times in enumerate(shown.values()):
-        _steps(ax, np.sort(times[np.isfinite(times)]) / unit_s, len(times), end_s / unit_s, i)
+        steps(ax, np.sort(times[np.isfinite(times)]) / unit_s, len(times), end_s / unit_s, i)
     ax.set(xlabel=f"completion time [{unit}]", ylabel="share of jobs completed", ylim=(0.0, 1.02))
     if wide:
         log_axis(ax, "x", number)
@@ -78,30 +78,33 @@ def completion_cdf(times_s: Mapping[str, Array]) -> Figure:
     else:
         ax.set_xlim(0.0, end_s / unit_s * 1.02)
     ax.grid()
-    _line_legend(figure, [f"{label(m, 24)}{_never(t)}" for m, t in shown.items()])
+    line_legend(figure, [f"{label(m, 26)}{never(t)}" for m, t in shown.items()])
     return figure
 
 
-def _steps(ax: Axes, sorted_times: Array, jobs: int, end: float, i: int) -> None:
+def steps(ax: Axes, sorted_times: Array, jobs: int, end: float, i: int) -> None:
+    """Draw the share of `jobs` that have completed by each time, as line number `i` up to a tenth beyond `end`."""
     x = np.concatenate([[0.0], sorted_times, [end * 1.1]])
     y = np.concatenate([np.arange(len(sorted_times) + 1), [len(sorted_times)]]) / max(jobs, 1)
     ax.step(x, y, where="post", lw=1.5, **line_style(i))
 
 
-def _never(times: Array) -> str:
+def never(times: Array) -> str:
+    """Return how many jobs never complete, for a legend."""
     missing = int(np.count_nonzero(~np.isfinite(times)))
     return f" ({missing} never)" if missing else ""
 
 
-def _line_legend(figure: Figure, names: Sequence[str], columns: int = 3) -> None:
+def line_legend(figure: Figure, names: Sequence[str], columns: int = 3) -> None:
+    """Put the names of lines 0, 1, … below all axes."""
     legend_below(figure, [Line2D([], [], lw=1.5, label=name, **line_style(i)) for i, name in enumerate(names)], columns)
 
 
 # ---------------------------------------------------------------- utilisation
 
 
-def utilisation(shares: Mapping[str, Array], slot_s: float) -> Figure:
-    """Return the share of GPUs in use over time: lines for few methods, a map with a row for each of many.
+def utilisation(shares: Mapping[str, Array], slot_s: float, ylabel: str = "GPUs in use [%]") -> Figure:
+    """Return a share over time, by default of GPUs in use: lines for few methods, a map with a row for each of many.
 
     Parameters
     ----------
@@ -109,41 +112,43 @@ def utilisation(shares: Mapping[str, Array], slot_s: float) -> Figure:
         ``(slots,)`` by method, from 0 to 1; a method that is done earlier has fewer.
     slot_s
         Length of a slot in seconds.
+    ylabel
+        What is shared.
     """
     slots = max(len(values) for values in shares.values())
     unit_s, unit = time_unit(slots * slot_s)
     edges = np.linspace(0, slots, min(slots, COLUMNS) + 1)
-    cells = np.array([_averaged(values, edges) for values in shares.values()])
+    cells = np.array([averaged(values, edges) for values in shares.values()])
     names = [label(method, 30) for method in shares]
     times = edges * slot_s / unit_s
     draw = _utilisation_lines if len(shares) <= FEW_LINES else _utilisation_map
-    return draw(names, cells, times, f"time [{unit}]")
+    return draw(names, cells, times, (f"time [{unit}]", ylabel))
 
 
-def _averaged(values: Array, edges: Array) -> Array:
+def averaged(values: Array, edges: Array) -> Array:
     """Return the mean of a step function between `edges`, which are in slots; it is 0 after its end."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     integral = np.interp(edges, np.arange(len(total)), total)
     return np.asarray(np.diff(integral) / np.diff(edges))
 
 
-def _utilisation_lines(names: Sequence[str], cells: Array, times: Array, xlabel: str) -> Figure:
+def _utilisation_lines(names: Sequence[str], cells: Array, times: Array, axes: tuple[str, str]) -> Figure:
     figure, ax = one_axes(2.9)
     for i, row in enumerate(cells):
         ax.stairs(100 * row, times, baseline=None, lw=1.4, **line_style(i))
-    ax.set(xlabel=xlabel, ylabel="GPUs in use [%]", xlim=(0.0, times[-1]), ylim=(0.0, 103.0))
+    ax.set(xlabel=axes[0], ylabel=axes[1], xlim=(0.0, times[-1]), ylim=(0.0, 103.0))
     ax.grid(axis="y")
-    _line_legend(figure, names)
+    line_legend(figure, names)
     return figure
 
 
-def _utilisation_map(names: Sequence[str], cells: Array, times: Array, xlabel: str) -> Figure:
+def _utilisation_map(names: Sequence[str], cells: Array, times: Array, axes: tuple[str, str]) -> Figure:
     figure, ax = one_axes(1.1 + 0.26 * len(names))
     image = heat_map(ax, 100 * cells, "viridis", Normalize(0.0, 100.0))
     sparse_ticks(ax, "y", names, len(names))
     _time_ticks(ax, times[-1], cells.shape[1])
-    ax.set_xlabel(xlabel)
-    figure.colorbar(image, ax=ax, label="GPUs in use [%]", pad=0.02)
+    ax.set_xlabel(axes[0])
+    figure.colorbar(image, ax=ax, label=axes[1], pad=0.02)
     return figure
 
 
@@ -182,7 +187,7 @@ def price_heatmap(prices: Array, types: Sequence[str], slot_s: float, unit: str 
     """
     count = prices.shape[1]
     edges = np.linspace(0, count, min(count, COLUMNS) + 1)
-    cells = np.array([_averaged(row, edges) for row in prices])
+    cells = np.array([averaged(row, edges) for row in prices])
     positive = cells[cells > 0]
     wide = positive.size > 0 and positive.max() > 100 * positive.min()
     largest = float(positive.max(initial=0.0)) or 1.0
@@ -239,5 +244,5 @@ def decision_time(points: Mapping[str, tuple[ArrayLike, ArrayLike]], limit_s: fl
         ax.annotate(f"{limit_s:g} s", (sizes[0], limit_s), (0, 3), textcoords="offset points", fontsize=8, color=MUTED)
     ax.set(xlabel="jobs", ylabel="time per decision [s]")
     ax.grid()
-    _line_legend(figure, names, 2)
+    line_legend(figure, names, 2)
     return figure

@@ -1,4 +1,4 @@
-"""What rows of a simulation say beside each other: ratios to Hadar, certified bounds, published numbers."""
+"""What rows of a simulation say beside each other: ratios to a reference, certified bounds, published numbers."""
 
 from __future__ import annotations
 
@@ -6,23 +6,32 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.simulation.bounds import BOUNDS, Bound
 from harness.simulation.rows import SimulationRow
-from harness.simulation.task import TTD_BOUND, TtdBound
 from harness.verify import TOLERANCE
 from heuristics.simulator import POLICIES
 from instances.schema import Instance
 from instances.schema.instance import Published
 
-REFERENCE = "hadar.online"
-"""Policy whose TTD the others are divided by, where it is there; otherwise the first one."""
-
-UNITS = {"ttd_h": ("ttd_s", 3600.0), "ttd_s": ("ttd_s", 1.0)}
+UNITS = {
+    "ttd_h": ("ttd_s", 3600.0),
+    "ttd_s": ("ttd_s", 1.0),
+    "makespan_h": ("ttd_s", 3600.0),
+    "jct_mean_h": ("jct_mean_s", 3600.0),
+    "jct_median_h": ("jct_median_s", 3600.0),
+    "jct_p99_h": ("jct_p99_s", 3600.0),
+    "lp1_share": ("lp1_share", 1.0),
+}
 """Published quantity → field and the unit in its own."""
 
 RATIOS = {
     "ttd_ratio": ("ttd_s", True),
     "jct_mean_ratio": ("jct_mean_s", True),
     "jct_median_ratio": ("jct_median_s", True),
+    "jct_p99_ratio": ("jct_p99_s", True),
+    "jct_short_ratio": ("jct_short_s", True),
+    "jct_long_ratio": ("jct_long_s", True),
+    "makespan_ratio": ("ttd_s", True),
     "cru_ratio": ("cru", False),
     "gru_ratio": ("gru", False),
 }
@@ -30,38 +39,62 @@ RATIOS = {
 better."""
 
 
-def compared(
-    rows: Sequence[SimulationRow], instances: Sequence[Instance], bounds: Mapping[str, TtdBound]
-) -> list[SimulationRow]:
+PREFIX = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean completion time")}
+"""Metric with a bound → how its fields begin, and its name."""
+
+Bounds = Mapping[tuple[str, str], Bound]
+"""By fingerprint and metric."""
+
+
+def compared(rows: Sequence[SimulationRow], instances: Sequence[Instance], bounds: Bounds) -> list[SimulationRow]:
     """Return the rows with ratios, bounds and published numbers filled in; order is kept."""
     by_instance = {one.fingerprint: one for one in instances}
     out = []
     for row in rows:
         beside = {other.policy: other for other in rows if other.fingerprint == row.fingerprint}
         printed = by_instance[row.fingerprint].published
-        bounded = _with_bound(_with_ratio(row, beside, printed), bounds.get(row.fingerprint))
+        bounded = _with_ratios(row, beside, printed)
+        for metric in BOUNDS:
+            bounded = _with_bound(bounded, bounds.get((row.fingerprint, metric)))
         out.append(bounded.replace(published=tuple(_published(row, beside, printed))))
     return out
 
 
-def _with_ratio(row: SimulationRow, beside: Mapping[str, SimulationRow], printed: Sequence[Published]) -> SimulationRow:
-    reference = beside.get(REFERENCE) or next(iter(beside.values()))
+def _with_ratios(
+    row: SimulationRow, beside: Mapping[str, SimulationRow], printed: Sequence[Published]
+) -> SimulationRow:
+    spec = POLICIES.get(row.policy)
+    reference = beside.get(spec.reference or f"{spec.paper}.online") or next(iter(beside.values()))
     wanted = (reference.policy, f"ttd_ratio:{row.policy}")
     numbers = [_number(entry) for entry in printed if (entry.method, entry.quantity) == wanted]
-    ratio = row.ttd_s / reference.ttd_s if row.ttd_s is not None and reference.ttd_s else None
-    return row.replace(reference=reference.policy, ttd_ratio=ratio, ttd_printed=next(iter(numbers), None))
+    return row.replace(
+        reference=reference.policy,
+        ttd_ratio=_ratio(row.ttd_s, reference.ttd_s),
+        ttd_printed=next(iter(numbers), None),
+        jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s),
+    )
 
 
-def _with_bound(row: SimulationRow, bound: TtdBound | None) -> SimulationRow:
-    """Add the bound to a policy of gangs; a verified TTD below it contradicts one of the two."""
-    ttd_s, least_s = row.ttd_s, bound.seconds if bound else None
-    if least_s is None or ttd_s is None or POLICIES.get(row.policy).forks:
+def _ratio(ours: float | None, theirs: float | None) -> float | None:
+    return ours / theirs if ours is not None and theirs else None
+
+
+def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
+    """Add a bound to a policy to which it applies; a verified time below it contradicts one of the two.
+
+    Bounds are about all jobs: where some are left, or only a window of them counts, there is nothing to compare.
+    """
+    if bound is None or bound.seconds is None or not BOUNDS[bound.metric].applies(POLICIES.get(row.policy)):
         return row
-    row = row.replace(ttd_bound_s=least_s, ttd_bound_from=TTD_BOUND)
-    if ttd_s < least_s * (1 - TOLERANCE):
-        line = f"TTD {ttd_s:.9g} s is below the lower bound {least_s:.9g} s of {TTD_BOUND}"
+    time_s, least_s, model = getattr(row, bound.metric), bound.seconds, BOUNDS[bound.metric].model
+    if time_s is None or row.unfinished or row.window:
+        return row
+    prefix, name = PREFIX[bound.metric]
+    row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": model})
+    if time_s < least_s * (1 - TOLERANCE):
+        line = f"{name} {time_s:.9g} s is below the lower bound {least_s:.9g} s of {model}"
         return row.replace(verified=False, violations=(*row.violations, line))
-    return row.replace(ttd_bound_ratio=max(ttd_s / least_s, 1.0) if least_s > 0 else None)
+    return row.replace(**{f"{prefix}_bound_ratio": max(time_s / least_s, 1.0) if least_s > 0 else None})
 
 
 def _published(

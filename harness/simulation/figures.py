@@ -1,64 +1,191 @@
-"""Figures of simulated histories: who held which GPU when, how soon jobs completed, how busy the GPUs were."""
+"""Figures of simulated histories: who held which GPU when, how soon jobs completed, how busy GPUs and CPUs were."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from harness.plots.curves import MAX_LINES, completion_cdf, utilisation
+from harness.plots.curves import FEW_LINES, MAX_LINES, completion_cdf, utilisation
 from harness.plots.figures import Drawn, counted
 from harness.plots.gantt import Chart, gantt, hidden, of_trace
+from harness.plots.rounds import MAX_PANELS, Worth, against_lp1, by_load, mean_times, resources, short_and_long
 from harness.plots.style import label, styled
 from harness.render.text import clean, number
+from harness.simulation.rows import SimulationRow
+from harness.simulation.sensitive import Rounds
 from heuristics.simulator import Trace
+from heuristics.simulator.metrics import LONG_S
 
 Array = NDArray[np.float64]
 
 PANELS = 4
 """Policies in one Gantt chart."""
 
+MAX_ROWS = 30
+"""Policies in one figure with a row for each."""
 
-def drawn(instance: str, traces: Mapping[str, Trace]) -> list[Drawn]:
-    """Return the figures of one instance's histories.
+
+@dataclass(frozen=True, eq=False)
+class _Histories:
+    """What the figures of one instance are drawn from, by policy."""
+
+    rows: Mapping[str, SimulationRow]
+    traces: Mapping[str, Trace]
+    rounds: Mapping[str, Rounds]
+
+    @property
+    def first(self) -> Trace:
+        """The history that the axes are made for."""
+        return next(iter(self.traces.values()))
+
+
+def drawn(rows: Sequence[SimulationRow], traces: Mapping[str, Trace], rounds: Mapping[str, Rounds]) -> list[Drawn]:
+    """Return the figures of the last instance's histories, and of completion times by load where there are several.
 
     Parameters
     ----------
-    instance
-        Its name, for the titles.
-    traces
-        Histories by policy.
+    rows
+        Of all instances.
+    traces, rounds
+        Histories of the last instance by policy, and what the rounds of sensitive ones are worth.
     """
     known = {policy: trace for policy, trace in traces.items() if trace.rounds}
-    if not known:
-        return []
+    here = {row.policy: row for row in rows if row.fingerprint == rows[-1].fingerprint}
+    figures = []
+    if known:
+        data = _Histories(here, known, {p: each for p, each in rounds.items() if p in known})
+        where = f"{counted(len(data.first.workload.ids), 'job')} on {clean(rows[-1].instance, 40)}"
+        charts = [*_every(data), *_sensitive(data), *_means(data)]
+        figures = [
+            _titled(f"simulation-{c.name}", c.title, f"{c.text} n = {where}, {c.drawn}.", c.draw) for c in charts
+        ]
+    return [*figures, *_loads(rows)]
+
+
+@dataclass(frozen=True)
+class _Chart:
+    """A figure to draw: end of its file name, title, caption without n, what is drawn, and how."""
+
+    name: str
+    title: str
+    text: str
+    drawn: str
+    draw: Callable[[], Figure]
+
+
+def _policies(drawn: int, known: int) -> str:
+    policies = "1 policy" if drawn == 1 else f"{drawn} policies"
+    return policies if drawn == known else f"the first {drawn} of {known} policies"
+
+
+def _every(data: _Histories) -> Iterator[_Chart]:
+    """Yield the figures of any histories."""
+    known, first = data.traces, data.first
     shown = dict(list(known.items())[:MAX_LINES])
-    first = next(iter(known.values()))
-    where = f"{counted(len(first.workload.ids), 'job')} under {counted(len(shown), 'policy')} on {clean(instance, 40)}"
-    where = where.replace("policys", "policies")
-    charts: list[tuple[str, str, str, Callable[[], Figure]]] = [
-        (
-            "gantt",
-            "Schedules",
-            f"Which job holds which GPU over time, one row per GPU, servers by type.{hidden(first.servers)}",
-            lambda: _gantt(dict(list(known.items())[:PANELS])),
-        ),
-        (
-            "jct-cdf",
-            "Completion times",
-            "Share of all jobs that have completed after a time since their arrival.",
-            lambda: completion_cdf({policy: trace.jct_s for policy, trace in shown.items()}),
-        ),
-        (
-            "utilisation",
-            "GPUs in use over time",
-            "Share of the GPU time of each round in which GPUs computed.",
-            lambda: utilisation({policy: _busy(trace) for policy, trace in shown.items()}, first.round_s),
-        ),
-    ]
-    return [_titled(f"simulation-{name}", title, f"{text} n = {where}.", draw) for name, title, text, draw in charts]
+    charts = dict(list(known.items())[:PANELS])
+    yield _Chart(
+        "gantt",
+        "Schedules",
+        f"Which job holds which GPU over time, one row per GPU, servers by type.{hidden(first.servers)}",
+        _policies(len(charts), len(known)),
+        lambda: _gantt(charts),
+    )
+    yield _Chart(
+        "jct-cdf",
+        "Completion times",
+        "Share of all jobs that have completed after a time since their arrival.",
+        _policies(len(shown), len(known)),
+        lambda: completion_cdf({policy: trace.jct_s for policy, trace in shown.items()}),
+    )
+    yield _Chart(
+        "utilisation",
+        "GPUs in use over time",
+        "Share of the GPU time of each round in which GPUs computed.",
+        _policies(len(shown), len(known)),
+        lambda: utilisation({p: _over_time(trace, trace.utilisation) for p, trace in shown.items()}, first.round_s),
+    )
+
+
+def _sensitive(data: _Histories) -> Iterator[_Chart]:
+    """Yield the figures of histories in which policies give out CPUs and memory."""
+    traces = {policy: data.traces[policy] for policy in data.rounds}
+    if not traces:
+        return
+    panels = {p: Worth(traces[p].start_s, w.progress, w.most) for p, w in data.rounds.items() if np.any(w.most > 0)}
+    if panels:
+        yield _Chart(
+            "lp1",
+            "Rounds beside LP1",
+            "Progress of each round, in units of each job's progress with its proportional share, and the most that "
+            "Synergy's LP1 allows for the jobs that the policy picked (means of neighbouring rounds in long runs). "
+            "Where a mechanism runs other jobs than those, the bound is a comparison only.",
+            _policies(min(len(panels), MAX_PANELS), len(panels)),
+            lambda: against_lp1(panels, data.first.round_s),
+        )
+    shown = dict(list(traces.items())[:MAX_LINES])
+    yield _Chart(
+        "short-long",
+        "Completion times of short and long jobs",
+        "Share of all jobs that have completed after a time since their arrival, on two scales.",
+        _policies(len(shown), len(traces)),
+        lambda: short_and_long({p: trace.jct_s for p, trace in shown.items()}, LONG_S),
+    )
+    most = MAX_ROWS if len(traces) > FEW_LINES else FEW_LINES
+    some = dict(list(traces.items())[:most])
+    yield _Chart(
+        "resources",
+        "GPUs and CPUs in use",
+        "Share of the time of all GPUs and CPUs in which a job computed with them; needed are the fewest CPUs at which "
+        "each job would have been as fast.",
+        _policies(len(some), len(traces)),
+        lambda: resources(_resources(some, data.rounds), data.first.round_s),
+    )
+
+
+def _resources(traces: Mapping[str, Trace], worth: Mapping[str, Rounds]) -> dict[str, dict[str, Array]]:
+    return {
+        "GPUs in use": {p: _over_time(trace, trace.utilisation) for p, trace in traces.items()},
+        "CPUs given": {p: _over_time(trace, trace.cpu_utilisation) for p, trace in traces.items()},
+        "CPUs needed": {p: _over_time(trace, worth[p].cpus_needed) for p, trace in traces.items()},
+    }
+
+
+def _means(data: _Histories) -> Iterator[_Chart]:
+    """Yield the mean completion times of policies that give out CPUs and memory, beside their bound."""
+    rows = [data.rows[p] for p in data.rounds if data.rows[p].jct_mean_s and data.rows[p].verified][:MAX_ROWS]
+    if len(rows) < 2:
+        return
+    bound_s = next((row.jct_bound_s for row in rows if row.jct_bound_s), None)
+    means_s = {row.policy: row.jct_mean_s for row in rows if row.jct_mean_s}
+    proved = " In brackets: at most so many times the best possible mean, by the bound." if bound_s else ""
+    yield _Chart(
+        "jct-mean",
+        "Mean completion times",
+        f"Mean time from arrival to completion of the jobs that count.{proved}",
+        _policies(len(means_s), len(data.rounds)),
+        lambda: mean_times(means_s, bound_s),
+    )
+
+
+def _loads(rows: Sequence[SimulationRow]) -> Iterator[Drawn]:
+    """Yield mean completion times by load, where instances differ in it."""
+    known = [row for row in rows if row.jct_mean_s and row.arrivals_per_h and row.verified]
+    instances = {row.fingerprint for row in known}
+    if len(instances) < 2:
+        return
+    points: dict[str, list[tuple[float, float]]] = {}
+    for row in known:
+        points.setdefault(row.policy, []).append((row.arrivals_per_h or 0.0, row.jct_mean_s or 0.0))
+    shown = dict(list(points.items())[:MAX_LINES])
+    text = (
+        "Mean time from arrival to completion of the jobs that count, against how many jobs arrive in an hour on "
+        f"average. n = {counted(len(instances), 'instance')}, {_policies(len(shown), len(points))}."
+    )
+    yield _titled("simulation-load", "Completion times by load", text, lambda: by_load(shown))
 
 
 def _titled(name: str, title: str, caption: str, draw: Callable[[], Figure]) -> Drawn:
@@ -75,9 +202,9 @@ def _gantt(traces: Mapping[str, Trace]) -> Figure:
     return gantt(chart, list(zip(titles, map(of_trace, traces.values()), strict=True)))
 
 
-def _busy(trace: Trace) -> Array:
-    """Return the utilisation of every round from the first to the last, also of rounds without any job."""
+def _over_time(trace: Trace, shares: Array) -> Array:
+    """Return the shares of every round from the first to the last, 0 in rounds without any job."""
     row = np.rint((trace.start_s - trace.start_s[0]) / trace.round_s).astype(np.int64)
-    busy = np.zeros(int(row[-1]) + 1)
-    busy[row] = trace.utilisation
-    return busy
+    every = np.zeros(int(row[-1]) + 1)
+    every[row] = shares
+    return every

@@ -22,15 +22,24 @@ Cells = list[str]
 
 COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
     "policy": lambda row: clean(row.policy, 60),
+    "ref": lambda row: clean(row.reference or ABSENT, 60),
     "TTD (h)": lambda row: _hours(row.ttd_s),
     "× ref": lambda row: ABSENT if row.ttd_ratio is None else f"{row.ttd_ratio:.3f}",
     "paper": lambda row: ABSENT if row.ttd_printed is None else f"{row.ttd_printed:g}",
     "TTD/bound": lambda row: ratio_text(row.ttd_bound_ratio, True) if row.ttd_bound_ratio else ABSENT,
     "JCT mean (h)": lambda row: _hours(row.jct_mean_s),
+    "JCT × ref": lambda row: ABSENT if row.jct_ratio is None else f"{row.jct_ratio:.3f}",
+    "JCT/bound": lambda row: ratio_text(row.jct_bound_ratio, True) if row.jct_bound_ratio else ABSENT,
     "median": lambda row: _hours(row.jct_median_s),
     "p99": lambda row: _hours(row.jct_p99_s),
+    "< 4 h": lambda row: _sensitive(row, _hours(row.jct_short_s)),
+    "≥ 4 h": lambda row: _sensitive(row, _hours(row.jct_long_s)),
     "GRU": lambda row: percent(row.gru),
     "CRU": lambda row: percent(row.cru),
+    "CPUs": lambda row: percent(row.cpu_given),
+    "needed": lambda row: percent(row.cpu_needed),
+    "LP1": lambda row: percent(row.lp1_share),
+    "worst": lambda row: percent(row.lp1_worst),
     "ΣU": lambda row: number(row.utility),
     "decision mean (ms)": lambda row: _milliseconds(row.decision_mean_s),
     "max": lambda row: _milliseconds(row.decision_max_s),
@@ -40,12 +49,17 @@ COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
 }
 """Header and cell of each column; all but the outer ones are numbers."""
 
-TEXTS = ("policy", "status", "verified")
+TEXTS = ("policy", "ref", "status", "verified")
 PUBLISHED = ("policy", "quantity", "published", "measured", "where")
 
 
 def _hours(seconds: float | None) -> str:
     return ABSENT if seconds is None else number(seconds / 3600)
+
+
+def _sensitive(row: SimulationRow, text: str) -> str:
+    """Return what is worth a column only where policies give out CPUs and memory."""
+    return text if row.cpu_given is not None else ABSENT
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -71,15 +85,24 @@ def caption(rows: Sequence[SimulationRow]) -> str:
         shared.append(f"gangs over several servers run at {row.spread_factor:g}")
     if row.until_s is not None:
         shared.append(f"until {row.until_s / 3600:g} h")
-    shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
+    if profiling_s := max(r.profiling_s for r in rows):
+        shared.append(f"{profiling_s / 60:g} min of profiling")
+    if row.window:
+        shared.append(f"JCT of {max(r.window_jobs or 0 for r in rows)} jobs (window {row.window})")
+    if len({r.reference for r in rows}) == 1:
+        shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
     if bound := next((r for r in rows if r.ttd_bound_s is not None), None):
         shared.append(f"TTD of gangs ≥ {_hours(bound.ttd_bound_s)} h ({bound.ttd_bound_from})")
+    if bound := next((r for r in rows if r.jct_bound_s is not None), None):
+        shared.append(f"mean JCT with CPUs and memory ≥ {_hours(bound.jct_bound_s)} h ({bound.jct_bound_from})")
     return " · ".join(shared)
 
 
 def visible(rows: Sequence[SimulationRow]) -> list[str]:
-    """Return the headers of the columns that are not empty."""
-    return [header for header, cell in COLUMNS.items() if any(cell(row) != ABSENT for row in rows)]
+    """Return the headers of the columns that are not empty; a reference that all share is in the caption."""
+    shown = [header for header, cell in COLUMNS.items() if any(cell(row) != ABSENT for row in rows)]
+    several = len({row.reference for row in rows}) > 1
+    return [header for header in shown if header != "ref" or several]
 
 
 def published_lines(rows: Sequence[SimulationRow]) -> Iterator[tuple[Cells, bool]]:

@@ -24,13 +24,26 @@ class SimulationRow:
         failed.
     ttd_s … rounds
         See :class:`heuristics.simulator.metrics.Metrics`; present in verified rows only.
-    ttd_ratio, reference
-        TTD divided by that of the policy `reference`, which is Hadar, or the first one.
+    profiling_s, window
+        Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
+        (:class:`heuristics.simulator.metrics.Window`), ``None`` for all.
+    arrivals_per_h
+        Jobs that arrive in an hour on average; ``None`` where all are there at once.
+    reference, ttd_ratio, jct_ratio
+        The policy that this one's paper measures it against (:attr:`heuristics.simulator.PolicySpec.reference`), or
+        the first one; TTD and mean completion time divided by its own.
     ttd_printed
         The same ratio as a paper printed it.
-    ttd_bound_s, ttd_bound_ratio
-        Certified lower bound on the TTD of any gang schedule, and TTD divided by it: an upper estimate of how far from
-        the least TTD the policy is.
+    ttd_bound_s, ttd_bound_from, ttd_bound_ratio
+        Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
+        estimate of how far from the least TTD the policy is.
+    jct_bound_s, jct_bound_from, jct_bound_ratio
+        The same for the mean completion time of all jobs.
+    lp1_share, lp1_worst
+        Mean and least of the rounds' progress divided by what Synergy's LP1 allows for the jobs that were picked
+        (:mod:`harness.verify.rounds_bound`); for policies that give out CPUs and memory.
+    cpu_needed
+        What `cpu_given` would be if each job had the fewest CPUs at which it is as fast.
     unfinished
         Number of jobs that did not complete, by reason.
     published
@@ -47,6 +60,9 @@ class SimulationRow:
     restart_s: float = 0.0
     spread_factor: float = 1.0
     until_s: float | None = None
+    profiling_s: float = 0.0
+    window: str | None = None
+    arrivals_per_h: float | None = None
     status: str = "error"
     ttd_s: float | None = None
     reference: str | None = None
@@ -56,10 +72,21 @@ class SimulationRow:
     ttd_bound_from: str | None = None
     ttd_bound_ratio: float | None = None
     jct_mean_s: float | None = None
+    jct_ratio: float | None = None
+    jct_bound_s: float | None = None
+    jct_bound_from: str | None = None
+    jct_bound_ratio: float | None = None
     jct_median_s: float | None = None
     jct_p99_s: float | None = None
+    jct_short_s: float | None = None
+    jct_long_s: float | None = None
+    window_jobs: int | None = None
     gru: float | None = None
     cru: float | None = None
+    cpu_given: float | None = None
+    cpu_needed: float | None = None
+    lp1_share: float | None = None
+    lp1_worst: float | None = None
     utility: float | None = None
     decision_mean_s: float | None = None
     decision_max_s: float | None = None

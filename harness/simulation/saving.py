@@ -23,7 +23,7 @@ from instances.schema import Instance
 
 HISTORY = (
     *("start_s", "decision_s", "restarts", "waiting", "completion_s", "first_start_s"),
-    *("allocation", "progress", "iterations", "busy_s", "speed", "unfinished"),
+    *("allocation", "progress", "iterations", "busy_s", "speed", "cpus", "memory_gb", "offered", "unfinished"),
 )
 """Attributes of :class:`~heuristics.simulator.Trace` that are saved, beside its rules."""
 

@@ -1,4 +1,4 @@
-"""One policy on one instance: what a worker process does, from records to verified row. And the bound beside it."""
+"""One policy on one instance: what a worker process does, from records to verified row."""
 
 from __future__ import annotations
 
@@ -6,61 +6,37 @@ import json
 import math
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.environment import code_digest
 from harness.render.text import clean
+from harness.simulation.caps import Caps
 from harness.simulation.rows import SimulationRow
+from harness.simulation.sensitive import Rounds, rounds
 from harness.tasks import Limits, verified_oracle
 from harness.verify import TOLERANCE, Verdict
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
-from heuristics.simulator.metrics import Metrics, measure
+from heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
 from instances.canonical import validate
-from instances.errors import NotApplicableError, UsageError
-from instances.registry import PAPERS
-from instances.schema import Horizon, Instance
+from instances.errors import NotApplicableError
 from instances.sensitivity import profiles
-from models import MODELS
 
-TTD_BOUND = "gavel.makespan_fluid"
-"""Model that bounds the time of the last completion, in seconds."""
-
-ENDLESS = 2**31
-"""Slots of a horizon that ends after everything."""
-
-
-@dataclass(frozen=True)
-class Caps:
-    """What one simulation may take; see :class:`harness.pool.Caps`.
-
-    Raises
-    ------
-    UsageError
-        If the time limit is not a positive number.
-    """
-
-    time_limit_s: float = 3600.0
-    memory_mb: int = 4096
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        if not 0 < self.time_limit_s < math.inf:
-            raise UsageError(f"time_limit_s = {self.time_limit_s:g}: a positive number of seconds")
-
-    @property
-    def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which a worker is killed."""
-        return self.time_limit_s
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """A finished simulation: its row, and the history if there is one."""
+    """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known."""
 
     row: SimulationRow
     trace: Trace | None = None
+    rounds: Rounds | None = None
 
 
 @dataclass(frozen=True)
@@ -73,12 +49,13 @@ class SimulationTask:
     policy: str
     seed: int
     rules: Rules
+    window: Window = ALL
     limits: Caps = field(default_factory=Caps)
     code: str = field(default_factory=code_digest)
 
     def blank_row(self, **known: Any) -> SimulationRow:
         """Return the row of this task before anything is known about its result."""
-        until_s = self.rules.until_s
+        until_s, rules = self.rules.until_s, POLICIES.get(self.policy).rules(self.rules)
         return SimulationRow(
             instance=self.instance_name,
             fingerprint=self.fingerprint,
@@ -88,6 +65,8 @@ class SimulationTask:
             restart_s=self.rules.restart_s,
             spread_factor=self.rules.spread_factor,
             until_s=until_s if math.isfinite(until_s) else None,
+            profiling_s=rules.profiling_s,
+            window=None if self.window == ALL else str(self.window),
             **known,
         )
 
@@ -116,8 +95,9 @@ class SimulationTask:
         tables = profiles(instance, work, cluster) if rules.sensitive else None
         trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
         simulated = time.perf_counter()
-        verdict, metrics = check(instance, trace, rules), measure(trace)
+        verdict, metrics = check(instance, trace, rules), measure(trace, self.window)
         violations = (*verdict.violations, *_disagreement(verdict, metrics))
+        worth = rounds(instance, trace) if rules.sensitive and not violations else None
         reasons = Counter(reason for reason in trace.unfinished if reason)
         row = self.blank_row(
             status="unfinished" if reasons else "done",
@@ -126,9 +106,10 @@ class SimulationTask:
             violations=violations,
             simulate_s=simulated - began,
             check_s=time.perf_counter() - simulated,
-            **({} if violations else _numbers(metrics)),
+            **({} if violations else _numbers({**vars(metrics), "arrivals_per_h": _arrivals_per_h(work.arrival_s)})),
+            **(_numbers(_worth(trace, worth)) if worth else {}),
         )
-        return SimulationResult(row, trace)
+        return SimulationResult(row, trace, worth)
 
 
 def _disagreement(verdict: Verdict, metrics: Metrics) -> list[str]:
@@ -139,52 +120,22 @@ def _disagreement(verdict: Verdict, metrics: Metrics) -> list[str]:
     return [f"total utility {metrics.utility:.9g}, the checker finds {found:.9g}"]
 
 
-def _numbers(metrics: Metrics) -> dict[str, Any]:
-    """Return the metrics as fields of a row."""
-    return {name: None if math.isnan(value) else value for name, value in vars(metrics).items()}
+def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
+    """Return numbers as fields of a row, absent where they are NaN."""
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
-@dataclass(frozen=True)
-class TtdBound:
-    """Certified lower bound on the seconds from the first arrival to the last completion; absent with a reason."""
-
-    fingerprint: str
-    seconds: float | None
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class BoundTask:
-    """A lower bound on the TTD of any schedule of gangs on an instance, in rounds of some length."""
-
-    instance_json: str
-    fingerprint: str
-    round_s: float
-    limits: Caps = field(default_factory=Caps)
-
-    def failed(self, status: str, reason: str) -> TtdBound:
-        """Return the absent bound of a task that could not be finished."""
-        return TtdBound(self.fingerprint, None, f"{status}: {reason}")
-
-    def run(self) -> TtdBound:
-        """Solve the model; a failure is an absent bound."""
-        try:
-            instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
-            return TtdBound(self.fingerprint, ttd_bound(instance, self.round_s))
-        except MemoryError:
-            raise
-        except Exception as error:  # without a bound, the simulations are still worth their table
-            return self.failed(type(error).__name__, clean(error, 300))
+def _worth(trace: Trace, worth: Rounds) -> dict[str, float]:
+    """Return what the rounds are worth in a few numbers; rounds in which nobody was picked do not count."""
+    share = worth.share[np.isfinite(worth.share)]
+    return {
+        "lp1_share": float(share.mean()) if share.size else math.nan,
+        "lp1_worst": float(share.min()) if share.size else math.nan,
+        "cpu_needed": part_used(trace, worth.cpus_needed),
+    }
 
 
-def ttd_bound(instance: Instance, round_s: float) -> float | None:
-    """Return a certified lower bound on the TTD of gangs in rounds of that length, in seconds.
-
-    The model counts time from 0 and lets jobs start in the slot after their arrival; slots are as long as the rounds
-    here, so that no simulated job could start earlier.
-    """
-    spec = MODELS.get(TTD_BOUND)
-    endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
-    view = PAPERS.get(spec.paper).view(endless)
-    bound = spec.run(view, Limits().options(0)).solution.bound
-    return None if bound is None else bound - float(view.workload.arrival_s.min())
+def _arrivals_per_h(arrival_s: Array) -> float:
+    """Return the mean number of jobs that arrive in an hour; NaN where all are there at once."""
+    span_s = float(arrival_s.max() - arrival_s.min())
+    return (arrival_s.size - 1) * 3600.0 / span_s if span_s > 0 else math.nan

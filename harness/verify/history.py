@@ -1,7 +1,8 @@
 """Checker for simulated histories: from the instance and the records alone, with none of the engine's code.
 
 Rates, overheads, progress and completion times are computed again from who held which GPUs in which round, all jobs at
-once, with numpy; the records must say the same.
+once, with numpy; the records must say the same. Where rates are sensitive, they follow from who held which CPUs and
+memory (:mod:`harness.verify.sensitive`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.verify import TOLERANCE, Verdict
+from harness.verify.sensitive import Speeds, beyond, gangs
 from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from instances.schema import Instance
 from instances.workload import Servers, Workload, servers, workload
@@ -64,7 +66,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
         Jobs and servers.
     trace
         Records of a simulation. A policy may declare that a job runs slower than its GPUs would let it
-        (:attr:`Assignment.speed`), never faster.
+        (:attr:`Assignment.speed`), never faster; where the rules are sensitive, CPUs and memory alone say how fast.
     rules
         What was asked for.
 
@@ -79,18 +81,19 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
         return Verdict(None, tuple(f"{name}: not those that were to be simulated" for name in others))
     if malformed := _malformed(trace, work, cluster):
         return Verdict(None, (malformed,))
-    table = trace.allocation[np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))]
+    by_job = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
+    table = trace.allocation[by_job]
     runs = _runs(trace, work, cluster, table)
     lines = [*_times(trace), *_entries(trace, cluster, table), *_presence(trace, work, runs)]
-    lines += [*_widths(trace, work, table, runs)]
+    lines += [*_widths(trace, work, table, runs), *_offers(trace, work, cluster)]
     if lines or (runs.rate.size and runs.rate.min() <= 0):
         return Verdict(None, tuple(lines) or (f"{_at(trace, runs, runs.rate <= 0)}: holds GPUs that it cannot run on",))
     order = np.lexsort((trace.progress[:, 0], trace.progress[:, 1]))
     if not np.array_equal(trace.progress[order], np.column_stack((runs.row, runs.job, runs.width))):
         return Verdict(None, ("progress: not the jobs that hold GPUs, by round",))
     speed = trace.speed[order]
-    if not np.all((speed > 0) & (speed <= 1 + SLIVER)):
-        return Verdict(None, ("a declared factor on a rate is more than 0 and at most 1",))
+    if wrong := [*_speeds(instance, trace, work, cluster, by_job, runs, speed)]:
+        return Verdict(None, tuple(wrong))
     runs = replace(runs, rate=runs.rate * speed)
     done = _done(trace, work, table, runs)
     jobs = np.flatnonzero(np.isfinite(done.completion_s))
@@ -113,6 +116,7 @@ def _malformed(trace: Trace, work: Workload, cluster: Servers) -> str | None:
     shapes = {
         "allocation": (trace.allocation, 4),
         "progress": (trace.progress, 3),
+        "offered": (trace.offered, 2),
     }
     for name, (table, columns) in shapes.items():
         if table.ndim != 2 or table.shape[1] != columns or table.dtype.kind not in "iu":
@@ -120,7 +124,10 @@ def _malformed(trace: Trace, work: Workload, cluster: Servers) -> str | None:
     if len(trace.unfinished) != work.size:
         return f"the instance has {work.size} jobs, the history {len(trace.unfinished)}"
     runs, rounds = len(trace.progress), trace.start_s.size
+    if len(trace.offered) and not trace.rules.sensitive:
+        return "offered: jobs are offered only where rates depend on CPUs and memory"
     lengths = {
+        **dict.fromkeys(("cpus", "memory_gb"), len(trace.allocation) if trace.rules.sensitive else 0),
         "iterations": runs,
         "busy_s": runs,
         "speed": runs,
@@ -131,9 +138,9 @@ def _malformed(trace: Trace, work: Workload, cluster: Servers) -> str | None:
         part = getattr(trace, name)
         if part.shape != (length,) or part.dtype.kind not in "iuf":
             return f"{name}: {length} numbers, not {part.dtype} of shape {part.shape}"
-    named = (trace.allocation[:, 0], trace.allocation[:, 1], trace.allocation[:, 2], trace.progress[:, 0])
-    sizes = (("round", trace.rounds), ("job", work.size), ("server", cluster.size), ("round", trace.rounds))
-    for column, (what, size) in zip(named, sizes, strict=True):
+    row, job, server = ("round", trace.rounds), ("job", work.size), ("server", cluster.size)
+    named = (*trace.allocation.T[:3], trace.progress[:, 0], *trace.offered.T)
+    for column, (what, size) in zip(named, (row, job, server, row, row, job), strict=True):
         if column.size and not 0 <= column.min() <= column.max() < size:
             return f"{what}s are numbered from 0 to {size - 1}"
     return None
@@ -182,16 +189,66 @@ def _entries(trace: Trace, cluster: Servers, table: Ints) -> Iterator[str]:
 
 
 def _presence(trace: Trace, work: Workload, runs: Runs) -> Iterator[str]:
-    """Yield a line where a job runs before its arrival, after its completion, or after its tenant has left."""
-    start_s = trace.start_s[runs.row]
-    wrong = {
-        "before its arrival": start_s < work.arrival_s[runs.job] * (1 - SLIVER),
-        "after its completion": start_s >= trace.completion_s[runs.job],
-        "after its tenant has left": start_s >= work.leave_s[runs.job],
-    }
-    for when, where in wrong.items():
+    """Yield a line where a job runs before it is there, after its completion, or after its tenant has left."""
+    for when, where in _absent(trace, work, runs.row, runs.job).items():
         if where.any():
             yield f"{_at(trace, runs, where)}: runs {when}"
+
+
+def _absent(trace: Trace, work: Workload, row: Ints, job: Ints) -> dict[str, Bools]:
+    """Return when jobs are not there, and for which of these pairs of a round and a job that is so."""
+    start_s, profiling_s = trace.start_s[row], trace.rules.profiling_s
+    come = "before its arrival" if not profiling_s else f"before its arrival and {profiling_s:g} s of profiling"
+    return {
+        come: start_s < (work.arrival_s + profiling_s)[job] * (1 - SLIVER),
+        "after its completion": start_s >= trace.completion_s[job],
+        "after its tenant has left": start_s >= work.leave_s[job],
+    }
+
+
+def _offers(trace: Trace, work: Workload, cluster: Servers) -> Iterator[str]:
+    """Yield a line where a policy picks a job twice or that is not there, or more GPUs than there are."""
+    row, job = trace.offered.T
+    if len(np.unique(row * work.size + job)) < len(job):
+        yield "offered: a pair of round and job occurs once"
+    for when, where in _absent(trace, work, row, job).items():
+        if where.any():
+            i = int(where.argmax())
+            yield f"{work.ids[job[i]]} in the round at {trace.start_s[row[i]]:g} s: offered {when}"
+    wanted = np.bincount(row, work.gpus[job], trace.rounds)
+    over = np.flatnonzero(wanted > cluster.gpus.sum())
+    if over.size:
+        at = f"round at {trace.start_s[over[0]]:g} s"
+        yield f"{at}: jobs of {wanted[over[0]]:g} GPUs are offered, there are {cluster.gpus.sum()}"
+
+
+def _speeds(
+    instance: Instance, trace: Trace, work: Workload, cluster: Servers, by_job: Ints, runs: Runs, speed: Array
+) -> Iterator[str]:
+    """Yield a line where a factor on a rate is none, or is not what the job's CPUs and memory make it."""
+    if not trace.rules.sensitive:
+        if not np.all((speed > 0) & (speed <= 1 + SLIVER)):
+            yield "a declared factor on a rate is more than 0 and at most 1"
+        return
+    row, job, server, gpus = trace.allocation[by_job].T
+    held = np.column_stack((gpus, trace.cpus[by_job], trace.memory_gb[by_job]))
+    if not np.all(np.isfinite(held) & (held >= 0)):
+        yield "CPUs and memory are 0 or more"
+        return
+    for amount, capacity, what in ((held[:, 1], cluster.cpus, "CPUs"), (held[:, 2], cluster.memory_gb, "GB")):
+        if over := beyond(row * cluster.size + server, amount, capacity):
+            t, h = divmod(over[0], cluster.size)
+            shares = f"{over[1]:g} {what} of server {cluster.names[h]}"
+            yield f"round at {trace.start_s[t]:g} s: {shares}, it has {capacity[h]:g}"
+    found = gangs(job, row, cluster.gpu_type[server], held)
+    if found.mixed.any():
+        yield f"{_at(trace, runs, found.mixed)}: holds GPUs of several types"
+    rate = Speeds(instance, work, cluster).rate(found.job, found.gpu_type, *found.least.T)
+    made = rate / (found.gpus * work.rates[found.job, found.gpu_type])
+    wrong = ~(np.isclose(speed, made, rtol=SLIVER, atol=0.0) & (speed > 0))
+    if wrong.any():
+        i = int(wrong.argmax())
+        yield f"{_at(trace, runs, wrong)}: speed {speed[i]:.9g}, its CPUs and memory make it {made[i]:.9g}"
 
 
 def _widths(trace: Trace, work: Workload, table: Ints, runs: Runs) -> Iterator[str]:
@@ -273,7 +330,7 @@ def _first_round(at_s: Array, round_s: float) -> Array:
 
 def _stays(trace: Trace, work: Workload, cluster: Servers, runs: Runs, done: Done) -> tuple[Array, Array]:
     """Return the number of the round in which each job comes, and of the first one without it; equal if never there."""
-    comes = _first_round(work.arrival_s / (1 + ROUNDING), trace.rules.round_s)
+    comes = _first_round((work.arrival_s + trace.rules.profiling_s) / (1 + ROUNDING), trace.rules.round_s)
     gone = np.maximum(_first_round(work.leave_s, trace.rules.round_s), comes)
     last = np.zeros(work.size, np.int64)
     last[runs.job] = runs.row  # runs are in order, so the last one of a job stays

@@ -1,0 +1,119 @@
+"""Certified bounds beside simulations: one mechanism for the last completion and for the mean completion time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from harness.environment import code_digest
+from harness.render.text import clean
+from harness.simulation.caps import Caps
+from harness.tasks import Limits
+from heuristics.simulator import PolicySpec
+from instances.canonical import validate
+from instances.errors import NotApplicableError
+from instances.registry import PAPERS
+from instances.schema import Horizon, Instance
+from models import MODELS
+
+ENDLESS = 2**31
+"""Slots of a horizon that ends after everything."""
+
+
+@dataclass(frozen=True)
+class BoundSpec:
+    """A model that bounds a time of simulations from below.
+
+    Attributes
+    ----------
+    metric
+        Field of :class:`~harness.simulation.rows.SimulationRow` that it bounds, in seconds.
+    model
+        Id of the model; its slots are as long as the rounds, so that no simulated job could start earlier.
+    sensitive
+        Whether it bounds policies that give out CPUs and memory, or the others; no model bounds jobs that fork.
+    from_arrival
+        Whether the time counts from the first arrival, where the model counts it from 0.
+    """
+
+    metric: str
+    model: str
+    sensitive: bool
+    from_arrival: bool
+
+    def applies(self, policy: PolicySpec) -> bool:
+        """Return whether it bounds a policy."""
+        return not policy.forks and policy.sensitive == self.sensitive
+
+
+TTD = BoundSpec("ttd_s", "gavel.makespan_fluid", sensitive=False, from_arrival=True)
+JCT = BoundSpec("jct_mean_s", "synergy.jct", sensitive=True, from_arrival=False)
+
+BOUNDS = {spec.metric: spec for spec in (TTD, JCT)}
+"""Bounds by the metric that they are about."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason."""
+
+    fingerprint: str
+    metric: str
+    seconds: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class BoundTask:
+    """A lower bound on a metric of any schedule on an instance, in rounds of some length."""
+
+    instance_json: str
+    fingerprint: str
+    round_s: float
+    metric: str
+    limits: Caps = field(default_factory=Caps)
+    code: str = field(default_factory=code_digest)
+
+    def failed(self, status: str, reason: str) -> Bound:
+        """Return the absent bound of a task that could not be finished."""
+        return Bound(self.fingerprint, self.metric, None, f"{status}: {reason}")
+
+    def run(self) -> Bound:
+        """Solve the model; a failure is an absent bound."""
+        try:
+            instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
+            return Bound(self.fingerprint, self.metric, lower_bound(BOUNDS[self.metric], instance, self.round_s))
+        except MemoryError:
+            raise
+        except Exception as error:  # without a bound, the simulations are still worth their table
+            return self.failed(type(error).__name__, clean(error, 300))
+
+
+def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
+    """Return the metrics of which some policy has a bound; `whole` says that completion times are those of all jobs."""
+    chosen = list(policies)
+    return [
+        spec.metric
+        for spec in BOUNDS.values()
+        if spec.model in MODELS and (whole or spec is not JCT) and any(map(spec.applies, chosen))
+    ]
+
+
+def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float | None:
+    """Return a certified lower bound on a metric in rounds of that length, in seconds.
+
+    Raises
+    ------
+    NotApplicableError
+        If the model cannot run on the instance.
+    """
+    spec = MODELS.get(bound.model)
+    endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
+    view = PAPERS.get(spec.paper).view(endless)
+    if reason := spec.skip(view):
+        raise NotApplicableError(reason)
+    found = spec.run(view, Limits().options(0)).solution.bound
+    if found is None or not bound.from_arrival:
+        return found
+    return found - float(view.workload.arrival_s.min())

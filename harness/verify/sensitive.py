@@ -1,0 +1,246 @@
+"""How fast gangs run with given CPUs and memory, from the instance alone: the checkers' own arithmetic.
+
+It shares no code with :mod:`instances.sensitivity`; levels are found by division and by search, one number per gang.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.schema import Instance, MatrixSensitivity, PipelineSensitivity
+from instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB
+from instances.workload import Servers, Workload
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+SLACK = 1e-9
+"""Relative CPUs or memory that may be missing at a level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gangs:
+    """The ``g`` pairs of a job and a round in which it holds something, by job, then round.
+
+    Attributes
+    ----------
+    first
+        ``(g,)`` where the entries of each begin.
+    row, job, hosts
+        ``(g,)`` round, job, and over how many servers it is.
+    gpus, cpus, memory_gb
+        ``(g,)`` totals.
+    gpu_type, mixed
+        ``(g,)`` GPU type of its first server, and whether there are others.
+    least
+        ``(g, 2)`` CPUs and gigabytes that count: those of the GPU that has least, times its GPUs.
+    uneven
+        ``(g,)`` largest relative distance of any server's CPUs and memory from proportion to the GPUs there.
+    """
+
+    first: Ints
+    row: Ints
+    job: Ints
+    hosts: Ints
+    gpus: Array
+    cpus: Array
+    memory_gb: Array
+    gpu_type: Ints
+    mixed: Bools
+    least: Array
+    uneven: Array
+
+
+def gangs(job: Ints, row: Ints, gpu_type: Ints, held: Array) -> Gangs:
+    """Gather the entries of each job in each round.
+
+    Parameters
+    ----------
+    job, row, gpu_type
+        ``(entries,)`` job, round and the server's GPU type, sorted by job, then round.
+    held
+        ``(entries, 3)`` GPUs (more than 0), CPUs and gigabytes.
+    """
+    first = np.flatnonzero((np.diff(job, prepend=-1) != 0) | (np.diff(row, prepend=-1) != 0))
+    if not first.size:
+        none, zero = np.zeros(0, np.int64), np.zeros(0)
+        return Gangs(none, none, none, none, zero, zero, zero, none, none > 0, np.zeros((0, 2)), zero)
+    hosts = np.diff(first, append=len(job))
+    total = np.add.reduceat(held, first)
+    each = held[:, 1:] / held[:, :1]
+    mean = np.repeat(total[:, 1:] / total[:, :1], hosts, axis=0)
+    off = np.abs(each - mean) / np.maximum(mean, 1e-300)
+    return Gangs(
+        first=first,
+        row=row[first],
+        job=job[first],
+        hosts=hosts,
+        gpus=total[:, 0],
+        cpus=total[:, 1],
+        memory_gb=total[:, 2],
+        gpu_type=gpu_type[first],
+        mixed=np.minimum.reduceat(gpu_type, first) != np.maximum.reduceat(gpu_type, first),
+        least=np.minimum.reduceat(each, first) * total[:, :1],
+        uneven=np.maximum.reduceat(off.max(axis=1), first),
+    )
+
+
+def beyond(cell: Ints, amount: Array, capacity: Array) -> tuple[int, float] | None:
+    """Return the first cell that is given out beyond its capacity, and how much of it is; ``None`` if there is none.
+
+    Parameters
+    ----------
+    cell
+        ``(entries,)`` round times servers plus server.
+    amount
+        ``(entries,)`` what is given out.
+    capacity
+        ``(h,)`` of the servers, the same in every round.
+    """
+    cells, where = np.unique(cell, return_inverse=True)
+    used = np.bincount(where, amount, len(cells))
+    over = np.flatnonzero(used > capacity[cells % len(capacity)] * (1 + SLACK))
+    return (int(cells[over[0]]), float(used[over[0]])) if over.size else None
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Jobs of equal gangs, rates and sensitivities: a representative of each class ``(K,)``, and ``(n,)`` classes."""
+
+    first: Ints
+    of: Ints
+
+
+class Speeds:
+    """Rates of the jobs of an instance by GPU type, CPUs and memory.
+
+    Parameters
+    ----------
+    instance, work, cluster
+        Jobs with sensitivities; jobs and servers as arrays.
+    """
+
+    def __init__(self, instance: Instance, work: Workload, cluster: Servers) -> None:
+        self.work, self.cluster = work, cluster
+        self.given = [job.sensitivity for job in instance.jobs]
+        hosts = cluster.gpus > 0
+        self._span = np.ceil(work.gpus / cluster.gpus[hosts].max())
+        most = float(cluster.cpus[hosts].max()), float(cluster.memory_gb[hosts].max())
+        self._units = [_unit(*each) for each in zip(most, (1.0, MEMORY_UNIT_GB), MAX_LEVELS, strict=True)]
+
+    @cached_property
+    def classes(self) -> Classes:
+        """Jobs by class, in the order in which classes occur first."""
+        seen: dict[object, int] = {}
+        first: list[int] = []
+        of = np.zeros(self.work.size, np.int64)
+        for j, given in enumerate(self.given):
+            key = (given, int(self.work.gpus[j]), tuple(self.work.rates[j].tolist()))
+            if key not in seen:
+                seen[key] = len(first)
+                first.append(j)
+            of[j] = seen[key]
+        return Classes(np.array(first, np.int64), of)
+
+    def levels(self, job: int) -> tuple[Array, Array]:
+        """Return the levels of CPUs and of memory of one gang, ascending totals."""
+        given, gang = self.given[job], float(self.work.gpus[job])
+        if isinstance(given, MatrixSensitivity):
+            return gang * np.array(given.cpus_per_gpu), gang * np.array(given.memory_gb_per_gpu)
+        (cpu, most_cpus), (gb, most_gb) = self._units
+        span = float(self._span[job])
+        cpus, memory_gb = (np.arange(1, most + 1, dtype=float) for most in (most_cpus, most_gb))
+        return span * cpu * cpus, span * gb * memory_gb
+
+    def rate(self, job: Ints, gpu_type: Ints, cpus: Array, memory_gb: Array) -> Array:
+        """Return ``(x,)`` iterations per second of gangs that hold so much in total on GPUs of one type; 0 if none.
+
+        Amounts count as much as the highest level at or below them.
+        """
+        out = np.zeros(len(job))
+        if not len(job):
+            return out
+        one = self.work.gpus[job] * self.work.rates[job, gpu_type]
+        of = self.classes.of[job]
+        order = np.argsort(of, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+            given = self.given[int(job[part[0]])]
+            if isinstance(given, MatrixSensitivity):
+                out[part] = _measured(given, int(self.work.gpus[job[part[0]]]), cpus[part], memory_gb[part]) * one[part]
+            elif isinstance(given, PipelineSensitivity):
+                span = float(self._span[job[part[0]]])
+                held = zip((cpus[part], memory_gb[part]), self._units, strict=True)
+                c, m = (_down(amount, unit, top, span) for amount, (unit, top) in held)
+                out[part] = _piped(given, one[part], c, m)
+        return out
+
+
+def _unit(capacity: float, unit: float, most: int) -> tuple[float, int]:
+    """Return the unit in which pipelines get what servers have so much of, and how many units that are at most."""
+    unit *= max(1, math.ceil(capacity / unit / most))
+    return unit, math.floor(capacity / unit * (1 + SLACK))
+
+
+def _down(amount: Array, unit: float, top: int, span: float) -> Array:
+    """Return amounts floored to multiples of a unit on each of `span` servers."""
+    return np.asarray(np.minimum(np.floor(amount * (1 + SLACK) / (unit * span)), top) * unit * span)
+
+
+def _measured(given: MatrixSensitivity, gang: int, cpus: Array, memory_gb: Array) -> Array:
+    """Return the progress of the cells at or below amounts; 0 below the grid."""
+    a = np.searchsorted(gang * np.array(given.cpus_per_gpu), cpus * (1 + SLACK), "right")
+    b = np.searchsorted(gang * np.array(given.memory_gb_per_gpu), memory_gb * (1 + SLACK), "right")
+    return np.pad(np.array(given.progress), ((1, 0), (1, 0)))[a, b]
+
+
+def _piped(given: PipelineSensitivity, gpus: Array, cpus: Array, memory_gb: Array) -> Array:
+    """Return the slowest of computing, preparing and fetching; 0 without any CPUs or memory for the process."""
+    cached = np.minimum(np.maximum(memory_gb - given.process_memory_gb, 0.0) / given.dataset_gb, 1.0)
+    fetched_mb = given.item_mb_per_iteration * (1.0 - cached)
+    fetching = np.full(len(gpus), math.inf)
+    np.divide(given.storage_mb_per_s, fetched_mb, out=fetching, where=fetched_mb > 0)
+    runs = (cpus > 0) & (memory_gb > 0) & (memory_gb * (1 + SLACK) >= given.process_memory_gb)
+    return np.where(runs, np.minimum(np.minimum(gpus, given.prep_rate_per_cpu * cpus), fetching), 0.0)
+
+
+class Pooled:
+    """Servers by GPU type, and what jobs are due there; arrays are made anew from the servers.
+
+    Attributes
+    ----------
+    gpus, total
+        ``(k,)`` GPUs, and ``(k, 3)`` GPUs, CPUs and gigabytes.
+    limit, share
+        ``(n, k, 2)`` the most CPUs and gigabytes of a gang, and what is proportional to its GPUs, where servers of a
+        type differ by the least per GPU.
+    fair
+        ``(n, k)`` iterations per second with the share.
+    able
+        ``(n, k)`` whether the gang fits there and advances with its share.
+    """
+
+    def __init__(self, speeds: Speeds) -> None:
+        work, cluster = speeds.work, speeds.cluster
+        types = len(work.gpu_types)
+        held = np.column_stack((cluster.gpus, cluster.cpus, cluster.memory_gb)).astype(float)
+        self.total, least, largest = np.zeros((types, 3)), np.zeros((types, 2)), np.ones((types, 3))
+        for i in range(types):
+            here = held[(cluster.gpu_type == i) & (cluster.gpus > 0)]
+            if len(here):
+                self.total[i], largest[i] = here.sum(axis=0), here.max(axis=0)
+                least[i] = (here[:, 1:] / here[:, :1]).min(axis=0)
+        self.gpus = self.total[:, 0]
+        gang = work.gpus[:, None]
+        self.share = gang[:, :, None] * least
+        self.limit = np.ceil(gang / largest[:, 0])[:, :, None] * largest[:, 1:]
+        first, of = speeds.classes.first, speeds.classes.of
+        job, kind = np.repeat(first, types), np.tile(np.arange(types), len(first))
+        fair = speeds.rate(job, kind, *self.share[job, kind].T).reshape(-1, types)
+        self.fair = np.where(gang <= self.gpus, fair[of], 0.0)
+        self.able = self.fair > 0
