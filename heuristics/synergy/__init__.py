@@ -62,7 +62,7 @@ def _promised(view: View) -> Guarantee:
     return Guarantee(PROMISED)
 
 
-def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
+def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, reference: str) -> None:
     """Register a scheduler on the whole run, simulated and in model time."""
     register(
         PolicySpec(
@@ -72,6 +72,7 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str) -> N
             source=source,
             sensitive=True,
             profiled=scheduler.mechanism != "proportional",
+            reference=f"synergy.{reference}",
         ),
         problem=RUN.id,
         kind=kind,
@@ -98,11 +99,15 @@ _MECHANISMS: tuple[tuple[str, Kind, str, bool], ...] = (
 for _name, _kind, _source, _fair in _MECHANISMS:
     _register_round(_name, Scheduler("fifo", _name), _kind, _source, fair=_fair)
     for _policy in POLICIES:
-        _register_run(f"{_name}.{_policy}", Scheduler(_policy, _name), _kind, f"{_source}; {_policy.upper()}")
+        _source_of_run = f"{_source}; {_policy.upper()}"
+        _register_run(f"{_name}.{_policy}", Scheduler(_policy, _name), _kind, _source_of_run, f"proportional.{_policy}")
 
 _BIG_DATA = (("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"), ("tetris", "tetris", "Tetris (Grandl et al., 2014)"))
 
 for _name, _mechanism, _source in _BIG_DATA:
     _register_round(_name, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands", fair=False)
-    _register_run(f"{_name}.static", Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands")
-    _register_run(f"{_name}.tune", Scheduler(_name, "tune"), "baseline", f"{_source}, with Synergy-Tune (§5.7)")
+    _static = f"{_name}.static"
+    _register_run(_static, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands", _static)
+    _register_run(
+        f"{_name}.tune", Scheduler(_name, "tune"), "baseline", f"{_source}, with Synergy-Tune (§5.7)", _static
+    )
