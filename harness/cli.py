@@ -101,9 +101,7 @@ def compare(
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
     memory_mb: MemoryOption = 4096,
     jobs: JobsOption = 0,
-    all_sizes: Annotated[
-        bool, typer.Option("--all", help="Run methods above their stated size, too.")
-    ] = False,
+    all_sizes: Annotated[bool, typer.Option("--all", help="Run methods above their stated size, too.")] = False,
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),

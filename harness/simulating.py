@@ -250,9 +250,9 @@ def _bound_tasks(
 ) -> list[BoundTask]:
     """Return the bounds on each instance that some policy can be measured by."""
     return [
-        BoundTask(to_json(one), one.fingerprint, rule.round_s, metric)
+        BoundTask(to_json(one), one.fingerprint, rule.round_s, model)
         for one, rule in zip(instances, rules, strict=True)
-        for metric in wanted(chosen, window == ALL)
+        for model in wanted(chosen, window == ALL)
     ]
 
 
@@ -274,7 +274,7 @@ def _run(
     try:
         for result in run_all(everything, jobs):
             if isinstance(result, Bound):
-                bounds[result.fingerprint, result.metric] = result
+                bounds[result.fingerprint, result.model] = result
                 continue
             done[result.row.fingerprint, result.row.policy] = result
             if store:

@@ -34,6 +34,32 @@ def terminal(run: Run) -> RenderableType:
     return Group(*blocks)
 
 
+def narrowed(widths: Mapping[str, int], leaving: Sequence[str], max_width: int) -> list[str]:
+    """Return the columns for which a terminal has room.
+
+    Parameters
+    ----------
+    widths
+        Width of every column, in their order.
+    leaving
+        Columns that may be left out, the first ones first.
+    max_width
+        Width of the terminal.
+    """
+    kept = list(widths)
+    for name in leaving:
+        if sum(widths[column] + SEPARATOR for column in kept) <= max_width:
+            break
+        if name in kept:
+            kept.remove(name)
+    return kept
+
+
+def left_out(headers: Sequence[str]) -> Text:
+    """Return the line that names the columns that a narrow terminal has no room for."""
+    return Text(f"left out for lack of width: {', '.join(headers)}\n", style="dim")
+
+
 class TerminalTable:
     """A paper's table that leaves out its least important columns where the terminal is too narrow."""
 
@@ -45,17 +71,12 @@ class TerminalTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table at the width at hand."""
         widths = {column.key: self._width(column) for column in self.columns}
-        columns = list(self.columns)
-        while sum(widths[column.key] + SEPARATOR for column in columns) > options.max_width:
-            last = max(columns, key=lambda column: column.priority)
-            if last.priority == 0:
-                break
-            columns.remove(last)
+        order = sorted(self.columns, key=lambda column: -column.priority)
+        kept = narrowed(widths, [column.key for column in order if column.priority], options.max_width)
         yield Text(self.caption, style="bold")
-        yield self._table(columns, widths)
-        dropped = [column.header for column in self.columns if column not in columns]
-        if dropped:
-            yield Text(f"left out for lack of width: {', '.join(dropped)}\n", style="dim")
+        yield self._table([column for column in self.columns if column.key in kept], widths)
+        if dropped := [column.header for column in self.columns if column.key not in kept]:
+            yield left_out(dropped)
 
     def _width(self, column: Column) -> int:
         """Return the width at which every cell stands on one line; a status may wrap between its words."""
@@ -65,7 +86,7 @@ class TerminalTable:
         return max(map(cell_len, texts))
 
     def _table(self, columns: Sequence[Column], widths: Mapping[str, int]) -> Table:
-        table = _empty_table()
+        table = empty_table()
         for column in columns:
             table.add_column(column.header, justify=column.align, min_width=widths[column.key])
         for row in self.rows:
@@ -74,7 +95,8 @@ class TerminalTable:
         return table
 
 
-def _empty_table() -> Table:
+def empty_table() -> Table:
+    """Return a table in the one style that all have."""
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
 
 
@@ -85,7 +107,7 @@ def _cell(column: Column, row: Row) -> Text:
 
 
 def _published_table(rows: Sequence[Row]) -> Table:
-    table = _empty_table()
+    table = empty_table()
     for header in PUBLISHED_COLUMNS:
         table.add_column(header, no_wrap=header == "method")
     for _, entry, cells in published_lines(rows):

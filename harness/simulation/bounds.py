@@ -48,10 +48,11 @@ class BoundSpec:
 
 
 TTD = BoundSpec("ttd_s", "gavel.makespan_fluid", sensitive=False, from_arrival=True)
+TTD_SENSITIVE = BoundSpec("ttd_s", "synergy.makespan_fluid", sensitive=True, from_arrival=True)
 JCT = BoundSpec("jct_mean_s", "synergy.jct", sensitive=True, from_arrival=False)
 
-BOUNDS = {spec.metric: spec for spec in (TTD, JCT)}
-"""Bounds by the metric that they are about."""
+BOUNDS = {spec.model: spec for spec in (TTD, TTD_SENSITIVE, JCT)}
+"""Bounds by model."""
 
 
 @dataclass(frozen=True)
@@ -59,31 +60,31 @@ class Bound:
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason."""
 
     fingerprint: str
-    metric: str
+    model: str
     seconds: float | None
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class BoundTask:
-    """A lower bound on a metric of any schedule on an instance, in rounds of some length."""
+    """A lower bound of a model on a metric of any schedule on an instance, in rounds of some length."""
 
     instance_json: str
     fingerprint: str
     round_s: float
-    metric: str
+    model: str
     limits: Caps = field(default_factory=Caps)
     code: str = field(default_factory=code_digest)
 
     def failed(self, status: str, reason: str) -> Bound:
         """Return the absent bound of a task that could not be finished."""
-        return Bound(self.fingerprint, self.metric, None, f"{status}: {reason}")
+        return Bound(self.fingerprint, self.model, None, f"{status}: {reason}")
 
     def run(self) -> Bound:
         """Solve the model; a failure is an absent bound."""
         try:
             instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
-            return Bound(self.fingerprint, self.metric, lower_bound(BOUNDS[self.metric], instance, self.round_s))
+            return Bound(self.fingerprint, self.model, lower_bound(BOUNDS[self.model], instance, self.round_s))
         except MemoryError:
             raise
         except Exception as error:  # without a bound, the simulations are still worth their table
@@ -91,10 +92,10 @@ class BoundTask:
 
 
 def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
-    """Return the metrics of which some policy has a bound; `whole` says that completion times are those of all jobs."""
+    """Return the models that bound some policy; `whole` says that completion times are those of all jobs."""
     chosen = list(policies)
     return [
-        spec.metric
+        spec.model
         for spec in BOUNDS.values()
         if spec.model in MODELS and (whole or spec is not JCT) and any(map(spec.applies, chosen))
     ]

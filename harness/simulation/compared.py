@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.simulation.bounds import BOUNDS, Bound
+from harness.simulation.bounds import BOUNDS, JCT, Bound
 from harness.simulation.rows import SimulationRow
 from harness.verify import TOLERANCE
 from heuristics.simulator import POLICIES
@@ -43,7 +43,7 @@ PREFIX = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean completion time")
 """Metric with a bound → how its fields begin, and its name."""
 
 Bounds = Mapping[tuple[str, str], Bound]
-"""By fingerprint and metric."""
+"""By fingerprint and model."""
 
 
 def compared(rows: Sequence[SimulationRow], instances: Sequence[Instance], bounds: Bounds) -> list[SimulationRow]:
@@ -54,8 +54,8 @@ def compared(rows: Sequence[SimulationRow], instances: Sequence[Instance], bound
         beside = {other.policy: other for other in rows if other.fingerprint == row.fingerprint}
         printed = by_instance[row.fingerprint].published
         bounded = _with_ratios(row, beside, printed)
-        for metric in BOUNDS:
-            bounded = _with_bound(bounded, bounds.get((row.fingerprint, metric)))
+        for model in BOUNDS:
+            bounded = _with_bound(bounded, bounds.get((row.fingerprint, model)))
         out.append(bounded.replace(published=tuple(_published(row, beside, printed))))
     return out
 
@@ -82,14 +82,16 @@ def _ratio(ours: float | None, theirs: float | None) -> float | None:
 def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
     """Add a bound to a policy to which it applies; a verified time below it contradicts one of the two.
 
-    Bounds are about all jobs: where some are left, or only a window of them counts, there is nothing to compare.
+    Bounds are about all jobs: where some are left, or completion times are those of a window, there is nothing to
+    compare.
     """
-    if bound is None or bound.seconds is None or not BOUNDS[bound.metric].applies(POLICIES.get(row.policy)):
+    if bound is None or bound.seconds is None or not BOUNDS[bound.model].applies(POLICIES.get(row.policy)):
         return row
-    time_s, least_s, model = getattr(row, bound.metric), bound.seconds, BOUNDS[bound.metric].model
-    if time_s is None or row.unfinished or row.window:
+    spec, least_s, model = BOUNDS[bound.model], bound.seconds, bound.model
+    time_s = getattr(row, spec.metric)
+    if time_s is None or row.unfinished or (row.window and spec is JCT):
         return row
-    prefix, name = PREFIX[bound.metric]
+    prefix, name = PREFIX[spec.metric]
     row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": model})
     if time_s < least_s * (1 - TOLERANCE):
         line = f"{name} {time_s:.9g} s is below the lower bound {least_s:.9g} s of {model}"

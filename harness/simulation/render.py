@@ -16,13 +16,14 @@ from harness.render.text import ratio as ratio_text
 from harness.simulation.rows import FIELDS, SimulationRow
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.text import Text
 
 Cells = list[str]
 
 COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
     "policy": lambda row: clean(row.policy, 60),
-    "ref": lambda row: clean(row.reference or ABSENT, 60),
+    "ref": lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
     "TTD (h)": lambda row: _hours(row.ttd_s),
     "× ref": lambda row: ABSENT if row.ttd_ratio is None else f"{row.ttd_ratio:.3f}",
     "paper": lambda row: ABSENT if row.ttd_printed is None else f"{row.ttd_printed:g}",
@@ -48,6 +49,12 @@ COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
     "verified": lambda row: verdict(row.verified),
 }
 """Header and cell of each column; all but the outer ones are numbers."""
+
+LEAVING = (
+    "ΣU", "max", "decision mean (ms)", "needed", "CPUs", "restarts", "CRU", "≥ 4 h", "< 4 h", "median", "GRU", "p99",
+    "paper", "worst", "× ref", "JCT × ref", "ref",
+)  # fmt: skip
+"""Columns that a narrow terminal leaves out, the first ones first."""
 
 TEXTS = ("policy", "ref", "status", "verified")
 PUBLISHED = ("policy", "quantity", "published", "measured", "where")
@@ -91,10 +98,10 @@ def caption(rows: Sequence[SimulationRow]) -> str:
         shared.append(f"JCT of {max(r.window_jobs or 0 for r in rows)} jobs (window {row.window})")
     if len({r.reference for r in rows}) == 1:
         shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
-    if bound := next((r for r in rows if r.ttd_bound_s is not None), None):
-        shared.append(f"TTD of gangs ≥ {_hours(bound.ttd_bound_s)} h ({bound.ttd_bound_from})")
-    if bound := next((r for r in rows if r.jct_bound_s is not None), None):
-        shared.append(f"mean JCT with CPUs and memory ≥ {_hours(bound.jct_bound_s)} h ({bound.jct_bound_from})")
+    found = [("TTD", r.ttd_bound_s, r.ttd_bound_from) for r in rows]
+    found += [("mean JCT", r.jct_bound_s, r.jct_bound_from) for r in rows]
+    told = dict.fromkeys((what, seconds, model) for what, seconds, model in found if seconds is not None)
+    shared += [f"{what} ≥ {_hours(seconds)} h ({model})" for what, seconds, model in told]
     return " · ".join(shared)
 
 
@@ -183,32 +190,57 @@ def to_html(rows: Sequence[SimulationRow]) -> str:
 def to_rich(rows: Sequence[SimulationRow]) -> RenderableType:
     """Return what the terminal shows: a table per instance, published numbers, notes."""
     from rich.console import Group
-    from rich.text import Text
 
     shown: list[RenderableType] = []
     for text, group in parts(rows):
-        shown += [Text(text, style="bold"), *_rich_tables(group)]
-        shown += [Text(f"- {line}") for line in notes(group)]
+        shown += [_text(text, style="bold"), *_rich_tables(group)]
+        shown += [_text(f"- {line}") for line in notes(group)]
     return Group(*shown)
 
 
-def _rich_tables(rows: Sequence[SimulationRow]) -> Iterator[RenderableType]:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+class SimulationTable:
+    """The table of one instance; it leaves out columns where the terminal is too narrow."""
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    headers = visible(rows)
-    for header in headers:
-        table.add_column(header, justify="left" if header in TEXTS else "right", no_wrap=header == "policy")
-    for row in rows:
-        bad = "bold red" if not row.ok else "dim" if row.status == "skipped" else ""
-        table.add_row(*(Text(COLUMNS[header](row)) for header in headers), style=bad)
-    yield table
+    def __init__(self, rows: Sequence[SimulationRow]) -> None:
+        self.rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the table at the width at hand."""
+        from rich.cells import cell_len
+
+        from harness.render.terminal import empty_table, left_out, narrowed
+
+        shown = visible(self.rows)
+        cells = {header: [COLUMNS[header](row) for row in self.rows] for header in shown}
+        widths = {header: max(map(cell_len, (header, *texts))) for header, texts in cells.items()}
+        kept = narrowed(widths, LEAVING, options.max_width)
+        table = empty_table()
+        for header in kept:
+            table.add_column(header, justify="left" if header in TEXTS else "right", no_wrap=header == "policy")
+        for i, row in enumerate(self.rows):
+            bad = "bold red" if not row.ok else "dim" if row.status == "skipped" else ""
+            table.add_row(*(_text(cells[header][i]) for header in kept), style=bad)
+        yield table
+        if dropped := [header for header in shown if header not in kept]:
+            yield left_out(dropped)
+
+
+def _rich_tables(rows: Sequence[SimulationRow]) -> Iterator[RenderableType]:
+    from harness.render.terminal import empty_table
+
+    yield SimulationTable(rows)
     if printed := list(published_lines(rows)):
-        below = Table(title="published", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        below = empty_table()
         for header in PUBLISHED:
             below.add_column(header, no_wrap=header == "policy")
         for cells, agrees in printed:
-            below.add_row(*(Text(cell, style="" if agrees else "bold") for cell in cells))
+            below.add_row(*map(_text, cells), style="" if agrees else "bold")
+        yield _text("published beside measured", style="bold")
         yield below
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Return a text in which nothing is read as markup."""
+    from rich.text import Text
+
+    return Text(text, style=style)

@@ -389,13 +389,14 @@ PLACEMENT = Problem(
     "synergy.placement", "fewest jobs over several servers, at the CPUs and memory of Synergy-Opt", "min", "jobs"
 )
 RUN = Problem("synergy.run", "least mean completion time of all jobs", "min", "s")
+MAKESPAN = Problem("synergy.makespan", "earliest end of the last job of the whole run", "min", "s")
 
 PAPERS.register(
     PaperSpec(
         id="synergy",
         title="Mohan et al.: Synergy: Resource Sensitive DNN Scheduling in Multi-Tenant Clusters",
         view=view,
-        problems=(FREE, IDEAL, FAIR, ROUND, ORACLE, PLACEMENT, RUN),
+        problems=(FREE, IDEAL, FAIR, ROUND, ORACLE, PLACEMENT, RUN, MAKESPAN),
         decision=Schedule,
         describe=describe,
     )

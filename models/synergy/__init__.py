@@ -28,7 +28,8 @@ A *vertex* has at most 3s fragmented jobs (Theorem A.2); the MILP counts them::
 
     min Σ_j split[j]   s.t.  Σ_i whole[i,j] + split[j] = 1,  Σ_i x[i,j] = split[j],  (15)–(17) for whole + x
 
-**The run**: a lower bound on the mean completion time, from relaxations to one machine (:mod:`models.synergy.jct`).
+**The run**: lower bounds on the mean completion time, from relaxations to one machine (:mod:`models.synergy.jct`), and
+on the end of the last job, from a fluid (:mod:`models.synergy.makespan`).
 """
 
 from instances.discovery import import_submodules
