@@ -37,6 +37,9 @@ from instances.errors import UsageError
 from instances.registry import PAPERS
 from instances.schema import Instance
 
+COMPRESSION = 5
+"""Level of gzip: on a history of 21 MB as small as the slowest level (2.6 MB), in a sixth of its time."""
+
 SCHEMA_VERSION = 1
 SIMULATION = "simulation"
 """Kind of a run of ``harness simulate``, which keeps its rows in a folder of the same form."""
@@ -115,7 +118,8 @@ class Store:
         with self._explained():
             if result.decision is not None:
                 content = json.dumps(codec.encode(result.decision), separators=(",", ":")).encode()
-                write_atomically(self.folder / "schedules" / _schedule_name(row), gzip.compress(content, mtime=0))
+                packed = gzip.compress(content, COMPRESSION, mtime=0)
+                write_atomically(self.folder / "schedules" / _schedule_name(row), packed)
             line = {"row": row.as_dict(), "trace": [list(point) for point in result.trace]}
             line |= {"prices": codec.plain(result.prices)} if result.prices is not None else {}
             self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")

@@ -98,9 +98,19 @@ def seconds(value: float | None) -> str:
     return f"{round(value / 60) // 60} h {round(value / 60) % 60:02d} min"
 
 
+def _all_plain(array: Any) -> bool:
+    """Return whether an array has only finite numbers or truth values."""
+    import numpy as np
+
+    kind = np.asarray(array).dtype.kind
+    return kind in "iub" or (kind == "f" and bool(np.isfinite(array).all()))
+
+
 def plain(value: Any) -> Any:
     """Return `value` with numpy scalars and arrays, tuples and mappings as plain Python, and without NaN."""
     if hasattr(value, "tolist"):
+        if _all_plain(value):
+            return value.tolist()  # item by item, a history of millions of numbers would take half a minute
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
         return None

@@ -16,7 +16,7 @@ from typing import Any
 from harness.render.text import plain
 from harness.simulation.rows import FIELDS, SimulationRow
 from harness.simulation.task import SimulationResult
-from harness.store import Store
+from harness.store import COMPRESSION, Store
 from heuristics.simulator import Trace
 from instances.canonical import write_atomically
 from instances.schema import Instance
@@ -42,7 +42,7 @@ class SimulationStore(Store):
         name = f"{row.policy}-{row.fingerprint[:12]}-{row.seed}.json.gz"
         with self._explained():
             if result.trace is not None:
-                content = gzip.compress(history_json(result.trace).encode(), mtime=0)
+                content = gzip.compress(history_json(result.trace).encode(), COMPRESSION, mtime=0)
                 write_atomically(self.folder / "schedules" / name, content)
             self._append(_line(row))
 
