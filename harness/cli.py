@@ -85,6 +85,12 @@ PolicyOption = Annotated[
 MemoryOption = Annotated[
     int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
 ]
+ProfilingOption = Annotated[
+    float, typer.Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
+]
+WindowOption = Annotated[
+    str | None, typer.Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
+]
 JobsOption = Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")]
 ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results folder is made.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
@@ -153,12 +159,8 @@ def simulate(
         float, typer.Option(help="Factor on the rate of gangs that span servers, in (0, 1].")
     ] = 1.0,
     until_h: Annotated[float, typer.Option(help="No round starts after so many hours.")] = float("inf"),
-    profiling_min: Annotated[
-        float, typer.Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
-    ] = 0.0,
-    window: Annotated[
-        str | None, typer.Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
-    ] = None,
+    profiling_min: ProfilingOption = 0.0,
+    window: WindowOption = None,
     seed: Annotated[
         int,
         typer.Option(min=0, max=LARGEST_SEED, help="Seed of the solver; ?seed=… draws another instance."),

@@ -124,10 +124,8 @@ def simulate(
         default 10, or none where rounds are not longer than that.
     spread_factor, until_s
         Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after this time.
-    profiling_s
-        Seconds in which jobs are profiled before policies that need it may schedule them.
-    window
-        Jobs whose completion times count.
+    profiling_s, window
+        Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
     seed, jobs
         Seed of the solver, for policies that ask for optima; worker processes (0: as many as there are cores).
     caps
@@ -143,26 +141,37 @@ def simulate(
         If a reference, policy, instance or option is wrong; nothing has run then.
     """
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
-    policies = list(policies)
-    chosen = resolve(policies)
+    chosen = resolve(policies := list(policies))
     loaded = [load(ref) for ref in references]
     rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
     _some_are_counted(loaded, window)
     tasks = plan(loaded, chosen, rules, seed, window, caps or Caps())
-    options: dict[str, Any] = {"round-s": round_s, "restart-s": restart_s, "spread-factor": spread_factor}
-    options |= {"until-s": until_s, "profiling-s": profiling_s, "window": window}
+    times: dict[str, Any] = {"round-s": round_s, "restart-s": restart_s, "until-s": until_s, "profiling-s": profiling_s}
+    options = times | {"spread-factor": spread_factor, "window": window}
     meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks)
     store = _open(results, loaded, meta)
     on_start(len(tasks))
     began = time.perf_counter()
     done, bounds, interrupted = _run(tasks, _bound_tasks(loaded, chosen, rules, window), jobs, store, on_result)
     meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
-    simulation = Simulation(compared(_ordered(done, tasks), loaded, bounds), interrupted=interrupted)
-    last = [result for result in _results(done, tasks) if result.row.fingerprint == loaded[-1].fingerprint]
-    simulation.traces = {r.row.policy: r.trace for r in last if r.trace is not None}
-    simulation.rounds = {r.row.policy: r.rounds for r in last if r.rounds is not None}
+    return _collected(list(_results(done, tasks)), loaded, bounds, store, meta)
+
+
+def _collected(
+    results: Sequence[SimulationResult],
+    loaded: Sequence[Instance],
+    bounds: Bounds,
+    store: SimulationStore | None,
+    meta: dict[str, Any],
+) -> Simulation:
+    """Compare the rows, keep the histories of the last instance, and finish what is stored."""
+    rows = compared([result.row for result in results], loaded, bounds)
+    last = [result for result in results if result.row.fingerprint == loaded[-1].fingerprint]
+    simulation = Simulation(rows, interrupted=meta["interrupted"])
+    simulation.traces = {result.row.policy: result.trace for result in last if result.trace is not None}
+    simulation.rounds = {result.row.policy: result.rounds for result in last if result.rounds is not None}
     if store:
-        store.finish_rows(meta, simulation.rows)
+        store.finish_rows(meta, rows)
         simulation.folder = store.folder
     return simulation
 
@@ -288,10 +297,6 @@ def _run(
 def _results(done: Done, tasks: Sequence[SimulationTask]) -> Iterator[SimulationResult]:
     names = ((task.fingerprint, task.policy) for task in tasks)
     return (done[name] for name in names if name in done)
-
-
-def _ordered(done: Done, tasks: Sequence[SimulationTask]) -> list[SimulationRow]:
-    return [result.row for result in _results(done, tasks)]
 
 
 def _meta(command: str, instances: Sequence[Instance], tasks: Sequence[SimulationTask]) -> dict[str, Any]:
