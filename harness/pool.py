@@ -90,7 +90,7 @@ def run_all(tasks: Iterable[Work[T]], jobs: int = 0) -> Iterator[T]:
     limits = tasks[0].limits
     context = _Context()
     context.set_forkserver_preload([type(tasks[0]).__module__])
-    _start_fork_server()
+    _start_fork_server(limits.threads)
     pool = ProcessPool(
         max_workers=min(workers_for(jobs, limits.threads), len(tasks)),
         initializer=_settle_worker,
@@ -131,10 +131,25 @@ class _Context(ForkServerContext):
     Process = _Process
 
 
-def _start_fork_server() -> None:
-    """Start the server deaf to Ctrl-C, which a terminal sends to all processes of a command."""
-    with _on_ctrl_c(signal.SIG_IGN):
-        forkserver.ensure_running()
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables that numpy's linear algebra reads when it is loaded."""
+
+
+def _start_fork_server(threads: int) -> None:
+    """Start the server, whose workers inherit what it is: deaf to Ctrl-C, and with so many threads of linear algebra.
+
+    A terminal sends Ctrl-C to all processes of a command. With as many threads as cores in every worker, checks of
+    runs of 2000 jobs took 0.4 to 3.1 s instead of 0.2 to 0.4 s.
+    """
+    asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ}
+    os.environ.update(asked)
+    try:
+        # Held back by a mask instead, the signal would reach threads that numpy has started, and interrupt all the same.
+        with _on_ctrl_c(signal.SIG_IGN):
+            forkserver.ensure_running()
+    finally:
+        for name in asked:
+            del os.environ[name]
 
 
 @contextmanager

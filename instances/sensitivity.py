@@ -25,6 +25,7 @@ from instances.workload import Servers, Workload
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 ROUNDING = 1e-9
 """Relative amount of CPUs or memory that may be missing at a level."""
@@ -73,6 +74,23 @@ class Profiles:
         """Return ``(x,)`` iterations per second of gangs with these CPUs and gigabytes in total on GPUs of one type."""
         a, b = self.level(kind, cpus, memory_gb)
         return np.where((a >= 0) & (b >= 0), self.rate[kind, gpu_type, a, b], 0.0)
+
+
+def least_per_gpu(cluster: Servers, types: int) -> Array:
+    """Return ``(k, 2)`` the fewest CPUs and gigabytes per GPU of any server of a GPU type; 0 for a type without."""
+    hosts = [np.flatnonzero((cluster.gpu_type == i) & (cluster.gpus > 0)) for i in range(types)]
+    each = np.column_stack((cluster.cpus, cluster.memory_gb))
+    return np.array([(each[h] / cluster.gpus[h, None]).min(axis=0) if h.size else np.zeros(2) for h in hosts])
+
+
+def advancing(tables: Profiles, cluster: Servers) -> Bools:
+    """Return ``(n,)`` which jobs fit on the GPUs of one type and advance there with their proportional share."""
+    kinds, types = tables.rate.shape[:2]
+    kind, gpu_type = np.divmod(np.arange(kinds * types), types)
+    share = tables.gpus[kind, None] * least_per_gpu(cluster, types)[gpu_type]
+    room = np.bincount(cluster.gpu_type, cluster.gpus, types)[gpu_type] >= tables.gpus[kind]
+    fair = np.where(room, tables.rate_of(kind, gpu_type, share[:, 0], share[:, 1]), 0.0)
+    return np.asarray(fair.reshape(kinds, types).max(axis=1)[tables.kind] > 0)
 
 
 def profiles(instance: Instance, work: Workload, cluster: Servers) -> Profiles:

@@ -13,10 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import instances
-from harness.verify import VERIFIERS, Verdict
+import models
+from harness.verify import VERIFIERS, Verdict, history
 from harness.verify.rounds_bound import bounds, menu
 from harness.verify.sensitive import Pooled, Speeds
-from heuristics.simulator import Assignment, Shares, State, simulate
+from heuristics import HEURISTICS, Context
+from heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
+from heuristics.simulator.trace import IMPOSSIBLE
+from instances.registry import PAPERS
+from instances.schema import Tenant
+from instances.sensitivity import advancing
 from instances.views import synergy
 from instances.views.synergy import Schedule, View
 from models import MODELS
@@ -345,3 +351,70 @@ def test_what_the_simulator_does_is_verified(instance: Any) -> None:
     verdict = check(in_turn(view), "synergy.run", ("proportional", "no_idle_gpu"), view)
     assert verdict.violations == ()
     assert verdict.metrics["lp1_share"] <= 1 + 1e-9
+
+
+# what is unusual ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", [p.id for p in PAPERS.get("synergy").problems if p.id != "synergy.makespan"])
+def test_nothing_at_all_is_judged_as_well(problem: str) -> None:
+    verdict = check([], problem)
+    assert verdict.violations or verdict.objective == 0
+
+
+def test_whom_a_fair_policy_picks_runs_and_nobody_else() -> None:
+    everybody = [(0, j) for j in range(4)]
+    assert check(TUNED, FAIR, ("all_offered",), offered=everybody).violations == ()
+    assert any(
+        "runs, unlike" in line for line in check(TUNED, FAIR, ("all_offered",), offered=everybody[1:]).violations
+    )
+    waits = check(TUNED[1:], ROUND, ("all_offered",), offered=everybody).violations
+    assert any("waits, unlike" in line for line in waits)
+
+
+def run_of(view: View, name: str = "tune.fifo") -> Schedule:
+    decision: Schedule = HEURISTICS.get(f"synergy.{name}").run(view, Context(np.random.default_rng(0), models.oracle))
+    return decision
+
+
+FLAT = cases.matrix((1.0,), (10.0,), [[1.0]])
+STUCK = cases.matrix((1.0,), (10.0,), [[0.0]])
+
+
+def small_job(iterations: int, submit_s: float = 0.0, sensitivity: Any = FLAT) -> Any:
+    return cases.job(iterations=iterations, submit_s=submit_s, rates={"V100": 1.0}, sensitivity=sensitivity)
+
+
+def test_a_job_that_never_advances_holds_up_no_gap_and_no_end() -> None:
+    """It is not there for the policy, so that the empty weeks before the last arrival are skipped."""
+    jobs = [small_job(600), small_job(600, sensitivity=STUCK), small_job(600, submit_s=2_900_000.0)]
+    view = synergy.view(cases.instance(jobs))
+    assert [bool(reason) for reason in view.hopeless] == [False, True, False]
+    assert advancing(view.profiles, view.servers).tolist() == [True, False, True]
+    decision = run_of(view)
+    assert check(decision, "synergy.run", view=view).violations == ()
+    policy = POLICIES.get("synergy.tune.fifo").build(view.instance, models.oracle)
+    trace = simulate(view.workload, view.servers, policy, profiles=view.profiles, sensitive=True)
+    assert trace.rounds == 4
+    assert trace.unfinished == (None, IMPOSSIBLE, None)
+    assert history.check(view.instance, trace, trace.rules).violations == ()
+
+
+@pytest.mark.parametrize("leave_s", [100.0, 450.0, 1000.0])
+def test_runs_are_about_all_jobs_also_those_whose_tenants_leave(leave_s: float) -> None:
+    instance = cases.instance([small_job(1000, submit_s=10.0), small_job(600)])
+    jobs = (instance.jobs[0].model_copy(update={"tenant": "guest"}), instance.jobs[1])
+    instance = instance.model_copy(update={"jobs": jobs, "tenants": (Tenant(id="guest", leave_s=leave_s),)})
+    view = synergy.view(instance)
+    verdict = check(run_of(view), "synergy.run", view=view)
+    assert verdict.violations == ()
+    assert verdict.objective == pytest.approx((1300.0 - 10.0 + 600.0) / 2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases.small(jobs=5, chips=("V100", "K80")))
+def test_who_can_run_is_found_alike_by_engine_view_and_checker(instance: Any) -> None:
+    view = synergy.view(instance)
+    found = advancing(view.profiles, view.servers)
+    assert np.array_equal(found, view.needs.able[view.profiles.kind].any(axis=1))
+    assert np.array_equal(found, Pooled(Speeds(instance, view.workload, view.servers)).able.any(axis=1))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.verify import TOLERANCE, Verdict
-from harness.verify.sensitive import Speeds, beyond, gangs
+from harness.verify.sensitive import Pooled, Speeds, beyond, gangs
 from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
 from instances.schema import Instance
 from instances.workload import Servers, Workload, servers, workload
@@ -49,12 +49,16 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """What the runs amount to: iterations and computing seconds of each, completion and first start of each job."""
+    """What the runs amount to: iterations and computing seconds of each, completion and first start of each job.
+
+    `possible` ``(n,)`` says which jobs could complete at all.
+    """
 
     iterations: Array
     busy_s: Array
     completion_s: Array
     first_start_s: Array
+    possible: Bools
 
 
 def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
@@ -95,7 +99,7 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     if wrong := [*_speeds(instance, trace, work, cluster, by_job, runs, speed)]:
         return Verdict(None, tuple(wrong))
     runs = replace(runs, rate=runs.rate * speed)
-    done = _done(trace, work, table, runs)
+    done = _done(trace, work, table, runs, _possible(instance, trace, work, cluster))
     jobs = np.flatnonzero(np.isfinite(done.completion_s))
     worth = work.utilities.value(jobs, done.completion_s[jobs] - work.arrival_s[jobs])
     lines = [*_differences(trace, work, order, runs, done), *_ending(trace, work, cluster, runs, done)]
@@ -277,7 +281,7 @@ def _stayed(table: Ints, runs: Runs) -> Bools:
     return np.asarray(follows & np.logical_and.reduceat(same, runs.first))
 
 
-def _done(trace: Trace, work: Workload, table: Ints, runs: Runs) -> Done:
+def _done(trace: Trace, work: Workload, table: Ints, runs: Runs, possible: Bools) -> Done:
     """Compute what every run achieves.
 
     Progress counts in parts of a job's work, and adds up job by job and only over earlier runs, so that no large part
@@ -285,7 +289,7 @@ def _done(trace: Trace, work: Workload, table: Ints, runs: Runs) -> Done:
     """
     completion_s, first_start_s = np.full(work.size, math.nan), np.full(work.size, math.nan)
     if not runs.job.size:
-        return Done(np.zeros(0), np.zeros(0), completion_s, first_start_s)
+        return Done(np.zeros(0), np.zeros(0), completion_s, first_start_s, possible)
     start_s = trace.start_s[runs.row]
     begins = np.diff(runs.job, prepend=-1) != 0
     overhead_s = np.where(begins | _stayed(table, runs), 0.0, trace.rules.restart_s)
@@ -300,7 +304,7 @@ def _done(trace: Trace, work: Workload, table: Ints, runs: Runs) -> Done:
     busy_s = np.where(finishes, left * work.work[runs.job] / runs.rate, useful_s)
     completion_s[runs.job[finishes]] = (start_s + overhead_s + busy_s)[finishes]
     first_start_s[runs.job[begins]] = start_s[begins]
-    return Done(busy_s * runs.rate, busy_s, completion_s, first_start_s)
+    return Done(busy_s * runs.rate, busy_s, completion_s, first_start_s, possible)
 
 
 def _differences(trace: Trace, work: Workload, order: Ints, runs: Runs, done: Done) -> Iterator[str]:
@@ -336,7 +340,7 @@ def _stays(trace: Trace, work: Workload, cluster: Servers, runs: Runs, done: Don
     last[runs.job] = runs.row  # runs are in order, so the last one of a job stays
     completed = np.isfinite(done.completion_s)
     gone[completed] = _numbers(trace)[last[completed]] + 1
-    return comes, np.where(_possible(trace, work, cluster), gone, comes)
+    return comes, np.where(done.possible, gone, comes)
 
 
 def _numbers(trace: Trace) -> Array:
@@ -344,8 +348,13 @@ def _numbers(trace: Trace) -> Array:
     return np.asarray(np.rint(trace.start_s / trace.rules.round_s))
 
 
-def _possible(trace: Trace, work: Workload, cluster: Servers) -> Bools:
-    """Return ``(n,)`` which jobs could run on an empty cluster; where they fork, one GPU is enough."""
+def _possible(instance: Instance, trace: Trace, work: Workload, cluster: Servers) -> Bools:
+    """Return ``(n,)`` which jobs could run on an empty cluster; where they fork, one GPU is enough.
+
+    Where rates are sensitive, they advance on one GPU type with their proportional share.
+    """
+    if trace.rules.sensitive:
+        return np.asarray(Pooled(Speeds(instance, work, cluster)).able.any(axis=1))
     usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
     return np.asarray(usable >= (1 if trace.rules.forks else work.gpus))
 
@@ -399,7 +408,7 @@ def _ending(trace: Trace, work: Workload, cluster: Servers, runs: Runs, done: Do
     end_s = (following if stalled else float(soonest[pending].min(initial=math.inf))) * rules.round_s
     if not stalled and pending.any() and end_s < rules.until_s:
         yield f"the simulation ends before the round at {end_s:g} s, {work.ids[int(pending.argmax())]} is not done"
-    completed, possible = np.isfinite(done.completion_s), _possible(trace, work, cluster)
+    completed, possible = np.isfinite(done.completion_s), done.possible
     for j, claimed in enumerate(trace.unfinished):
         left = LEFT if work.leave_s[j] <= end_s else STALLED if stalled else HORIZON
         found = None if completed[j] else left if possible[j] else IMPOSSIBLE

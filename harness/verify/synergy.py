@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         lines += _below(facts, _equal_split(facts)[facts.gangs.job], "fair progress by 1/n of every GPU type")
     if "no_idle_gpu" in claims:
         lines += _idle(facts, problem)
+    if "all_offered" in claims:
+        lines += _others(facts)
     fragments = int((facts.gangs.hosts > 1).sum())
     most = 3 * int((view.servers.gpus > 0).sum())
     if "three_per_server" in claims and fragments > most:
@@ -271,6 +274,16 @@ def _offers(facts: Facts, problem: str) -> Iterator[str]:
         yield f"round {rows[over[0]]}: jobs of {wanted[over[0]]:g} GPUs are offered, there are {there:g}"
 
 
+def _others(facts: Facts) -> Iterator[str]:
+    """Yield a line where others run than those that were picked for the round."""
+    size = facts.view.size
+    run, offered = facts.gangs.row * size + facts.gangs.job, facts.offers[:, 0] * size + facts.offers[:, 1]
+    other = np.setxor1d(run, offered)
+    if other.size:
+        row, job = divmod(int(other[0]), size)
+        yield f"round {row}: {facts.view.workload.ids[job]} {'runs' if other[0] in run else 'waits'}, unlike its offer"
+
+
 def _idle(facts: Facts, problem: str) -> Iterator[str]:
     """Yield a line where a picked job waits and enough GPUs of a type on which it can run are free."""
     view, found = facts.view, facts.gangs
@@ -352,13 +365,13 @@ def _completions(facts: Facts) -> tuple[Array, list[str]]:
     completion_s = np.full(work.size, np.nan)
     part = facts.rate * view.slot_s / work.work[found.job]
     begins = np.flatnonzero(np.diff(found.job, prepend=-1))
-    for first, after in zip(begins, np.append(begins[1:], len(part)), strict=True):
+    for first, after in pairwise([*begins.tolist(), len(part)]):
         j = int(found.job[first])
         before = float(part[first : after - 1].sum())
         last = float(part[after - 1])
         # A round that begins a hair before the end of the work is no round after it: sums round.
         if before > 1 + SLIVER:
-            lines.append(f"{facts.at(int(after) - 1)}: runs after its completion")
+            lines.append(f"{facts.at(after - 1)}: runs after its completion")
         elif before + last < 1 - SLIVER:
             asked = work.work[j]
             lines.append(f"{work.ids[j]} does {(before + last) * asked:.9g} of its {asked:.9g} iterations")

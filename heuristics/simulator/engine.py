@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
 from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
-from instances.sensitivity import Profiles
+from instances.sensitivity import Profiles, advancing
 from instances.workload import Array, Ints, Servers, Workload
 
 Bools = NDArray[np.bool_]
@@ -27,8 +27,9 @@ def simulate(
 ) -> Trace:
     """Run `policy` until all jobs are done or gone.
 
-    A job that no allocation could run, because its gang is larger than all GPUs with a positive rate together, is never
-    offered to the policy; :attr:`Trace.unfinished` names it, and every other job that did not complete.
+    A job that no allocation could run, because its gang is larger than all GPUs with a positive rate together or, where
+    rates are sensitive, because it does not advance with its proportional share, is never offered to the policy;
+    :attr:`Trace.unfinished` names it, and every other job that did not complete.
 
     Parameters
     ----------
@@ -115,6 +116,8 @@ class _Run:
         self.first_start_s = np.full(work.size, math.nan)
         self.previous, self.before = NOTHING, _IDLE
         self.possible = runnable(work, cluster, rules.forks)
+        if rules.sensitive and profiles:
+            self.possible &= advancing(profiles, cluster)
         in_order = np.argsort(self.ready_s, kind="stable")
         self.to_come = in_order[self.possible[in_order]]
         self.somebody_leaves = bool(np.isfinite(work.leave_s).any())

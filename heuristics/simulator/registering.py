@@ -15,6 +15,7 @@ def register(
     kind: Literal["online", "baseline"],
     run: Callable[[Any, Context], Any],
     guarantee: Callable[[Any], Guarantee | None] = lambda view: None,
+    claims: tuple[str, ...] = (),
     too_large: Callable[[Any], str | None] = lambda view: None,
 ) -> PolicySpec:
     """Register a policy, and the heuristic of the same id.
@@ -23,7 +24,7 @@ def register(
     ----------
     spec
         The policy.
-    problem, kind, run, guarantee, too_large
+    problem, kind, run, guarantee, claims, too_large
         Fields of the heuristic; `run` is the policy in model time.
     """
     HEURISTICS.register(
@@ -35,6 +36,7 @@ def register(
             run=run,
             source=spec.source,
             guarantee=guarantee,
+            claims=claims,
             too_large=too_large,
         )
     )

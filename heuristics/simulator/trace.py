@@ -248,7 +248,7 @@ class Trace:
         return Assignment.of(self.allocation[self.allocation[:, 0] == row][:, 1:])
 
 
-IMPOSSIBLE = "impossible: its gang fits on no GPUs with a positive rate"
+IMPOSSIBLE = "impossible: its gang advances on no GPUs that it fits on"
 LEFT = "its tenant left"
 HORIZON = "horizon: the simulation ended before"
 STALLED = "stalled: the policy let nothing run for too many rounds in a row"

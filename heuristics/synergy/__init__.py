@@ -42,18 +42,23 @@ PROGRAMS = 1000
 """Rounds up to which Synergy-Opt runs in a comparison unless asked: 10 to 40 ms each."""
 
 
-def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str, *, fair: bool) -> None:
-    """Register a mechanism on one round; a fair one runs all jobs, each at least at its fair progress."""
+CLAIMS = ("proportional", "no_idle_gpu", "all_offered")
+"""What fair schedulers promise: everybody's fair progress, no GPU idle while a picked job waits, and that all picked
+jobs run."""
+
+
+def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
+    """Register a mechanism on one round."""
     HEURISTICS.register(
         HeuristicSpec(
             id=f"synergy.{name}",
             paper="synergy",
-            problem=FAIR.id if fair else ROUND.id,
+            problem=FAIR.id if scheduler.fair else ROUND.id,
             kind=kind,
             run=one_round(scheduler),
             source=source,
             guarantee=_promised if name == "tune" else lambda view: None,
-            claims=("proportional", "no_idle_gpu") if fair else (),
+            claims=CLAIMS if scheduler.fair else (),
         )
     )
 
@@ -77,6 +82,7 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
         problem=RUN.id,
         kind=kind,
         run=whole_run(scheduler),
+        claims=CLAIMS if scheduler.fair else (),
         too_large=_many_programs if scheduler.mechanism == "opt" else lambda view: None,
     )
 
@@ -88,16 +94,16 @@ def _many_programs(view: View) -> str | None:
     return f"about {view.rounds:,} rounds with two programs each, more than {PROGRAMS:,}; harness simulate runs it, too"
 
 
-_MECHANISMS: tuple[tuple[str, Kind, str, bool], ...] = (
-    ("proportional", "baseline", "Synergy §2, GPU-proportional allocation", True),
-    ("greedy", "baseline", "Synergy §3.3, Synergy-Greedy", False),
-    ("tune", "online", "Synergy §4.2, Synergy-Tune", True),
-    ("refill", "online", "after Synergy-Tune: leftovers go to jobs that fell back", True),
-    ("opt", "online", "Synergy §4.1, Synergy-Opt: ILP of eq. (1)–(5), LP of eq. (15)–(19), largest remainder", True),
+_MECHANISMS: tuple[tuple[str, Kind, str], ...] = (
+    ("proportional", "baseline", "Synergy §2, GPU-proportional allocation"),
+    ("greedy", "baseline", "Synergy §3.3, Synergy-Greedy"),
+    ("tune", "online", "Synergy §4.2, Synergy-Tune"),
+    ("refill", "online", "after Synergy-Tune: leftovers go to jobs that fell back"),
+    ("opt", "online", "Synergy §4.1, Synergy-Opt: ILP of eq. (1)–(5), LP of eq. (15)–(19), largest remainder"),
 )
 
-for _name, _kind, _source, _fair in _MECHANISMS:
-    _register_round(_name, Scheduler("fifo", _name), _kind, _source, fair=_fair)
+for _name, _kind, _source in _MECHANISMS:
+    _register_round(_name, Scheduler("fifo", _name), _kind, _source)
     for _policy in POLICIES:
         _source_of_run = f"{_source}; {_policy.upper()}"
         _register_run(f"{_name}.{_policy}", Scheduler(_policy, _name), _kind, _source_of_run, f"proportional.{_policy}")
@@ -105,7 +111,7 @@ for _name, _kind, _source, _fair in _MECHANISMS:
 _BIG_DATA = (("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"), ("tetris", "tetris", "Tetris (Grandl et al., 2014)"))
 
 for _name, _mechanism, _source in _BIG_DATA:
-    _register_round(_name, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands", fair=False)
+    _register_round(_name, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands")
     _static = f"{_name}.static"
     _register_run(_static, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands", _static)
     _register_run(

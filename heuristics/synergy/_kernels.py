@@ -429,48 +429,62 @@ def spot(
 
 
 @numba.njit(
-    "Tuple((i8[:, ::1], f8[:, ::1]))(i8[::1], i8[:, ::1], f8[:, :, ::1], f8[::1], i8[::1], i8[::1], f8[:, ::1])",
+    "Tuple((i8[:, ::1], f8[:, ::1]))(i8[::1], i8[:, ::1], f8[:, :, ::1], f8[::1], i8[::1], i8[::1], i8[::1],"
+    "f8[:, ::1])",
     cache=True,
 )
 def align(
-    gpus: Ints, options: Ints, want: Array, penalty: Array, types: Ints, server_gpus: Ints, capacity: Array
+    gpus: Ints,
+    options: Ints,
+    want: Array,
+    penalty: Array,
+    first: Ints,
+    types: Ints,
+    server_gpus: Ints,
+    capacity: Array,
 ) -> tuple[Ints, Array]:
     """Place gangs by Tetris: always the gang and servers with the largest score of those that fit.
 
     The score is the alignment, ``Σ_r demand_r · free_r`` in parts of the server, less the gang's `penalty` for its
-    remaining work.
+    remaining work. Of gangs of one kind only the one with the least penalty can be next.
 
     Parameters
     ----------
     gpus, options, want, types, server_gpus, capacity
-        As in :func:`pack`.
+        As in :func:`pack`; gangs kind by kind, within a kind by ascending penalty.
     penalty
         ``(m,)``.
+    first
+        ``(K + 1,)`` where each kind begins.
     """
     free, left = server_gpus.copy(), capacity.copy()
     scratch, parts = np.empty((types.size, 2), np.int64), np.empty((types.size, 2), np.int64)
     chosen = np.empty((types.size, 2), np.int64)
     entries, amount = np.empty((gpus.sum(), 3), np.int64), np.zeros((gpus.size, 2))
-    waiting = np.ones(gpus.size, np.bool_)
+    following = first[:-1].copy()
     total, count = free.sum(), 0
     while total > 0:
         best, option, found, highest = -1, -1, 0, -np.inf
-        for p in range(gpus.size):
-            if not waiting[p]:
+        for k in range(following.size):
+            p = following[k]
+            if p == first[k + 1]:
                 continue
             score, o, pieces = spot(
                 gpus[p], options[p], want[p], types, free, left, server_gpus, capacity, scratch, parts
             )
-            # What does not fit now will not fit later: servers only fill up.
-            waiting[p] = pieces > 0
-            if pieces and score - penalty[p] > highest:
-                best, option, found, highest = p, o, pieces, score - penalty[p]
+            if pieces == 0:
+                # What does not fit now will not fit later: servers only fill up.
+                following[k] = first[k + 1]
+            elif score - penalty[p] > highest:
+                best, option, found, highest = k, o, pieces, score - penalty[p]
                 chosen[:pieces] = parts[:pieces]
         if best < 0:
             break
-        waiting[best], amount[best] = False, want[best, option]
-        total -= gpus[best]
-        count = put(best, found, chosen, count, entries, gpus, amount, free, left)
+        p = following[best]
+        following[best] += 1
+        amount[p] = want[p, option]
+        total -= gpus[p]
+        count = put(p, found, chosen, count, entries, gpus, amount, free, left)
     return entries[:count], amount
 
 

@@ -221,17 +221,21 @@ class Mechanisms:
 
     def tetris(self, asked: Round) -> Placement:
         """Give jobs their whole demands by alignment, less the normalised remaining work."""
-        options, want = self._options(asked)
+        penalty, kind = penalties(self.view, asked.queue, asked.left_s), self.kind[asked.queue]
+        order = np.lexsort((penalty, kind))
+        jobs, kind = asked.queue[order], kind[order]
+        options = self.options[kind]
         entries, amount = self.kernels.align(
-            self.gpus[asked.queue],
+            self.gpus[jobs],
             options,
-            want,
-            penalties(self.view, asked.queue, asked.left_s),
+            self.static[kind[:, None], options],
+            penalty[order],
+            np.append(np.flatnonzero(np.diff(kind, prepend=-1)), kind.size),
             self.server_type,
             self.server_gpus,
             self.capacity,
         )
-        return self._placement(asked.queue, entries, amount)
+        return self._placement(jobs, entries, amount)
 
     def opt(self, asked: Round) -> Placement:
         """Give picked jobs what the optimum gives them, on servers that hold it."""

@@ -24,6 +24,11 @@ class Scheduler:
     order: str
     mechanism: str
 
+    @property
+    def fair(self) -> bool:
+        """Whether all picked jobs run, each at least at its fair progress; static demands pass some over."""
+        return self.mechanism not in {"greedy", "tetris"}
+
     def place(self, view: View, oracle: Oracle) -> Mechanism:
         """Return the mechanism on the servers of a view."""
         mechanism: Mechanism = getattr(Mechanisms(view, oracle), self.mechanism)

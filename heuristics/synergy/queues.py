@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heuristics.synergy.mechanisms import alignments, dominant, penalties
+from instances.sensitivity import ROUNDING
 from instances.views.synergy import View
 from instances.workload import Array, Ints
 
@@ -78,27 +79,29 @@ def drf(view: View, waiting: Waiting) -> Array:
 
     Jobs that do not fit beside those before them count nothing and come after all that do.
     """
-    demand = dominant(view, waiting.jobs)
-    by_arrival = np.lexsort((waiting.jobs, view.workload.arrival_s[waiting.jobs]))
+    demand = dominant(view, waiting.jobs).tolist()
+    arrival_s, tenant = view.workload.arrival_s[waiting.jobs].tolist(), view.workload.tenant[waiting.jobs].tolist()
     queues: dict[int, list[int]] = {}
-    for i in reversed(by_arrival.tolist()):
-        queues.setdefault(int(view.workload.tenant[waiting.jobs[i]]), []).append(i)
-    used, held = np.zeros(3), {tenant: np.zeros(3) for tenant in queues}
-    heap = [(0.0, view.workload.arrival_s[waiting.jobs[queue[-1]]], tenant) for tenant, queue in queues.items()]
+    for i in np.lexsort((waiting.jobs, arrival_s))[::-1].tolist():
+        queues.setdefault(tenant[i], []).append(i)
+    held = {owner: [0.0, 0.0, 0.0] for owner in queues}
+    heap = [(0.0, arrival_s[queue[-1]], owner) for owner, queue in queues.items()]
     heapq.heapify(heap)
+    used = [0.0, 0.0, 0.0]
     rank = np.full(waiting.jobs.size, np.inf)
     served = 0
-    while heap and used[0] < 1:
-        share, _, tenant = heapq.heappop(heap)
-        i = queues[tenant].pop()
-        if np.all(used + demand[i] <= 1 + 1e-9):
-            used += demand[i]
-            held[tenant] += demand[i]
+    while heap and used[0] < 1 - ROUNDING:
+        share, _, owner = heapq.heappop(heap)
+        i = queues[owner].pop()
+        after = [have + more for have, more in zip(used, demand[i], strict=True)]
+        if max(after) <= 1 + ROUNDING:
+            used = after
+            held[owner] = [have + more for have, more in zip(held[owner], demand[i], strict=True)]
             rank[i] = served
             served += 1
-            share = float(held[tenant].max())
-        if queues[tenant]:
-            heapq.heappush(heap, (share, view.workload.arrival_s[waiting.jobs[queues[tenant][-1]]], tenant))
+            share = max(held[owner])
+        if queues[owner]:
+            heapq.heappush(heap, (share, arrival_s[queues[owner][-1]], owner))
     return rank
 
 

@@ -9,7 +9,8 @@ with one GPU type is Synergy's homogeneous one. Where servers of a type differ, 
 memory per GPU among them. A gang gets at most the CPUs and memory of as many servers as its GPUs need (section 6).
 
 The view has two faces. *One round*: the jobs :attr:`View.runnable`, which fill the GPUs, in the order of arrival as if
-all were queued. *The whole run*: all jobs, from their arrivals on, in rounds of :attr:`View.slot_s`.
+all were queued. *The whole run*: all jobs, from their arrivals on, in rounds of :attr:`View.slot_s`; they stay until
+they are done, also those whose tenants would leave.
 
 Objectives: of a round, the progress of its jobs in units of each job's fair progress on its best GPU type (rates of
 different models do not add; iterations per second with ``raw=True``); of the run, the mean completion time.
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from instances.errors import InstanceError, NotApplicableError
 from instances.registry import PAPERS, PaperSpec, Problem
 from instances.schema import Instance
-from instances.sensitivity import ROUNDING, Profiles, profiles
+from instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
 from instances.workload import Servers, Workload, servers, workload
 
 Array = NDArray[np.float64]
@@ -70,7 +71,7 @@ class Pools:
         hosts = [np.flatnonzero((cluster.gpu_type == i) & (cluster.gpus > 0)) for i in range(types)]
         each = np.column_stack((cluster.gpus, cluster.cpus, cluster.memory_gb)).astype(float)
         total = np.array([each[h].sum(axis=0) for h in hosts])
-        least = np.array([(each[h, 1:] / each[h, :1]).min(axis=0) if h.size else np.zeros(2) for h in hosts])
+        least = least_per_gpu(cluster, types)
         largest = np.array([each[h].max(axis=0) if h.size else np.zeros(3) for h in hosts])
         return Pools(total[:, 0].astype(np.int64), total[:, 1], total[:, 2], least[:, 0], least[:, 1], largest)
 
@@ -248,6 +249,7 @@ def view(instance: Instance, *, raw: bool = False) -> View:
     """
     try:
         jobs, hosts = workload(instance), servers(instance)
+        jobs = replace(jobs, leave_s=np.full(jobs.size, np.inf))
         tables = profiles(instance, jobs, hosts)
     except InstanceError as error:
         raise NotApplicableError(f"Synergy: {error}") from error
