@@ -144,7 +144,7 @@ def _start_fork_server(threads: int) -> None:
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ}
     os.environ.update(asked)
     try:
-        # Held back by a mask instead, the signal would reach threads that numpy has started, and interrupt all the same.
+        # Held back by a mask instead, it would reach threads that numpy has started, and interrupt all the same.
         with _on_ctrl_c(signal.SIG_IGN):
             forkserver.ensure_running()
     finally:
