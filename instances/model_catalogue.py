@@ -55,7 +55,7 @@ class Pipeline:
     derived: str
 
     def of_gang(self, gpus: int, dataset: str | None = None) -> PipelineSensitivity:
-        """Return preparing and fetching for a gang: one data set and one process memory, a bandwidth for each GPU.
+        """Return preparing and fetching for a gang: one data set, a process and a bandwidth for each GPU.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Pipeline:
         dataset
             One of :attr:`datasets` instead of :attr:`dataset`.
         """
-        changes = {"storage_mb_per_s": gpus * self.sensitivity.storage_mb_per_s}
+        changes = {name: gpus * getattr(self.sensitivity, name) for name in ("storage_mb_per_s", "process_memory_gb")}
         if dataset is not None:
             changes["item_mb_per_iteration"] = self.datasets[dataset]
             changes["dataset_gb"] = _document()["pipelines"]["dataset_gb"][dataset]
@@ -338,11 +338,16 @@ def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
         prep_rate_per_cpu=significant(rate / facts["cpus"]),
         item_mb_per_iteration=significant(facts["item_mb"] * scale),
         dataset_gb=table["dataset_gb"][facts["dataset"]],
-        process_memory_gb=table["process_memory_gb"],
+        process_memory_gb=table["process_memory_gb"][_task_of(own)],
         storage_mb_per_s=table["storage_mb_per_s"],
     )
     others = {name: significant(mb * scale) for name, mb in facts.get("others", {}).items()}
     return Pipeline(facts["compute"], sensitivity, facts["dataset"], others, note)
+
+
+def _task_of(name: str) -> str:
+    """Task of a model by name."""
+    return str(next(e for e in _document()["models"] if e["name"] == name)["task"])
 
 
 def _own_matrix(name: str) -> str:

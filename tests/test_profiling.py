@@ -18,6 +18,8 @@ from harness.showing import profiled as shown
 from harness.showing import words
 from heuristics import profiling as module
 from heuristics.profiling import Profiling, estimated, fetching, profiled, profiling, relative_error, search
+from heuristics.simulator import simulate
+from heuristics.synergy import Policy, Scheduler
 from instances.model_catalogue import MODELS
 from instances.schema import (
     Cluster,
@@ -142,7 +144,7 @@ def test_the_memory_axis_follows_from_the_cache(gpus: int) -> None:
     cached = np.minimum(true[:, -1:], fetching(view)[0, 0][None, :])
     assert cached == pytest.approx(true)
     assert found.error.max() < 1e-5
-    assert (true[:, 0].max() < true[:, -1].max()) == (gpus == 1)
+    assert true[:, 0].max() < true[:, -1].max()
 
 
 @pytest.mark.parametrize("name", TABLE_4)
@@ -184,13 +186,14 @@ MEASURED = {
 
 @pytest.mark.parametrize("name", TABLE_4)
 def test_estimates_of_measured_matrices(name: str) -> None:
-    """Five of nine levels; the column at 20.83 GB, where matrices fall to 0.1, follows from no model."""
+    """Five of nine levels; at 20.83 GB, where matrices fall to 0.1, the processes of the model do not fit at all."""
     found = profiling(matrix(name))
     assert (found.points[0, 0], found.levels[0, 0]) == (5, 9)
     with_all, usual = MEASURED[name]
     assert found.full_memory_error[0, 0] == pytest.approx(with_all, abs=1e-3)
     assert found.error[0, 0, 1:].max() == pytest.approx(usual, abs=1e-3)
-    assert (found.error[0, 0, 0] > 8) == (usual > 0 or name == "Synergy DeepSpeech")
+    crawls = (np.array(MODELS[name].sensitivity.progress)[:, 0] == 0.1).all()  # type: ignore[union-attr]
+    assert found.error[0, 0, 0] == (1.0 if crawls else 0.0)
 
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
@@ -269,7 +272,7 @@ def test_the_section_of_harness_show() -> None:
         "10 kinds of jobs, models: 10; 50 of 90 levels of CPUs measured, in 5 minutes per kind and GPU type"
     )
     assert "Synergy GNMT: estimates within 0.0% with all memory and with less" in lines
-    assert "Synergy AlexNet: estimates within 8.5% with all memory, 1409.9% with 20.83 GB per GPU" in lines
+    assert "Synergy AlexNet: estimates within 8.5% with all memory, 100.0% with 20.83 GB per GPU" in lines
     assert len(lines) == 11
     assert lines[0] in printed("gen/synergy-32")
 
@@ -284,3 +287,33 @@ def test_many_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_instances_without_sensitivities_have_no_section() -> None:
     assert shown(instances.load("paper/oef-eq1")) == []
     assert "profiling" not in printed("gen/hadar-aws")
+
+
+# what it does to a scheduler ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sensitivity", "most"), [("pipeline", 1.03), ("matrix", 1.15)])
+def test_a_scheduler_that_decides_by_profiles_loses_little(sensitivity: str, most: float) -> None:
+    """Progress always comes from the true tables; only the decisions rest on what was profiled.
+
+    Measured matrices cost more: the fitted memory of M5 is up to 30 % off.
+    """
+    instance = instances.load(f"gen/synergy-32?jobs=60&sensitivity={sensitivity}")
+    true = synergy.view(instance)
+    believed = synergy.view(instance, tables=profiling(true).profiles)
+    assert believed.profiles is not true.profiles
+    mean_s = [
+        simulate(
+            true.workload,
+            true.servers,
+            Policy(Scheduler("fifo", "tune"), seen, no_oracle),
+            profiles=true.profiles,
+            sensitive=True,
+        ).jct_s.mean()
+        for seen in (true, believed)
+    ]
+    assert mean_s[1] <= most * mean_s[0]
+
+
+def no_oracle(model: str, view: View) -> None:
+    raise AssertionError(f"{model} was not to be asked")

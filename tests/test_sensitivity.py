@@ -242,7 +242,7 @@ FIT = {
     "Synergy GNMT": 0.0,
     "Synergy LSTM": 0.0,
     "Synergy Transformer-XL": 0.0,
-    "Synergy M5": 0.305,
+    "Synergy M5": 0.3051,
     "Synergy DeepSpeech": 0.112,
 }
 """Largest relative error against the matrix from 62.5 GB on, rounded up."""
@@ -250,7 +250,7 @@ FIT = {
 
 @pytest.mark.parametrize("name", TABLE_4)
 def test_how_well_a_pipeline_fits_its_matrix(name: str) -> None:
-    """Concave progress in CPUs is what a pipeline cannot have; at 20.83 GB the matrices fall to 0.1 for no reason."""
+    """Concave progress in CPUs is what a pipeline cannot have; where matrices fall to 0.1, its process does not fit."""
     model, matrix = MODELS[name], MODELS[name].sensitivity
     assert matrix is not None
     measured = np.array(matrix.progress)
@@ -259,7 +259,7 @@ def test_how_well_a_pipeline_fits_its_matrix(name: str) -> None:
     assert error[:, 1:].max() <= FIT[name] + 1e-5
     assert error[:, 1:].max() >= FIT[name] - 1.2e-3
     assert (measured[:, 0] == 0.1).all() == (FIT[name] > 0)
-    assert (error[:, 0].max() > 8) == (FIT[name] > 0)
+    assert np.all(error[:, 0] == (1.0 if FIT[name] > 0 else 0.0))
 
 
 def test_the_fits_are_of_all_models_of_table_4() -> None:

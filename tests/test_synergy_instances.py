@@ -245,7 +245,7 @@ def test_hadar_can_look_at_it() -> None:
         ("gen/synergy-128", "d57ef5cbf90b6e548814d6b524faad61e7795c7fc90503b0e5575493f741b6fe"),
         (
             "gen/synergy-128?sensitivity=pipeline&gpus=multi&cpus_per_gpu=4",
-            "f49a9e4f57f44b794410a039d16e5826041897b76feffb1c5a83fbe2ec1199a3",
+            "7d28a43825ae5047d1ae2c198a1c9ded21a89e60130b48c7b7d315b7bdd6a246",
         ),
         ("gen/synergy-32-dynamic", "7424b44cbe596c984d77ab2b19adb5c92fcbf881d0786b88287569abdd0aef2d"),
         ("gen/synergy-512", "bd7bdfdb2ca9ff04b0df981577e3d76f572e6724fd2159ff0b0046df633f7ff4"),

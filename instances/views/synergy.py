@@ -230,7 +230,7 @@ class Schedule:
     offered_job: Ints
 
 
-def view(instance: Instance, *, raw: bool = False) -> View:
+def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = None) -> View:
     """Return Synergy's view of `instance`.
 
     Parameters
@@ -240,6 +240,8 @@ def view(instance: Instance, *, raw: bool = False) -> View:
     raw
         Whether the objective of a round adds iterations per second, as the paper prints it, instead of parts of each
         job's fair progress.
+    tables
+        Rates to decide by, such as profiled ones; the true ones by default.
 
     Raises
     ------
@@ -250,7 +252,7 @@ def view(instance: Instance, *, raw: bool = False) -> View:
     try:
         jobs, hosts = workload(instance), servers(instance)
         jobs = replace(jobs, leave_s=np.full(jobs.size, np.inf))
-        tables = profiles(instance, jobs, hosts)
+        tables = tables or profiles(instance, jobs, hosts)
     except InstanceError as error:
         raise NotApplicableError(f"Synergy: {error}") from error
     pools = Pools.of(hosts, len(jobs.gpu_types))
