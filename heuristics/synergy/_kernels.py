@@ -309,12 +309,11 @@ def spare(p: int, r: int, entries: Ints, gpus: Ints, held: Array, left: Array, c
 
 
 @numba.njit(
-    "f8[:, ::1](i8[::1], i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[::1], f8[:, ::1],"
-    "f8[:, ::1], f8[:, :, :, ::1])",
+    "f8[:, ::1](i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1],"
+    "f8[:, :, :, ::1])",
     cache=True,
 )
 def refill(
-    order: Ints,
     entries: Ints,
     gpus: Ints,
     amount: Array,
@@ -333,10 +332,8 @@ def refill(
 
     Parameters
     ----------
-    order
-        ``(m,)`` gangs in the order in which they are served.
     entries, gpus, amount, capacity
-        As :func:`pack` returns and takes them; every gang is placed.
+        As :func:`pack` returns and takes them; every gang is placed, and served in the order given.
     want
         ``(m, 2)`` CPUs and gigabytes at which a gang is fastest.
     kind, types
@@ -348,7 +345,7 @@ def refill(
     for e in range(len(entries)):
         for r in range(2):
             left[entries[e, 1], r] -= held[entries[e, 0], r] * entries[e, 2] / gpus[entries[e, 0]]
-    for p in order:
+    for p in range(gpus.size):
         if held[p, 0] >= want[p, 0] and held[p, 1] >= want[p, 1]:
             continue
         cpus = min(want[p, 0], spare(p, 0, entries, gpus, held[p], left, len(entries))) * (1 + SLACK)

@@ -175,31 +175,39 @@ class Mechanisms:
 
     def refill(self, asked: Round) -> Placement:
         """Give every picked job its demand, or what is left of it, and then what is left over."""
-        return self._packed(asked, self.view.needs.demand, self.view.needs.base, refill=True)
+        kind, needs = self.kind[asked.jobs], self.view.needs
+        wanted, least = needs.demand[kind, asked.types], needs.base[kind, asked.types]
+        return self._by_demand(asked.jobs, asked.types, wanted, least, refill=True)
 
-    def _packed(self, asked: Round, want: Array, base: Array, *, refill: bool = False) -> Placement:
-        """Place all picked jobs by best fit, the largest demands first."""
-        kind = self.kind[asked.jobs]
-        wanted = want[kind, asked.types]
-        order = np.lexsort((asked.jobs, -wanted[:, 1], -wanted[:, 0], -self.gpus[asked.jobs]))
-        jobs, types, kind, wanted = asked.jobs[order], asked.types[order], kind[order], wanted[order]
+    def _packed(self, asked: Round, want: Array, base: Array) -> Placement:
+        """Place all picked jobs with what they want ``(K, k, 2)``, or their base."""
+        order = np.argsort(asked.jobs)
+        jobs, types = asked.jobs[order], asked.types[order]
+        cell = self.kind[jobs], types
+        return self._remembered(jobs, types, lambda: self._by_demand(jobs, types, want[cell], base[cell]))
 
-        def place() -> Placement:
-            least = base[kind, types]
-            entries, amount = self._pack(
-                self.gpus[jobs], types[:, None], wanted[:, None], least[:, None], tight=True, fungible=True
-            )
-            if refill:
-                amount = self._refilled(jobs, types, np.argsort(order), entries, amount)
-            return self._placement(jobs, entries, amount)
+    def _by_demand(self, jobs: Ints, types: Ints, wanted: Array, least: Array, *, refill: bool = False) -> Placement:
+        """Place jobs by best fit, the largest demands first; leftovers go to them in the order of `jobs`."""
+        order = np.lexsort((jobs, -wanted[:, 1], -wanted[:, 0], -self.gpus[jobs]))
+        entries, sorted_amount = self._pack(
+            self.gpus[jobs][order],
+            types[order][:, None],
+            wanted[order][:, None],
+            least[order][:, None],
+            tight=True,
+            fungible=True,
+        )
+        entries[:, 0] = order[entries[:, 0]]
+        amount = np.empty_like(sorted_amount)
+        amount[order] = sorted_amount
+        if refill:
+            amount = self._refilled(jobs, types, entries, amount)
+        return self._placement(jobs, entries, amount)
 
-        return place() if refill else self._remembered(jobs, types, place)
-
-    def _refilled(self, jobs: Ints, types: Ints, served: Ints, entries: Ints, amount: Array) -> Array:
-        """Return what placed jobs hold in all when leftovers go to them in the order `served` (places in `jobs`)."""
+    def _refilled(self, jobs: Ints, types: Ints, entries: Ints, amount: Array) -> Array:
+        """Return what placed jobs hold in all when leftovers go to them, one after the other."""
         kind, tables = self.kind[jobs], self.view.profiles
         found: Array = self.kernels.refill(
-            served,
             entries,
             self.gpus[jobs],
             amount,
@@ -259,26 +267,14 @@ class Mechanisms:
         table = np.column_stack((place, entries[:, 1:]))
         base = self.view.needs.base[self.kind[jobs], types]
         held = self.kernels.settle(table, self.gpus[jobs], _totals(jobs, found), base, self.capacity)
-        return self._placement(jobs, table, self._refilled(jobs, types, np.arange(jobs.size), table, held))
+        return self._placement(jobs, table, self._refilled(jobs, types, table, held))
 
     def _fitted(self, jobs: Ints, found: Schedule) -> Placement:
         """Place the optimum of the ILP as Synergy-Tune places demands."""
         wanted, types = _totals(jobs, found), np.zeros(jobs.size, np.int64)
         types[np.searchsorted(jobs, found.job)] = found.server
-        order = np.lexsort((jobs, -wanted[:, 1], -wanted[:, 0], -self.gpus[jobs]))
         least = np.minimum(self.view.needs.base[self.kind[jobs], types], wanted)
-        entries, amount = self._pack(
-            self.gpus[jobs][order],
-            types[order][:, None],
-            wanted[order][:, None],
-            least[order][:, None],
-            tight=True,
-            fungible=True,
-        )
-        chosen = types[order]
-        return self._placement(
-            jobs[order], entries, self._refilled(jobs[order], chosen, np.arange(jobs.size), entries, amount)
-        )
+        return self._by_demand(jobs, types, wanted, least, refill=True)
 
 
 def _totals(jobs: Ints, found: Schedule) -> Array:
