@@ -50,21 +50,19 @@ class Policy:
 
     def __init__(self, scheduler: Scheduler, view: View, oracle: Oracle) -> None:
         self.view, self.order, self.place = view, ORDERS[scheduler.order], scheduler.place(view, oracle)
-        fair = np.where(view.needs.able, view.needs.fair, 0.0).max(axis=1)[view.profiles.kind]
-        self.able = fair > 0
-        self.fair: Array = np.where(self.able, fair, 1.0)
 
     def __call__(self, state: State) -> Assignment:
         """Return who runs where in this round, with which CPUs and memory."""
-        able = self.able[state.jobs]
+        able = self.view.fair[state.jobs] > 0
         jobs = state.jobs[able]
-        left_s = state.remaining[able] / self.fair[jobs]
+        fair = self.view.fair[jobs]
+        left_s = state.remaining[able] / fair
         arrival_s = state.workload.arrival_s[jobs]
         waiting = Waiting(
             jobs=jobs,
             elapsed_s=state.time_s - arrival_s,
             left_s=left_s,
-            alone_s=state.workload.work[jobs] / self.fair[jobs],
+            alone_s=state.workload.work[jobs] / fair,
             attained_s=state.attained_s[able],
         )
         order = np.lexsort((arrival_s, self.order(self.view, waiting)))
@@ -95,8 +93,7 @@ def one_round(scheduler: Scheduler) -> Callable[[View, Context], Schedule]:
 
     def run(view: View, context: Context) -> Schedule:
         jobs = view.runnable
-        fair = np.where(view.needs.able, view.needs.fair, 0.0).max(axis=1)[view.profiles.kind[jobs]]
-        alone_s = view.workload.work[jobs] / fair
+        alone_s = view.workload.work[jobs] / view.fair[jobs]
         zero = np.zeros(jobs.size)
         order = np.argsort(ORDERS[scheduler.order](view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
         found = scheduler.place(view, context.oracle)(asked_round(view, jobs[order], alone_s[order]))

@@ -124,6 +124,8 @@ class View:
         ``(n,)`` first round in which each job may run.
     pools, needs
         Servers by GPU type, and CPUs and memory by kind of job.
+    fair
+        ``(n,)`` each job's fair progress on its best GPU type, in iterations per second; 0 where it can never run.
     weight
         ``(n,)`` factor from iterations per second to the round's objective.
     hopeless
@@ -141,6 +143,7 @@ class View:
     arrival: Ints
     pools: Pools
     needs: Needs
+    fair: Array
     weight: Array
     hopeless: tuple[str | None, ...]
     runnable: Ints
@@ -274,6 +277,7 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
         arrival=np.ceil(np.minimum(jobs.arrival_s / slot_s * (1 - ROUNDING), 2.0**53)).astype(np.int64),
         pools=pools,
         needs=needs,
+        fair=fair,
         weight=np.ones(jobs.size) if raw else np.divide(1.0, fair, out=np.zeros(jobs.size), where=fair > 0),
         hopeless=reasons,
         runnable=np.zeros(0, np.int64),
