@@ -9,7 +9,8 @@ tune              picked jobs by descending GPUs, CPUs and memory, each on the f
 refill            not the paper's: tune, and then what servers have left goes to jobs that fell back, in the policy's
                   order
 opt               the CPUs and memory of the ILP, placed by the vertex of LP2; fractions of GPUs are rounded by largest
-                  remainder, where servers are overfull then, jobs fall back, and leftovers are given out (Synergy-Opt)
+                  remainder, where servers are overfull then, jobs fall back, and leftovers are given out; or by best
+                  fit, where that makes more progress (Synergy-Opt)
 tetris            always the job and server of the largest alignment, with whole demands (Grandl et al., SIGCOMM 2014)
 ================  ====================================================================================================
 
@@ -251,12 +252,16 @@ class Mechanisms:
         return self._remembered(jobs, jobs, lambda: self._rounded(jobs))
 
     def _rounded(self, jobs: Ints) -> Placement:
+        """Place what the optimum gives jobs, by the vertex and by best fit, and take what makes more progress."""
         asked = replace_round(self.view, jobs)
         try:
-            return self._whole(jobs, self.oracle(PLACEMENT, asked))
+            found = self.oracle(PLACEMENT, asked)
         except NotApplicableError:
             # Where servers of a GPU type differ, LP2 can be infeasible: none holds what one job gets of the ILP.
-            return self._fitted(jobs, self.oracle(IDEAL_OF_TYPES if self.view.mixed else IDEAL, asked))
+            ideal = self.oracle(IDEAL_OF_TYPES if self.view.mixed else IDEAL, asked)
+            return self._fitted(jobs, ideal, ideal.server)
+        options = (self._whole(jobs, found), self._fitted(jobs, found, self.server_type[found.server]))
+        return max(options, key=self._progress)
 
     def _whole(self, jobs: Ints, found: Schedule) -> Placement:
         """Place the optimum of LP2, with whole GPUs."""
@@ -269,12 +274,21 @@ class Mechanisms:
         held = self.kernels.settle(table, self.gpus[jobs], _totals(jobs, found), base, self.capacity)
         return self._placement(jobs, table, self._refilled(jobs, types, table, held))
 
-    def _fitted(self, jobs: Ints, found: Schedule) -> Placement:
-        """Place the optimum of the ILP as Synergy-Tune places demands."""
+    def _fitted(self, jobs: Ints, found: Schedule, gpu_type: Ints) -> Placement:
+        """Place what entries on GPU types give to jobs, as Synergy-Tune places demands."""
         wanted, types = _totals(jobs, found), np.zeros(jobs.size, np.int64)
-        types[np.searchsorted(jobs, found.job)] = found.server
+        types[np.searchsorted(jobs, found.job)] = gpu_type
         least = np.minimum(self.view.needs.base[self.kind[jobs], types], wanted)
         return self._by_demand(jobs, types, wanted, least, refill=True)
+
+    def _progress(self, placed: Placement) -> float:
+        """Return the objective of a round."""
+        jobs, first, of = np.unique(placed.job, return_index=True, return_inverse=True)
+        held = np.zeros((jobs.size, 2))
+        np.add.at(held, of, np.column_stack((placed.cpus, placed.memory_gb)))
+        types = self.server_type[placed.server[first]]
+        rate = self.view.profiles.rate_of(self.kind[jobs], types, held[:, 0], held[:, 1])
+        return float(self.view.weight[jobs] @ rate)
 
 
 def _totals(jobs: Ints, found: Schedule) -> Array:
