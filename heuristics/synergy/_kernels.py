@@ -443,16 +443,16 @@ def align(
     """Place gangs by Tetris: always the gang and servers with the largest score of those that fit.
 
     The score is the alignment, ``Σ_r demand_r · free_r`` in parts of the server, less the gang's `penalty` for its
-    remaining work. Of gangs of one kind only the one with the least penalty can be next.
+    remaining work. Of gangs of one group, which are alike, only the one with the least penalty can be next.
 
     Parameters
     ----------
     gpus, options, want, types, server_gpus, capacity
-        As in :func:`pack`; gangs kind by kind, within a kind by ascending penalty.
+        As in :func:`pack`; gangs group by group, within a group by ascending penalty.
     penalty
         ``(m,)``.
     first
-        ``(K + 1,)`` where each kind begins.
+        ``(groups + 1,)`` where each group begins.
     """
     free, left = server_gpus.copy(), capacity.copy()
     scratch, parts = np.empty((types.size, 2), np.int64), np.empty((types.size, 2), np.int64)

@@ -230,16 +230,17 @@ class Mechanisms:
 
     def tetris(self, asked: Round) -> Placement:
         """Give jobs their whole demands by alignment, less the normalised remaining work."""
-        penalty, kind = penalties(self.view, asked.queue, asked.left_s), self.kind[asked.queue]
-        order = np.lexsort((penalty, kind))
-        jobs, kind = asked.queue[order], kind[order]
-        options = self.options[kind]
+        options, want = self._options(asked)
+        penalty = penalties(self.view, asked.queue, asked.left_s)
+        group = self.kind[asked.queue] * self.view.types + options[:, 0]
+        order = np.lexsort((penalty, group))
+        jobs, group = asked.queue[order], group[order]
         entries, amount = self.kernels.align(
             self.gpus[jobs],
-            options,
-            self.static[kind[:, None], options],
+            options[order],
+            want[order],
             penalty[order],
-            np.append(np.flatnonzero(np.diff(kind, prepend=-1)), kind.size),
+            np.append(np.flatnonzero(np.diff(group, prepend=-1)), group.size),
             self.server_type,
             self.server_gpus,
             self.capacity,
