@@ -112,7 +112,8 @@ class JobsSpec(ClusterSpec):
         idle = [kind for kind, rate in _rates_at_share(self).items() if rate <= 0]
         if idle:
             model, given = _pool(self)[idle[0][0]].name, f"{self.cpus_per_gpu:g}, {self.memory_gb_per_gpu:g}"
-            raise violation("cpus_per_gpu, memory_gb_per_gpu", given, f"with its share {model} makes progress")
+            wanted = f"every model makes progress with its share; {model} makes none"
+            raise violation("cpus_per_gpu, memory_gb_per_gpu", given, wanted)
         return self
 
     @property
