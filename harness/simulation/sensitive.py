@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify.rounds_bound import bounds, menu
+from harness.verify.rounds_bound import most_progress
 from harness.verify.sensitive import SLACK, Pooled, Speeds
 from heuristics.simulator import Trace
 from instances.schema import Instance
@@ -47,19 +47,15 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
     work, cluster = trace.workload, trace.servers
     speeds = Speeds(instance, work, cluster)
     pooled = Pooled(speeds)
-    best = pooled.fair.max(axis=1)
-    weight = np.divide(1.0, best, out=np.zeros(work.size), where=best > 0)
     row, job, _ = trace.progress.T
     gpu_type = _types(trace)
     rate = trace.speed * work.gpus[job] * work.rates[job, gpu_type]
-    classes = speeds.classes
-    count = np.zeros((trace.rounds, len(classes.first)))
-    np.add.at(count, (trace.offered[:, 0], classes.of[trace.offered[:, 1]]), 1)
-    most = bounds(menu(speeds, pooled, weight), count) if trace.rounds else np.zeros(0)
+    picked, who = trace.offered.T
+    most = most_progress(speeds, pooled, picked, who, trace.rounds, pooled.weight) if trace.rounds else np.zeros(0)
     needed = _fewest_cpus(speeds, job, gpu_type, trace.held, rate)
     return Rounds(
-        progress=np.bincount(row, weight[job] * rate, trace.rounds).astype(float),
-        most=np.where(count.any(axis=1), most, np.nan),
+        progress=np.bincount(row, pooled.weight[job] * rate, trace.rounds).astype(float),
+        most=np.where(np.isin(np.arange(trace.rounds), picked), most, np.nan),
         cpus_needed=trace.used(needed, float(cluster.cpus.sum())),
     )
 

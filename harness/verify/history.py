@@ -96,10 +96,11 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
     if not np.array_equal(trace.progress[order], np.column_stack((runs.row, runs.job, runs.width))):
         return Verdict(None, ("progress: not the jobs that hold GPUs, by round",))
     speed = trace.speed[order]
-    if wrong := [*_speeds(instance, trace, work, cluster, by_job, runs, speed)]:
+    speeds = Speeds(instance, work, cluster) if rules.sensitive else None
+    if wrong := [*_speeds(speeds, trace, work, cluster, by_job, runs, speed)]:
         return Verdict(None, tuple(wrong))
     runs = replace(runs, rate=runs.rate * speed)
-    done = _done(trace, work, table, runs, _possible(instance, trace, work, cluster))
+    done = _done(trace, work, table, runs, _possible(speeds, trace, work, cluster))
     jobs = np.flatnonzero(np.isfinite(done.completion_s))
     worth = work.utilities.value(jobs, done.completion_s[jobs] - work.arrival_s[jobs])
     lines = [*_differences(trace, work, order, runs, done), *_ending(trace, work, cluster, runs, done)]
@@ -227,10 +228,10 @@ def _offers(trace: Trace, work: Workload, cluster: Servers) -> Iterator[str]:
 
 
 def _speeds(
-    instance: Instance, trace: Trace, work: Workload, cluster: Servers, by_job: Ints, runs: Runs, speed: Array
+    speeds: Speeds | None, trace: Trace, work: Workload, cluster: Servers, by_job: Ints, runs: Runs, speed: Array
 ) -> Iterator[str]:
     """Yield a line where a factor on a rate is none, or is not what the job's CPUs and memory make it."""
-    if not trace.rules.sensitive:
+    if speeds is None:
         if not np.all((speed > 0) & (speed <= 1 + SLIVER)):
             yield "a declared factor on a rate is more than 0 and at most 1"
         return
@@ -247,7 +248,7 @@ def _speeds(
     found = gangs(job, row, cluster.gpu_type[server], held)
     if found.mixed.any():
         yield f"{_at(trace, runs, found.mixed)}: holds GPUs of several types"
-    rate = Speeds(instance, work, cluster).rate(found.job, found.gpu_type, *found.least.T)
+    rate = speeds.rate(found.job, found.gpu_type, *found.least.T)
     made = rate / (found.gpus * work.rates[found.job, found.gpu_type])
     wrong = ~(np.isclose(speed, made, rtol=SLIVER, atol=0.0) & (speed > 0))
     if wrong.any():
@@ -348,13 +349,13 @@ def _numbers(trace: Trace) -> Array:
     return np.asarray(np.rint(trace.start_s / trace.rules.round_s))
 
 
-def _possible(instance: Instance, trace: Trace, work: Workload, cluster: Servers) -> Bools:
+def _possible(speeds: Speeds | None, trace: Trace, work: Workload, cluster: Servers) -> Bools:
     """Return ``(n,)`` which jobs could run on an empty cluster; where they fork, one GPU is enough.
 
     Where rates are sensitive, they advance on one GPU type with their proportional share.
     """
-    if trace.rules.sensitive:
-        return np.asarray(Pooled(Speeds(instance, work, cluster)).able.any(axis=1))
+    if speeds is not None:
+        return np.asarray(Pooled(speeds).able.any(axis=1))
     usable = (work.rates > 0) @ np.bincount(cluster.gpu_type, cluster.gpus, len(work.gpu_types))
     return np.asarray(usable >= (1 if trace.rules.forks else work.gpus))
 

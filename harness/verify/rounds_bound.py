@@ -103,6 +103,24 @@ def _kept(speeds: Speeds, pooled: Pooled, job: int, i: int) -> tuple[Array, Arra
     return rate.ravel()[keep], np.column_stack((gpus, c[keep], m[keep]))
 
 
+def most_progress(speeds: Speeds, pooled: Pooled, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
+    """Return ``(R,)`` upper bounds on the progress of rounds in which jobs are picked; 0 where none is.
+
+    Parameters
+    ----------
+    speeds, pooled, weight
+        As in :func:`menu`.
+    row, job
+        ``(offers,)`` round, from 0, and picked job.
+    rounds
+        Number of rounds.
+    """
+    classes = speeds.classes
+    count = np.zeros((rounds, len(classes.first)))
+    np.add.at(count, (row, classes.of[job]), 1)
+    return bounds(menu(speeds, pooled, weight), count)
+
+
 def bounds(options: Menu, count: Array) -> Array:
     """Return ``(R,)`` upper bounds on the progress of rounds.
 

@@ -223,6 +223,8 @@ class Pooled:
         ``(n, k)`` iterations per second with the share.
     able
         ``(n, k)`` whether the gang fits there and advances with its share.
+    weight
+        ``(n,)`` factor from iterations per second to parts of the fair progress on the best GPU type.
     """
 
     def __init__(self, speeds: Speeds) -> None:
@@ -244,3 +246,5 @@ class Pooled:
         fair = speeds.rate(job, kind, *self.share[job, kind].T).reshape(-1, types)
         self.fair = np.where(gang <= self.gpus, fair[of], 0.0)
         self.able = self.fair > 0
+        best = self.fair.max(axis=1)
+        self.weight: Array = np.divide(1.0, best, out=np.zeros(work.size), where=best > 0)

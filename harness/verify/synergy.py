@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.verify import VERIFIERS, Verdict, VerifierSpec
-from harness.verify.rounds_bound import bounds, menu
+from harness.verify.rounds_bound import most_progress
 from harness.verify.sensitive import SLACK, Gangs, Pooled, Speeds, beyond, gangs
 from instances.views.synergy import FAIR, FREE, IDEAL, ORACLE, PLACEMENT, RUN, Schedule, View
 
@@ -94,8 +94,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         are those of an optimal ILP1, only that every job is at its fair progress with them.
     claims
         ``proportional`` (whoever runs has its fair progress at least), ``no_idle_gpu`` (no GPU idles while a picked
-        job that it would complete a gang for waits), ``three_per_server`` (at most three jobs per server are
-        fragmented, Theorem A.2).
+        job that it would complete a gang for waits), ``all_offered`` (in every round the picked jobs run, and no
+        others), ``three_per_server`` (at most three jobs per server are fragmented, Theorem A.2).
     """
     size = view.types if problem in SUPER else view.servers.size
     if malformed := _malformed(view, decision, problem, size):
@@ -167,13 +167,12 @@ def _facts(view: View, decision: Schedule, problem: str) -> Facts:
     gang = view.workload.gpus[found.job]
     # What counts is per GPU of the gang, of which placements may hold more than the whole.
     least = found.least * (gang / np.where(found.gpus > 0, found.gpus, 1.0))[:, None]
-    best = pooled.fair.max(axis=1)
     raw = bool(np.all(view.weight == 1.0))
     return Facts(
         view=view,
         speeds=speeds,
         pooled=pooled,
-        weight=np.ones(view.size) if raw else np.divide(1.0, best, out=np.zeros(view.size), where=best > 0),
+        weight=np.ones(view.size) if raw else pooled.weight,
         table=table,
         held=held,
         machines=machines,
@@ -411,10 +410,7 @@ def _shares(facts: Facts) -> dict[str, float]:
     if not len(facts.offers):
         return {}
     rows, where = np.unique(facts.offers[:, 0], return_inverse=True)
-    classes = facts.speeds.classes
-    count = np.zeros((len(rows), len(classes.first)))
-    np.add.at(count, (where, classes.of[facts.offers[:, 1]]), 1)
-    most = bounds(menu(facts.speeds, facts.pooled, facts.weight), count)
+    most = most_progress(facts.speeds, facts.pooled, where, facts.offers[:, 1], len(rows), facts.weight)
     known = np.isin(facts.gangs.row, rows)
     worth = (facts.weight[facts.gangs.job] * facts.rate)[known]
     share = np.bincount(np.searchsorted(rows, facts.gangs.row[known]), worth, len(rows)) / np.maximum(most, 1e-300)

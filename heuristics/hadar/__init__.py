@@ -25,7 +25,7 @@ from heuristics.hadar.online import Hadar
 from heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
 from heuristics.hadar.prices import Market, Prices, guarantee, prices
 from heuristics.simulator import Policy, PolicySpec
-from heuristics.simulator.registering import register
+from heuristics.simulator.model_time import register
 from heuristics.simulator.slotted import in_model_time
 from instances.schema import Instance
 

@@ -12,11 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from heuristics.registry import Context
-from heuristics.simulator.engine import simulate
-from heuristics.simulator.registering import register
+from heuristics.simulator.model_time import in_slots, register
 from heuristics.simulator.state import POLICIES, Policy, PolicySpec
-from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S
-from instances.errors import NotApplicableError
 from instances.views.hadar import UTILITY, Schedule, View
 
 
@@ -37,12 +34,8 @@ def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
     NotApplicableError
         If a slot is too short or too long for a round.
     """
-    if not LEAST_ROUND_S <= view.slot_s <= MOST_ROUND_S:
-        wanted = f"simulated rounds take {LEAST_ROUND_S:g} to {MOST_ROUND_S:g} s"
-        raise NotApplicableError(f"horizon.slot_s = {view.slot_s:g}: {wanted}")
     end_s = view.slots * view.slot_s
-    trace = simulate(view.workload, view.servers, policy, round_s=view.slot_s, until_s=end_s, forks=forks)
-    slot = np.rint(trace.start_s / view.slot_s).astype(np.int64)
+    trace, slot = in_slots(view.workload, view.servers, policy, view.slot_s, until_s=end_s, forks=forks)
     row, job, server, gpus = trace.allocation.T
     completed = np.isfinite(trace.completion_s)[job]
     return Schedule(job[completed], slot[row[completed]], server[completed], gpus[completed])

@@ -21,7 +21,7 @@ from typing import Literal
 
 from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
 from heuristics.simulator import PolicySpec
-from heuristics.simulator.registering import register
+from heuristics.simulator.model_time import register
 from heuristics.synergy.mechanisms import Mechanisms, Placement, Round
 from heuristics.synergy.online import Policy, Scheduler, one_round, whole_run
 from heuristics.synergy.queues import ORDERS, Waiting

@@ -29,14 +29,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heuristics.registry import Oracle
 from instances.errors import NotApplicableError
 from instances.views.synergy import Schedule, View, replace_round
 from instances.workload import Array, Ints
-
-Bools = NDArray[np.bool_]
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""
@@ -302,7 +299,7 @@ def _totals(jobs: Ints, found: Schedule) -> Array:
 def demands(view: View, jobs: Ints) -> tuple[Array, Ints]:
     """Return ``(a, 3)`` GPUs, CPUs and memory that jobs demand on their best GPU type, and ``(a,)`` that type."""
     kind = view.profiles.kind[jobs]
-    first = np.array([types[0] if types else 0 for types in view.preference])[kind]
+    first = view.preferred[kind]
     return np.column_stack((view.workload.gpus[jobs], view.needs.demand[kind, first])), first
 
 

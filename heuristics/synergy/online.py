@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from heuristics.registry import Context, Oracle
-from heuristics.simulator import Assignment, Shares, State, simulate
-from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S
+from heuristics.simulator import Assignment, Shares, State
+from heuristics.simulator.model_time import in_slots
 from heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
 from heuristics.synergy.queues import ORDERS, Waiting
-from instances.errors import NotApplicableError
 from instances.views.synergy import Schedule, View
 from instances.workload import Array, Ints
 
@@ -119,19 +118,10 @@ def whole_run(scheduler: Scheduler) -> Callable[[View, Context], Schedule]:
     """Return the heuristic that runs all jobs of a view in its rounds, without overheads."""
 
     def run(view: View, context: Context) -> Schedule:
-        if not LEAST_ROUND_S <= view.slot_s <= MOST_ROUND_S:
-            wanted = f"simulated rounds take {LEAST_ROUND_S:g} to {MOST_ROUND_S:g} s"
-            raise NotApplicableError(f"horizon.slot_s = {view.slot_s:g}: {wanted}")
-        trace = simulate(
-            view.workload,
-            view.servers,
-            Policy(scheduler, view, context.oracle),
-            profiles=view.profiles,
-            round_s=view.slot_s,
-            sensitive=True,
+        policy = Policy(scheduler, view, context.oracle)
+        trace, number = in_slots(
+            view.workload, view.servers, policy, view.slot_s, profiles=view.profiles, sensitive=True
         )
-        # Rounds are counted from 0 of the instance; those without jobs are not simulated.
-        number = np.rint(trace.start_s / view.slot_s).astype(np.int64)
         row, job, server, gpus = trace.allocation.T
         found = Placement(job, server, gpus, trace.cpus, trace.memory_gb)
         return _schedule(found, number[row], number[trace.offered[:, 0]], trace.offered[:, 1])

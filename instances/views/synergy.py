@@ -176,6 +176,11 @@ class View:
             tuple(i for i in row if able[i]) for row, able in zip(order.tolist(), self.needs.able.tolist(), strict=True)
         )
 
+    @cached_property
+    def preferred(self) -> Ints:
+        """``(K,)`` the GPU type on which each kind has the most fair progress; 0 for kinds that can run on none."""
+        return np.array([types[0] if types else 0 for types in self.preference])
+
     def pick(self, order: Iterable[int]) -> tuple[Ints, Ints]:
         """Return the jobs that run in a round, and their GPU types, when they are served in an order.
 

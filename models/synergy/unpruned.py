@@ -57,9 +57,8 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
     def fair_5(m: Any, j: int) -> Any:
         return sum(m.rate[q] * m.y[j, q] for q in m.OF[j]) >= m.fair[j]
 
-    total = "sum of W over all jobs and cells"
     m.progress = pyo.Objective(
-        rule=lambda m: sum(m.weight[j] * m.rate[q] * m.y[j, q] for j, q in m.PAIRS), sense=pyo.maximize, doc=total
+        rule=lambda m: sum(m.weight[j] * m.rate[q] * m.y[j, q] for j, q in m.PAIRS), sense=pyo.maximize
     )
     return m
 
