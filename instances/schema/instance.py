@@ -52,6 +52,8 @@ class Instance(Record):
     ----------
     derived
         What was filled in by rule rather than given (``rates of 812 jobs from catalogue model …``).
+    unit_worth
+        Largest weight of a job per unit of capacity that prices reckon with (Zhou's F); by default that of the jobs.
     published
         Numbers that papers printed about this instance; tested against, never used.
     """
@@ -68,6 +70,7 @@ class Instance(Record):
     worker_types: tuple[WorkerType, ...] = rule("at most 1000 worker types", max_length=1000, default=())
     ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
     horizon: Horizon | None = None
+    unit_worth: float | None = rule("the most that a unit of capacity is worth, positive", gt=0, default=None)
     published: tuple[Published, ...] = ()
 
     @model_validator(mode="after")

@@ -93,8 +93,9 @@ class DistributedProfile(Record):
     """What worker, parameter-server and ring-all-reduce placement needs of a job (Zhou; the walk-through).
 
     `minibatch_ms` is the time of one mini-batch on a worker type, `update_ms` that of one update on a PS
-    type. Where a job's rate does not depend on types, `colocated_rate_per_s` and `spread_rate_per_s` are
-    the mini-batches per second of one worker when all workers and PSs share a server, and when they do not.
+    type, `ring_update_ms` the same in a ring (by default the shortest of `update_ms`). Where a job's rate does
+    not depend on types, `colocated_rate_per_s` and `spread_rate_per_s` are the mini-batches per second of one
+    worker when all workers and PSs share a server, and when they do not.
     """
 
     gradient_mb: float = rule("gradient size is 0 or more", ge=0, default=0.0)
@@ -102,6 +103,7 @@ class DistributedProfile(Record):
         "milliseconds per worker type, positive", default={}
     )
     update_ms: Mapping[Name, Annotated[float, Field(ge=0)]] = rule("milliseconds per PS type, 0 or more", default={})
+    ring_update_ms: float | None = rule("milliseconds per update in a ring, 0 or more", ge=0, default=None)
     colocated_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
     spread_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -74,6 +74,8 @@ class Packed:
         Their total value.
     missing
         Blocks without column that need one; where it is not 0, this is no feasible solution.
+    chosen
+        The same as the choices that were inserted, by block.
     moves
         Ruin-and-recreate moves made.
     trace
@@ -83,6 +85,7 @@ class Packed:
     columns: Columns
     value: float
     missing: int
+    chosen: Mapping[int, Choice]
     moves: int
     trace: tuple[TracePoint, ...] = field(default=())
 
@@ -124,6 +127,8 @@ class _Packer:
         self.packing, self.insert, self.generated = packing, insert, generated
         self.options, self.solver = options, solver
         self.prices = generated.prices
+        # The same arrays again and again: who inserts may keep what it derives from them.
+        self.scaled = [generated.prices if factor == 1.0 else generated.prices * factor for factor in NOISE]
         self.rng = np.random.default_rng(options.seed)
         self.began = time.perf_counter()
         self.room = packing.capacity.astype(float)
@@ -147,7 +152,7 @@ class _Packer:
         listed = [(b, (c := self.chosen[b]).value, c.rows, c.amounts) for b in blocks]
         columns = Columns.of(len(self.packing.capacity), listed)
         missing = self.packing.blocks - len(blocks) if self.packing.cover else 0
-        return Packed(columns, float(columns.value.sum()), missing, self.moves, tuple(self.trace))
+        return Packed(columns, float(columns.value.sum()), missing, self.chosen, self.moves, tuple(self.trace))
 
     def note(self) -> None:
         """Record the incumbent, if it is a solution."""
@@ -216,7 +221,7 @@ class _Packer:
         removed = self.ruin()
         before = {b: choice for b in removed if (choice := self.take(b))}
         lost = sum(choice.value + self.reward for choice in before.values())
-        self.recreate(removed, np.asarray(self.prices * self.rng.choice(NOISE)))
+        self.recreate(removed, self.scaled[self.rng.integers(len(NOISE))])
         gained = sum(self.chosen[b].value + self.reward for b in removed if b in self.chosen)
         if gained < lost:
             for b in removed:

@@ -1,0 +1,142 @@
+"""Checker for admission: starts, deadlines, work, bandwidth, capacity; and the utility of what is admitted.
+
+Rates, capacities, deadlines and utilities are computed again from the instance (:mod:`harness.verify.elastic`); slots,
+arrivals, and which types of workers and parameter servers there are, are the view's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.verify import VERIFIERS, Verdict, VerifierSpec
+from harness.verify.elastic import (
+    Hardware,
+    Plan,
+    at,
+    capacity,
+    early,
+    expanded,
+    malformed,
+    placements,
+    read,
+    several,
+    suits,
+    unfinished,
+)
+from instances.elastic import Runs
+from instances.schema import Instance, Job
+from instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
+from instances.views.admission import FROM_ARRIVAL, View
+
+Ints = NDArray[np.int64]
+
+ROUNDING = 1e-9
+"""Relative part of a slot that is none, where deadlines are rounded down."""
+
+
+def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> Verdict:
+    """Re-check admitted jobs against a view.
+
+    Parameters
+    ----------
+    view, decision
+        What was to be decided, and the decision.
+    problem
+        In ``admission.utility`` jobs start after their arrival slot, in ``admission.from_arrival`` it may be used.
+    claims
+        None are known.
+    """
+    instance = view.instance
+    hardware = hardware_of(view)
+    if wrong := malformed(decision, hardware, view.size, first=0):
+        return Verdict(None, (wrong,))
+    plan = read(decision, hardware, instance, view.slot_s)
+    first = view.arrival + (problem != FROM_ARRIVAL.id)
+    lines = [
+        *placements(plan, hardware, instance),
+        *several(plan, instance),
+        *early(plan, first, instance),
+        *_overdue(plan, deadlines(view), instance),
+        *unfinished(plan, instance),
+        *capacity(plan, hardware),
+    ]
+    worth = [
+        utility(instance.jobs[j], int(view.arrival[j]) * view.slot_s, int(end) * view.slot_s)
+        for j, end in zip(plan.job.tolist(), plan.end.tolist(), strict=True)
+    ]
+    completion = np.zeros(view.size, np.int64)
+    completion[plan.job] = plan.end
+    admitted = int((completion > 0).sum())
+    metrics: dict[str, float | int | bool] = {
+        "admitted": admitted,
+        "rejected": view.size - admitted,
+        "colocated": len(set(plan.job[plan.hosts == 1].tolist())),
+    }
+    objective = float(np.sum(worth)) if worth else 0.0
+    return Verdict(objective, tuple(lines), metrics, {"completion": completion, "objective": objective, **metrics})
+
+
+def hardware_of(view: View) -> Hardware:
+    """Return how many workers and parameter servers the servers hold; one takes 1 of its own kind."""
+    instance, machines = view.instance, view.machines
+    workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
+    servers = [p for name in machines.ps_types for p in instance.ps_types if p.name == name]
+    names, group = expanded(instance)
+    able = suits(instance, workers, group)
+    groups = instance.cluster.servers
+    gpus = np.array([groups[g].gpus for g in group])
+    room = [gpus // worker.gpus * fits for worker, fits in zip(workers, able, strict=True)]
+    one = np.eye(len(workers) + 1)
+    return Hardware(
+        servers=names,
+        resources=[worker.name for worker in workers] + [server.name for server in servers],
+        capacity=np.stack([*room, np.array([groups[g].ps_slots for g in group])], axis=1).astype(float),
+        workers=workers,
+        ps=servers,
+        worker_takes=one[:-1],
+        ps_takes=one[-1:],
+        able=able,
+        ring=False,
+    )
+
+
+def deadlines(view: View) -> Ints:
+    """Return ``(n,)`` the times by which jobs complete, at the end of the horizon where they have no other."""
+    due = [view.slots if job.deadline_s is None else job.deadline_s / view.slot_s for job in view.instance.jobs]
+    return np.array([min(math.floor(slot * (1 + ROUNDING)), view.slots) for slot in due], np.int64)
+
+
+def _overdue(plan: Plan, deadline: Ints, instance: Instance) -> Iterator[str]:
+    late = plan.end > deadline[plan.job]
+    if late.any():
+        i = int(late.argmax())
+        yield f"{at(plan, i, instance)}: completes at {plan.end[i]}, after its deadline {deadline[plan.job[i]]}"
+
+
+def utility(job: Job, arrival_s: float, end_s: float) -> float:
+    """Return what completing a job is worth; 0 where it completes before it arrives."""
+    took = end_s - arrival_s
+    if took <= 0:
+        return 0.0
+    match job.utility:
+        case Constant(amplitude=most):
+            return most
+        case Sigmoid(amplitude=most, steepness_per_s=steepness, midpoint_s=middle):
+            exponent = steepness * (took - middle)
+            small = math.exp(-abs(exponent))
+            return most * (small if exponent > 0 else 1.0) / (1.0 + small)
+        case LinearDeadline(amplitude=most, grace_s=grace):
+            late = -1.0 if job.deadline_s is None else end_s - job.deadline_s
+            return most if late <= 0 else most * max(0.0, 1 - late / grace) if grace > 0 else 0.0
+        case NormalisedThroughput():
+            best = job.gpus * max(job.rates.values(), default=0.0)
+            return job.iterations / took / best if best > 0 else 0.0
+        case EffectiveThroughput():
+            return job.iterations / took
+
+
+VERIFIERS.register(VerifierSpec("admission", check))

@@ -1,0 +1,161 @@
+"""Compiled loops of :mod:`heuristics.admission.online`: all starts and options of one job, and where it is put.
+
+Shapes: ``h`` servers, ``R`` resources (worker types, then the PS type), ``T`` slots, ``o`` options of the job.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ROUNDING = 1e-9
+TIE = 1e-9
+"""Part of the largest utility by which payoffs may differ and still count as equal."""
+
+NONE = -1
+SPREAD, COLOCATED = 0, 1
+
+
+class Choices(NamedTuple):
+    """Slots (ascending), worker type, number of workers and whether all is on one server, ``(o,)`` each."""
+
+    slots: Ints
+    worker_type: Ints
+    workers: Ints
+    together: Bools
+
+
+class Goal(NamedTuple):
+    """First start, latest end, what each end is worth ``(T + 1,)``, and PSs per worker elsewhere ``(M,)``: b_w/b_p."""
+
+    first: int
+    last: int
+    worth: Array
+    share: Array
+
+
+class Best(NamedTuple):
+    """The best schedule of each layout, ``(2,)`` each; option :data:`NONE` where there is none."""
+
+    payoff: Array
+    cost: Array
+    option: Ints
+    start: Ints
+    host: Ints
+    ps: Ints
+
+
+def nothing() -> Best:
+    """Return no schedule of either layout."""
+    return Best(np.zeros(2), np.zeros(2), *(np.full(2, NONE) for _ in range(4)))
+
+
+@numba.njit(cache=True)
+def search(choices: Choices, goal: Goal, free: Ints, paid: Array, best: Best) -> None:
+    """Find the schedules of highest payoff in what is free ``(h, R, T)``, starting from no :class:`Best`.
+
+    `paid` ``(R, T + 1)`` sums prices of one unit up to each slot. Of equal payoffs the earliest end counts, then the
+    fewest slots of workers, then of PSs, then the order of starts and options.
+    """
+    tie = TIE * goal.worth.max()
+    least: Ints = np.zeros((free.shape[0], free.shape[1]), np.int64)
+    for start in range(goal.first, goal.last):
+        end = start
+        for option in range(choices.slots.size):
+            if start + choices.slots[option] > goal.last:
+                break
+            while end < start + choices.slots[option]:
+                for h in range(least.shape[0]):
+                    for r in range(least.shape[1]):
+                        here = free[h, r, end]
+                        least[h, r] = here if end == start else min(least[h, r], here)
+                end += 1
+            consider(choices, option, start, goal, least, paid, tie, best)
+
+
+@numba.njit(cache=True)
+def consider(
+    choices: Choices, option: int, start: int, goal: Goal, least: Ints, paid: Array, tie: float, best: Best
+) -> None:
+    """Keep a start of an option where it is the best of its layout so far; `least` ``(h, R)`` is free all the time."""
+    m, number, end = choices.worker_type[option], choices.workers[option], start + choices.slots[option]
+    layout = COLOCATED if choices.together[option] else SPREAD
+    servers = least.shape[1] - 1
+    worker_cost = number * (paid[m, end] - paid[m, start])
+    ps_cost = paid[servers, end] - paid[servers, start]
+    if not better(goal.worth[end] - worker_cost - ps_cost, choices, option, start, 1, tie, best, layout):
+        return
+    if layout == COLOCATED:
+        host, ps = one_server(least, m, number), 1
+    else:
+        host, ps = several_servers(least, m, number, goal.share[m])
+    if host == NONE:
+        return
+    cost = worker_cost + ps * ps_cost
+    if better(goal.worth[end] - cost, choices, option, start, ps, tie, best, layout):
+        best.payoff[layout], best.cost[layout] = goal.worth[end] - cost, cost
+        best.option[layout], best.start[layout] = option, start
+        best.host[layout], best.ps[layout] = host, ps
+
+
+@numba.njit(cache=True)
+def better(
+    payoff: float, choices: Choices, option: int, start: int, ps: int, tie: float, best: Best, layout: int
+) -> bool:
+    """Return whether a schedule comes before the best of its layout so far."""
+    other = best.option[layout]
+    if other == NONE or payoff > best.payoff[layout] + tie:
+        return True
+    if payoff < best.payoff[layout] - tie:
+        return False
+    slots, others = choices.slots[option], choices.slots[other]
+    if start + slots != best.start[layout] + others:
+        return bool(start + slots < best.start[layout] + others)
+    if slots * choices.workers[option] != others * choices.workers[other]:
+        return bool(slots * choices.workers[option] < others * choices.workers[other])
+    return bool(slots * ps < others * best.ps[layout])
+
+
+@numba.njit(cache=True)
+def one_server(least: Ints, m: int, number: int) -> int:
+    """Return the first server that holds all workers and a PS (COST_C)."""
+    for h in range(least.shape[0]):
+        if least[h, m] >= number and least[h, -1] >= 1:
+            return h
+    return NONE
+
+
+@numba.njit(cache=True)
+def several_servers(least: Ints, m: int, number: int, share: float) -> tuple[int, int]:
+    """Return the host of the PSs (COST_D), and how many it has: the host with the fewest that cover workers elsewhere.
+
+    Of equal ones the emptiest counts: most free workers, then PSs, then the first.
+    """
+    total = 0
+    for h in range(least.shape[0]):
+        total += min(number - 1, least[h, m])
+    host, fewest = NONE, 0
+    if total < number:
+        return host, fewest
+    for h in range(least.shape[0]):
+        ps = int(np.ceil((number - min(number - 1, least[h, m])) * share * (1 - ROUNDING)))
+        if least[h, -1] < ps:
+            continue
+        if host == NONE or ps < fewest or (ps == fewest and emptier(least, m, h, host)):
+            host, fewest = h, ps
+    return host, fewest
+
+
+@numba.njit(cache=True)
+def emptier(least: Ints, m: int, h: int, other: int) -> bool:
+    """Return whether a server has more free workers than another, or as many and more PSs."""
+    if least[h, m] != least[other, m]:
+        return bool(least[h, m] > least[other, m])
+    return bool(least[h, -1] > least[other, -1])

@@ -1,0 +1,234 @@
+"""The admission algorithm, job by job, with everything that it sees on the way.
+
+For each arriving job and every (start, number of workers), a schedule on one server (COST_C) and one on several
+(COST_D) are priced; the one of highest payoff ``f − cost`` is admitted if that is positive. Per type, one unit costs
+``η = θ^(h(t)/ΣC) − 1`` in slot t, where h of ΣC are in use and θ is the largest utility per slot of a worker (PS) of
+any job's schedule, plus 1. θ is fixed beforehand; the text changes it on the way (37.4, 36.7, 18.9).
+
+The text leaves open:
+
+- on which server a co-located job goes ("arbitrary"): here the first that holds it;
+- which of equal payoffs counts: here the earliest completion, then the fewest slots of workers, then of PSs.
+
+COST_D puts at most ``D_w − 1`` workers on a server, so that a single worker is never spread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.elastic import Found, Options, options
+from instances.views.admission import UTILITY, View
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TIE = 1e-9
+"""Part of the utility by which payoffs may differ and still count as equal."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A schedule of a job at the prices of its arrival.
+
+    Attributes
+    ----------
+    run
+        What it takes, where and when, and what that costs.
+    utility
+        ``f`` of its completion.
+    colocated
+        Whether everything is on one server.
+    """
+
+    run: Found
+    utility: float
+    colocated: bool
+
+    @property
+    def payoff(self) -> float:
+        """Utility less cost."""
+        return self.utility - self.run.cost
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What happened at the arrival of a job. Prices are ``(R, T)``: worker types, then the PS type, by slot.
+
+    Attributes
+    ----------
+    job
+        Index of the job.
+    before, after
+        Prices that it sees, and those that the next one sees.
+    colocated, spread
+        Best schedule of either layout, if there is one.
+    """
+
+    job: int
+    before: Array
+    after: Array
+    colocated: Candidate | None
+    spread: Candidate | None
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The admitted schedule, or ``None`` where the job is rejected."""
+        return best(self.colocated, self.spread)
+
+
+def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | None:
+    """Return the candidate of the higher payoff, the co-located one of equal ones, if that is positive."""
+    first = colocated or spread
+    if colocated and spread and spread.payoff > colocated.payoff + TIE * spread.utility:
+        first = spread
+    return first if first and first.payoff > 0 else None
+
+
+def bases(view: View, choices: Options) -> Array:
+    """Return ``(R,)`` θ of every worker type and of the PS type.
+
+    Parameters
+    ----------
+    view
+        Jobs and servers.
+    choices
+        All options of the jobs. The PSs of a spread schedule are as few as can be, for one worker elsewhere.
+    """
+    m = view.machines
+    ratio = np.zeros(len(m.resources))
+    end = view.first_start(UTILITY.id)[choices.job] + choices.slots
+    in_time = end <= view.deadline[choices.job]
+    fewest = np.ceil(_share(view)[choices.worker_type] * (1 - 1e-9))
+    ps = np.where(choices.together, 1.0, np.maximum(fewest, 1.0))
+    for job in range(view.size):
+        mine = np.arange(choices.first[job], choices.first[job + 1])
+        mine = mine[in_time[mine]]
+        worth = view.utility(job)[end[mine]] / choices.slots[mine]
+        np.maximum.at(ratio, choices.worker_type[mine], worth / choices.workers[mine])
+        np.maximum.at(ratio, len(m.worker_types) + choices.ps_type[mine], worth / ps[mine])
+    return ratio + 1.0
+
+
+def price(base: Array, used: Array, capacity: Array) -> Array:
+    """Return ``θ^(h/ΣC) − 1`` of one unit; 0 where there is no capacity."""
+    part = np.divide(used, capacity, out=np.zeros(np.broadcast(used, capacity).shape), where=capacity > 0)
+    return np.asarray(np.expm1(part * np.log(base)))
+
+
+def _share(view: View) -> Array:
+    """Return ``(W,)`` PSs that a worker elsewhere needs: ``b_w/b_p``."""
+    return np.asarray(view.machines.worker_bandwidth / view.machines.ps_bandwidth[0])
+
+
+class Desk:
+    """What is free and what it costs, while jobs arrive.
+
+    Parameters
+    ----------
+    view
+        Jobs and servers.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        m = view.machines
+        self.free = np.repeat(np.rint(m.capacity).astype(np.int64)[:, :, None], view.slots, axis=2)
+        self._total = m.total[:, None]
+
+    @cached_property
+    def options(self) -> Options:
+        """All options of the jobs, also dominated ones: what θ is the largest of."""
+        view = self.view
+        return options(view.machines, view.work, view.most, view.rates, prune=False)
+
+    @cached_property
+    def bases(self) -> Array:
+        """θ by resource, see :func:`bases`."""
+        return bases(self.view, self.options)
+
+    @property
+    def prices(self) -> Array:
+        """``(R, T)`` what one worker or PS costs in each slot now."""
+        return price(self.bases[:, None], self._total - self.free.sum(axis=0), self._total)
+
+    def candidates(self, job: int, prices: Array) -> tuple[Candidate | None, Candidate | None]:
+        """Return the schedules of highest payoff of a job, co-located and spread.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        prices
+            ``(R, T)``.
+        """
+        from heuristics.admission import _kernels as kernels
+
+        view, o, mine = self.view, self.options, self.options.of(job)
+        choices = kernels.Choices(o.slots[mine], o.worker_type[mine], o.workers[mine], o.together[mine])
+        first, last = int(view.first_start(UTILITY.id)[job]), int(view.deadline[job])
+        paid = np.zeros((prices.shape[0], view.slots + 1))
+        np.cumsum(prices, axis=1, out=paid[:, 1:])
+        found = kernels.nothing()
+        worth = view.utility(job)
+        kernels.search(choices, kernels.Goal(first, last, worth, _share(view)), self.free, paid, found)
+        spread, colocated = (
+            self._read(int(mine.start), [column[layout].item() for column in found[1:]], worth)
+            for layout in (kernels.SPREAD, kernels.COLOCATED)
+        )
+        return colocated, spread
+
+    def _read(self, first: int, found: list[Any], worth: Array) -> Candidate | None:
+        """Return a schedule that the search found, with its workers placed."""
+        cost, option, start, host, servers = found
+        if option < 0:
+            return None
+        o, k = self.options, first + option
+        end = start + int(o.slots[k])
+        together, number = bool(o.together[k]), int(o.workers[k])
+        room = self.free[:, o.worker_type[k], start:end].min(axis=1)
+        workers, ps = np.zeros_like(room), np.zeros_like(room)
+        ps[host] = servers
+        workers[host] = number if together else min(number - 1, room[host])
+        # Fullest servers first, so that whole ones stay free for co-located jobs.
+        for other in np.argsort(room, kind="stable").tolist():
+            if other != host:
+                workers[other] = min(number - workers.sum(), number - 1, room[other])
+        utility = float(worth[end])
+        run = Found(
+            total=cost - utility,
+            cost=cost,
+            option=k,
+            start=start,
+            slots=end - start,
+            worker_type=int(o.worker_type[k]),
+            ps_type=int(o.ps_type[k]),
+            workers=workers,
+            ps=ps,
+        )
+        return Candidate(run, utility, together)
+
+    def admit(self, run: Found) -> None:
+        """Book a run."""
+        self.free[:, run.worker_type, run.start : run.end] -= run.workers[:, None]
+        self.free[:, -1, run.start : run.end] -= run.ps[:, None]
+
+
+def steps(view: View) -> tuple[Step, ...]:
+    """Return what happens at each job's arrival; those of one slot arrive in the order of the instance."""
+    desk = Desk(view)
+    prices = desk.prices
+    seen = []
+    for job in np.argsort(view.arrival, kind="stable").tolist():
+        before = prices
+        colocated, spread = desk.candidates(job, before)
+        if chosen := best(colocated, spread):
+            desk.admit(chosen.run)
+            prices = desk.prices
+        seen.append(Step(job, before, prices, colocated, spread))
+    return tuple(seen)

@@ -1,0 +1,19 @@
+"""Elastic jobs: a number of workers of one type, and parameter servers (PSs) of one type or a ring, on servers.
+
+Zhou et al. and the admission scheduler of the walk-through decide the same things about a job: worker type ``m``, PS
+type ``p``, number of workers ``N``, how many of them and how many PSs on which server, when to start and for how many
+slots. Here is what their views share:
+
+- :class:`Machines`: capacities of servers, and what a worker and a PS take of them;
+- :class:`Options`: for each job the choices ``(m, p, together, N, d)`` worth considering;
+- :class:`Runs`: the decision;
+- :class:`Ledger`: what is free on every server in every slot, at which prices, and the exact cheapest way to run a job
+  there (Zhou's problem (12)); classes of equal servers count as one entry where nothing runs yet, which is pricing.
+"""
+
+from instances.elastic.machines import Machines, classes, fitting
+from instances.elastic.options import Options, Rates, options
+from instances.elastic.runs import Runs
+from instances.elastic.search import Found, Ledger, runs_of
+
+__all__ = ["Found", "Ledger", "Machines", "Options", "Rates", "Runs", "classes", "fitting", "options", "runs_of"]

@@ -1,0 +1,542 @@
+"""Compiled loops of :mod:`instances.elastic.search`: the cheapest way to run one job at given prices.
+
+Imported when a ledger is made, because numba takes a while. Shapes: ``h`` servers (entries, of which there are
+``copies``), ``R`` resources, ``M`` and ``P`` types, ``T`` slots, ``L`` levels of sliding minima: level l holds minima
+over 2^l slots. Where what is free is the same in all slots, its tables have one slot.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.elastic.machines import Array, Bools, Ints
+
+SLACK = 1e-9
+ROUNDING = 1e-9
+BELOW = 1 - 1e-9
+"""Factor that keeps floors, which are other sums than the prices of windows, below these."""
+PRINTED = 1
+"""Way of placing: Algorithm 4 as printed; 0 is the exact one."""
+
+
+class Servers(NamedTuple):
+    """``copies (h,)``, ``capacity (h, R)``, ``worker (M, R)``, ``ps (P, R)``, bandwidths, ``total (R,)``."""
+
+    copies: Ints
+    capacity: Array
+    worker: Array
+    ps: Array
+    worker_bandwidth: Array
+    ps_bandwidth: Array
+    total: Array
+
+
+class Tables(NamedTuple):
+    """Workers that fit ``(L, M, h, T)``, what is free ``(L, R, h, T)``, summed prices ``(types, h, T + 1)``.
+
+    The floors ``(types, T + 1)`` sum up the price where it is lowest in each slot: no window costs less anywhere.
+    """
+
+    fit: NDArray[np.int32]
+    free: Array
+    worker_sum: Array
+    ps_sum: Array
+    worker_floor: Array
+    ps_floor: Array
+
+
+class Choices(NamedTuple):
+    """The options of one job, see :class:`instances.elastic.options.Options`."""
+
+    slots: Ints
+    worker_type: Ints
+    ps_type: Ints
+    together: Bools
+    workers: Ints
+
+
+class Goal(NamedTuple):
+    """What is sought: first and last slots, what each end costs ``(T + 1,)``, the limit, and how to place.
+
+    Besides the earliest one, only runs that begin or end at one of the stops ``(T + 1,)`` count.
+    """
+
+    earliest: int
+    latest: int
+    late: Array
+    stops: Bools
+    limit: float
+    how: int
+
+
+class Window(NamedTuple):
+    """Workers of one type in one window: room and cost per server ``(h,)``, and both by ascending cost.
+
+    ``at`` has begin, end, first column of the tables, width, level, and whether the order is there.
+    """
+
+    cost: Array
+    room: Ints
+    order: Ints
+    rank: Ints
+    filled: Ints
+    spent: Array
+    at: Ints
+
+
+class Best(NamedTuple):
+    """``value``: total, cost, share of the cluster. ``where``: option, begin, end, host, workers and servers there."""
+
+    value: Array
+    where: Ints
+
+
+@numba.njit(cache=True)
+def minima(touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, tables: Tables) -> None:
+    """Fill in, for some servers, how many workers fit and what is free, where that depends on some slots."""
+    levels, types, _, length = tables.fit.shape
+    resources = servers.capacity.shape[1]
+    for h in touched:
+        for t in range(first, last):
+            for r in range(resources):
+                tables.free[0, r, h, t] = free[h, r, t]
+            for m in range(types):
+                tables.fit[0, m, h, t] = fitting(free, servers, m, h, t) if able[m, h] else 0
+        for level in range(1, levels):
+            half = 1 << (level - 1)
+            begin, end = max(first - 2 * half + 1, 0), min(last, length - 2 * half + 1)
+            for r in range(resources):
+                for t in range(begin, end):
+                    a, b = tables.free[level - 1, r, h, t], tables.free[level - 1, r, h, t + half]
+                    tables.free[level, r, h, t] = min(a, b)
+            for m in range(types):
+                for t in range(begin, end):
+                    i, j = tables.fit[level - 1, m, h, t], tables.fit[level - 1, m, h, t + half]
+                    tables.fit[level, m, h, t] = min(i, j)
+
+
+@numba.njit(cache=True)
+def fitting(free: Array, servers: Servers, m: int, h: int, t: int) -> int:
+    """Return how many workers fit on a server in one slot."""
+    number = 1_000_000.0
+    for r in range(servers.capacity.shape[1]):
+        if servers.worker[m, r] > 0:
+            number = min(number, np.floor((free[h, r, t] + SLACK * servers.capacity[h, r]) / servers.worker[m, r]))
+    return max(0, int(number))
+
+
+@numba.njit(cache=True)
+def totals(touched: Ints, price: Array, need: Array, summed: Array) -> None:
+    """Fill in, for some servers, what one of each type costs up to each slot."""
+    for h in touched:
+        for k in range(need.shape[0]):
+            total = 0.0
+            for t in range(price.shape[2]):
+                for r in range(need.shape[1]):
+                    if need[k, r] > 0:
+                        total += price[h, r, t] * need[k, r]
+                summed[k, h, t + 1] = total
+
+
+@numba.njit(cache=True)
+def floors(summed: Array, floor: Array) -> None:
+    """Fill in the floors of summed prices."""
+    types, servers, length = summed.shape
+    least = np.empty(length - 1)
+    for k in range(types):
+        least[:] = np.inf
+        for h in range(servers):
+            for t in range(length - 1):
+                least[t] = min(least[t], summed[k, h, t + 1] - summed[k, h, t])
+        for t in range(length - 1):
+            floor[k, t + 1] = floor[k, t] + max(least[t], 0.0)
+
+
+@numba.njit(cache=True)
+def level_of(slots: int) -> int:
+    """Return the largest level whose minima are over at most so many slots."""
+    level = 0
+    while (2 << level) <= slots:
+        level += 1
+    return level
+
+
+@numba.njit(cache=True)
+def free_in(tables: Tables, r: int, h: int, at: Ints) -> float:
+    """Return what is free of a resource of a server in all slots of a window."""
+    a = tables.free[at[4], r, h, at[2]]
+    return float(min(a, tables.free[at[4], r, h, at[2] + at[3] - (1 << at[4])]))
+
+
+@numba.njit(cache=True)
+def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
+    """Return what one of a type costs on a server in a window; sums that cancel must not make it negative."""
+    return float(max(summed[k, h, at[1]] - summed[k, h, at[0]], 0.0))
+
+
+@numba.njit(cache=True)
+def between(floor: Array, k: int, at: Ints) -> float:
+    """Return what one of a type costs at least in a window."""
+    return float(floor[k, at[1]] - floor[k, at[0]])
+
+
+@numba.njit(cache=True)
+def holds(tables: Tables, servers: Servers, at: Ints, m: int, p: int, h: int, workers: int, ps: int) -> bool:
+    """Return whether so many workers and parameter servers fit on a server in all slots of a window."""
+    for r in range(servers.capacity.shape[1]):
+        need = workers * servers.worker[m, r]
+        if ps > 0:
+            need += ps * servers.ps[p, r]
+        if need > 0 and need > free_in(tables, r, h, at) + SLACK * servers.capacity[h, r]:
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def share(servers: Servers, m: int, p: int, workers: int, ps: int, slots: int) -> float:
+    """Return the part of the cluster that a run takes, summed over resources and slots."""
+    total = 0.0
+    for r in range(servers.total.size):
+        if servers.total[r] > 0:
+            need = workers * servers.worker[m, r]
+            if ps > 0:
+                need += ps * servers.ps[p, r]
+            total += need / servers.total[r]
+    return total * slots
+
+
+@numba.njit(cache=True)
+def needed(workers: int, worker_bandwidth: float, ps_bandwidth: float) -> int:
+    """Return how many parameter servers cover so many workers elsewhere."""
+    return int(np.ceil(workers * worker_bandwidth / ps_bandwidth * (1 - ROUNDING)))
+
+
+@numba.njit(cache=True)
+def before(window: Window, a: int, b: int) -> bool:
+    """Return whether server `a` comes before `b`: room first, then the cost of a worker, then the number."""
+    if (window.room[a] > 0) != (window.room[b] > 0):
+        return bool(window.room[a] > 0)
+    if window.cost[a] != window.cost[b]:
+        return bool(window.cost[a] < window.cost[b])
+    return a < b
+
+
+@numba.njit(cache=True)
+def sort(window: Window, count: Ints) -> None:
+    """Sort the servers of a window and sum up their room and cost (heapsort: numpy's takes seconds to compile)."""
+    order = window.order
+    n = order.size
+    for i in range(n):
+        order[i] = i
+    start, end = n // 2, n
+    while end > 1:
+        if start > 0:
+            start -= 1
+        else:
+            end -= 1
+            order[0], order[end] = order[end], order[0]
+        root = start
+        while 2 * root + 1 < end:
+            child = 2 * root + 1
+            if child + 1 < end and before(window, order[child], order[child + 1]):
+                child += 1
+            if not before(window, order[root], order[child]):
+                break
+            order[root], order[child] = order[child], order[root]
+            root = child
+    running, paid = 0, 0.0
+    for i in range(n):
+        h = order[i]
+        window.rank[h] = i
+        running += window.room[h] * count[h]
+        if window.room[h] > 0:
+            paid += window.room[h] * count[h] * window.cost[h]
+        window.filled[i], window.spent[i] = running, paid
+    window.at[5] = 1
+
+
+@numba.njit(cache=True)
+def cheapest(window: Window, workers: int) -> float:
+    """Return what the cheapest so many workers cost, infinite where they do not fit."""
+    if workers <= 0:
+        return 0.0
+    low, high = 0, window.order.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if window.filled[middle] >= workers:
+            high = middle
+        else:
+            low = middle + 1
+    if window.filled[low] < workers:
+        return np.inf
+    done = window.filled[low - 1] if low > 0 else 0
+    return float((window.spent[low - 1] if low > 0 else 0.0) + (workers - done) * window.cost[window.order[low]])
+
+
+@numba.njit(cache=True)
+def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> float:
+    """Return what the cheapest so many workers on others than one server of entry `host` cost."""
+    fit = window.room[host]
+    if fit == 0:
+        return cheapest(window, workers)
+    at = window.rank[host]
+    earlier = window.filled[at - 1] if at > 0 else 0
+    if workers <= earlier + (count[host] - 1) * fit:
+        return cheapest(window, workers)
+    return float(cheapest(window, workers + fit) - fit * window.cost[host])
+
+
+@numba.njit(cache=True)
+def wanted(best: Best, value: float, end: int) -> bool:
+    """Return whether a total (or what it is at least) can be better than the best, or as good and no later."""
+    if value != best.value[0]:
+        return bool(value < best.value[0])
+    return bool(best.where[0] >= 0 and end <= best.where[2])
+
+
+@numba.njit(cache=True)
+def offer(best: Best, window: Window, value: float, paid: float, part: float, where: tuple[int, int, int, int]) -> None:
+    """Take a run if it is better: by total, then end, then share of the cluster."""
+    end = window.at[1]
+    if value == best.value[0]:
+        same = best.where[0] >= 0 and end == best.where[2]
+        if not (best.where[0] >= 0 and (end < best.where[2] or (same and part < best.value[2]))):
+            return
+    elif value > best.value[0]:
+        return
+    best.value[0], best.value[1], best.value[2] = value, paid, part
+    best.where[0], best.where[1], best.where[2] = where[0], window.at[0], end
+    best.where[3], best.where[4], best.where[5] = where[1], where[2], where[3]
+
+
+@numba.njit(cache=True)
+def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[float, int, int]:
+    """Fill in a window for workers of a type; return the least cost, and most workers on one and on all servers."""
+    least, most, total = np.inf, 0, 0
+    at = window.at
+    at[5] = 0
+    for h in range(count.size):
+        number = min(tables.fit[at[4], m, h, at[2]], tables.fit[at[4], m, h, at[2] + at[3] - (1 << at[4])])
+        window.room[h] = number
+        if number > 0:
+            window.cost[h] = paid_in(tables.worker_sum, m, h, at)
+            least = min(least, window.cost[h])
+            most = max(most, number)
+            total += number * count[h]
+    return least, most, total
+
+
+@numba.njit(cache=True)
+def try_together(
+    best: Best, window: Window, tables: Tables, servers: Servers, late: float, o: int, choice: tuple[int, int, int]
+) -> None:
+    """Offer everything on one server."""
+    m, p, number = choice
+    for h in range(servers.copies.size):
+        if window.room[h] < number:
+            continue
+        paid = number * window.cost[h]
+        if p >= 0:
+            paid += paid_in(tables.ps_sum, p, h, window.at)
+        if not wanted(best, late + paid, window.at[1]):
+            continue
+        ps = 1 if p >= 0 else 0
+        if ps == 0 or holds(tables, servers, window.at, m, p, h, number, ps):
+            part = share(servers, m, p, number, ps, window.at[1] - window.at[0])
+            offer(best, window, late + paid, paid, part, (o, h, number, ps))
+
+
+@numba.njit(cache=True)
+def try_ring(best: Best, window: Window, servers: Servers, late: float, o: int, m: int, number: int) -> None:
+    """Offer a ring on at least two servers: where one alone would hold the cheapest, the last worker goes elsewhere."""
+    host, inside = -1, 0
+    first = window.order[0]
+    if window.room[first] >= number and servers.copies[first] == 1:
+        host, inside = first, number - 1
+        paid = inside * window.cost[first] + cheapest_elsewhere(window, servers.copies, 1, first)
+    else:
+        paid = cheapest(window, number)
+    if paid < np.inf:
+        part = share(servers, m, -1, number, 0, window.at[1] - window.at[0])
+        offer(best, window, late + paid, paid, part, (o, host, inside, 0))
+
+
+@numba.njit(cache=True)
+def try_spread(
+    best: Best,
+    window: Window,
+    tables: Tables,
+    servers: Servers,
+    goal: Goal,
+    least: float,
+    o: int,
+    choice: tuple[int, int, int],
+) -> None:
+    """Offer parameter servers on one host, for every host."""
+    m, p, number = choice
+    at = window.at
+    late = goal.late[at[1]]
+    previous, price_before = -1, -1.0
+    for h in range(servers.copies.size):
+        price = paid_in(tables.ps_sum, p, h, at)
+        if not wanted(best, late + number * least + price, at[1]):
+            continue
+        if previous >= 0 and price == price_before and alike(window, tables, previous, h):
+            continue
+        previous, price_before = h, price
+        if goal.how == PRINTED:
+            beside, ps, paid = printed(window, tables, servers, h, choice, price)
+        else:
+            beside, ps, paid = exact(window, tables, servers, h, choice, price)
+        if paid < np.inf and wanted(best, late + paid, at[1]):
+            offer(best, window, late + paid, paid, share(servers, m, p, number, ps, at[1] - at[0]), (o, h, beside, ps))
+
+
+@numba.njit(cache=True)
+def alike(window: Window, tables: Tables, a: int, b: int) -> bool:
+    """Return whether two servers have the same room, price of a worker and free resources in a window."""
+    if window.room[a] != window.room[b] or (window.room[a] > 0 and window.cost[a] != window.cost[b]):
+        return False
+    for r in range(tables.free.shape[1]):
+        if free_in(tables, r, a, window.at) != free_in(tables, r, b, window.at):
+            return False
+    return True
+
+
+@numba.njit(cache=True)
+def exact(
+    window: Window, tables: Tables, servers: Servers, host: int, choice: tuple[int, int, int], price: float
+) -> tuple[int, int, float]:
+    """Return workers and parameter servers on `host`, and the least cost; at least one worker is elsewhere."""
+    m, p, number = choice
+    beside, ps, paid = -1, 0, np.inf
+    for g in range(min(number - 1, window.room[host]), -1, -1):
+        s = max(1, needed(number - g, servers.worker_bandwidth[m], servers.ps_bandwidth[p]))
+        own = s * price + (g * window.cost[host] if g > 0 else 0.0)
+        if own >= paid or not holds(tables, servers, window.at, m, p, host, g, s):
+            continue
+        total = own + cheapest_elsewhere(window, servers.copies, number - g, host)
+        if total < paid:
+            beside, ps, paid = g, s, total
+    return beside, ps, paid
+
+
+@numba.njit(cache=True)
+def printed(
+    window: Window, tables: Tables, servers: Servers, host: int, choice: tuple[int, int, int], price: float
+) -> tuple[int, int, float]:
+    """Return what Algorithm 4 puts on `host` (lines 10 to 29) and the cost, infinite where it finds nothing.
+
+    The number of workers still to place starts anew for every host, without which they go missing, and resources of
+    which a parameter server takes none are skipped in line 16. The last g of line 15 that passes line 17 counts.
+    """
+    m, p, number = choice
+    left, beside, ps, paid = number, -1, 0, 0.0
+    for k in window.order:
+        here = min(window.room[k], left)
+        if k == host:
+            for g in range(here + 1):
+                most = 1_000_000.0
+                for r in range(servers.total.size):
+                    if servers.ps[p, r] > 0:
+                        free = free_in(tables, r, k, window.at) - g * servers.worker[m, r]
+                        most = min(most, np.floor((free + SLACK * servers.capacity[k, r]) / servers.ps[p, r]))
+                asked = needed(number - g, servers.worker_bandwidth[m], servers.ps_bandwidth[p])
+                if most >= asked:
+                    beside, ps = g, asked
+            here = beside if beside >= 0 else here
+        left -= here
+        if here > 0:
+            paid += here * window.cost[k]
+    if left > 0 or ps < 1:
+        return -1, 0, np.inf
+    return beside, ps, paid + ps * price
+
+
+@numba.njit(cache=True)
+def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best) -> None:
+    """Find the option, start and placement of least ``late[end] + cost``; `late` must not decrease.
+
+    Of equal ones the earliest end counts, then the least share of the cluster, then the first in the order of options,
+    starts and servers. Only totals below the limit count.
+    """
+    best.value[0] = goal.limit
+    best.where[0] = -1
+    first = 0
+    while first < choices.slots.size:
+        last, slots = first, choices.slots[first]
+        while last < choices.slots.size and choices.slots[last] == slots:
+            last += 1
+        for begin in range(goal.earliest, goal.latest - slots + 1):
+            if not wanted(best, goal.late[begin + slots], begin + slots):
+                break
+            if begin > goal.earliest and not goal.stops[begin] and not goal.stops[begin + slots]:
+                continue
+            start(window, tables, begin, slots)
+            search_window(choices, first, last, goal, servers, tables, window, best)
+        first = last
+
+
+@numba.njit(cache=True)
+def start(window: Window, tables: Tables, begin: int, slots: int) -> None:
+    """Move a window."""
+    constant = tables.fit.shape[3] == 1
+    window.at[0], window.at[1] = begin, begin + slots
+    window.at[2], window.at[3] = (0, 1) if constant else (begin, slots)
+    window.at[4] = level_of(window.at[3])
+
+
+@numba.njit(cache=True)
+def search_window(
+    choices: Choices, first: int, last: int, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best
+) -> None:
+    """Offer the options of one duration in one window."""
+    end = window.at[1]
+    late = goal.late[end]
+    m, least, most, total = -1, np.inf, 0, 0
+    for o in range(first, last):
+        p, number = choices.ps_type[o], choices.workers[o]
+        floor = number * between(tables.worker_floor, choices.worker_type[o], window.at)
+        if p >= 0:
+            floor += between(tables.ps_floor, p, window.at)
+        if not wanted(best, late + BELOW * floor, end):
+            continue
+        if choices.worker_type[o] != m:
+            m = choices.worker_type[o]
+            least, most, total = look(window, tables, servers.copies, m)
+        if number > (most if choices.together[o] else total) or not wanted(best, late + number * least, end):
+            continue
+        if choices.together[o]:
+            try_together(best, window, tables, servers, late, o, (m, p, number))
+            continue
+        if window.at[5] == 0:
+            sort(window, servers.copies)
+        if p < 0:
+            try_ring(best, window, servers, late, o, m, number)
+        else:
+            try_spread(best, window, tables, servers, goal, least, o, (m, p, number))
+
+
+@numba.njit(cache=True)
+def place(choices: Choices, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints) -> None:
+    """Write on which servers the workers of the best run are, ``(h,)``: some on the host, the others where cheapest."""
+    o, begin, end, host, inside = best.where[0], best.where[1], best.where[2], best.where[3], best.where[4]
+    workers[:] = 0
+    left = choices.workers[o]
+    if host >= 0:
+        workers[host] = inside
+        left -= inside
+    if left == 0:
+        return
+    start(window, tables, begin, end - begin)
+    look(window, tables, servers.copies, choices.worker_type[o])
+    sort(window, servers.copies)
+    for h in window.order:
+        count = servers.copies[h] - 1 if h == host else servers.copies[h]
+        here = min(left, window.room[h] * count)
+        workers[h] += here
+        left -= here

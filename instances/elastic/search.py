@@ -1,0 +1,250 @@
+"""What is free where and when, at which prices, and the exact cheapest way to run a job there.
+
+For every choice of types, number of workers and start, the cheapest placement is found exactly:
+
+- everything on one server: the cheapest one that holds it;
+- parameter servers: their host is one server, with ``g < N`` workers beside them and
+  ``s = max(1, ⌈(N − g)·b/B⌉)`` of them; the other workers go where they are cheapest. Several hosts would only add
+  cost, since by (2i) each must cover all workers elsewhere;
+- a ring on several servers: workers where they are cheapest, at least one on a second server.
+
+Sums of prices over time and sliding minima of what is free give every window of slots in O(1) per server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from instances.elastic.machines import Array, Bools, Ints, Machines
+from instances.elastic.options import Options
+from instances.elastic.runs import Runs
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A run of one job.
+
+    Attributes
+    ----------
+    total, cost
+        What was minimised, and its part that resources cost.
+    option
+        Index into the options.
+    start, slots
+        First slot and number of slots.
+    worker_type, ps_type
+        Types (PS type −1 in a ring).
+    workers, ps
+        ``(h,)`` workers and parameter servers per server (entry).
+    """
+
+    total: float
+    cost: float
+    option: int
+    start: int
+    slots: int
+    worker_type: int
+    ps_type: int
+    workers: Ints
+    ps: Ints
+
+    @property
+    def end(self) -> int:
+        """First slot after the run."""
+        return self.start + self.slots
+
+
+def runs_of(chosen: Sequence[tuple[int, Found]], first_slot: int) -> Runs:
+    """Return runs of jobs as a decision whose first slot has the number `first_slot`.
+
+    Parameters
+    ----------
+    chosen
+        Jobs and their runs.
+    first_slot
+        Number of the first column of a ledger.
+    """
+    places = [np.flatnonzero(found.workers + found.ps) for _, found in chosen]
+    pairs = [(found, where) for (_, found), where in zip(chosen, places, strict=True)]
+    none = np.zeros(0, np.int64)
+    return Runs(
+        job=np.array([job for job, _ in chosen], np.int64),
+        start=np.array([found.start + first_slot for _, found in chosen], np.int64),
+        slots=np.array([found.slots for _, found in chosen], np.int64),
+        worker_type=np.array([found.worker_type for _, found in chosen], np.int64),
+        ps_type=np.array([found.ps_type for _, found in chosen], np.int64),
+        run=np.repeat(np.arange(len(chosen)), [len(where) for where in places]).astype(np.int64),
+        server=np.concatenate([none, *places]),
+        workers=np.concatenate([none, *(found.workers[where] for found, where in pairs)]),
+        ps=np.concatenate([none, *(found.ps[where] for found, where in pairs)]),
+    )
+
+
+class Ledger:
+    """Free resources and prices of servers over ``T`` slots, numbered from 0.
+
+    Parameters
+    ----------
+    machines
+        Servers, or classes of them: then nothing may be booked.
+    options
+        Options of the jobs.
+    slots
+        Number of slots.
+    constant
+        Whether everything is always free (for pricing): nothing may be booked.
+    """
+
+    def __init__(self, machines: Machines, options: Options, slots: int, constant: bool = False) -> None:
+        from instances.elastic import _kernels as kernels
+
+        self._kernels: Any = kernels
+        self.machines, self.options, self.slots = machines, options, slots
+        h, resources = machines.capacity.shape
+        length = 1 if constant else slots
+        levels = max(1, length.bit_length())
+        types, servers = len(machines.worker), len(machines.ps)
+        self.free = np.repeat(machines.capacity[:, :, None], length, axis=2)
+        self.price = np.zeros((h, resources, slots))
+        self._servers = kernels.Servers(
+            machines.count,
+            machines.capacity,
+            machines.worker,
+            machines.ps,
+            machines.worker_bandwidth,
+            machines.ps_bandwidth,
+            machines.total,
+        )
+        self._tables = kernels.Tables(
+            np.zeros((levels, types, h, length), np.int32),
+            np.zeros((levels, resources, h, length)),
+            np.zeros((types, h, slots + 1)),
+            np.zeros((servers, h, slots + 1)),
+            np.zeros((types, slots + 1)),
+            np.zeros((servers, slots + 1)),
+        )
+        whole = (np.zeros(h, np.int64) for _ in range(4))
+        room, order, rank, filled = whole
+        self._window = kernels.Window(np.zeros(h), room, order, rank, filled, np.zeros(h), np.zeros(6, np.int64))
+        self._best = kernels.Best(np.zeros(3), np.zeros(6, np.int64))
+        self._everywhere = np.arange(h)
+        self._all_stops = np.ones(slots + 1, bool)
+        self._changed(self._everywhere, 0, length)
+
+    def _changed(self, servers: Ints, first: int, last: int) -> None:
+        able = self.machines.able
+        self._kernels.minima(servers, first, last, self.free, self._servers, able, self._tables)
+
+    def post(self, price: Array, servers: Ints | None = None) -> None:
+        """Set the prices of some servers (all by default): ``(len(servers), R, T)`` per unit and slot, 0 or more."""
+        where = self._everywhere if servers is None else servers
+        self.price[where] = price
+        self._kernels.totals(where, self.price, self.machines.worker, self._tables.worker_sum)
+        self._kernels.totals(where, self.price, self.machines.ps, self._tables.ps_sum)
+        self._kernels.floors(self._tables.worker_sum, self._tables.worker_floor)
+        self._kernels.floors(self._tables.ps_sum, self._tables.ps_floor)
+
+    @property
+    def sums(self) -> tuple[Array, ...]:
+        """The posted prices as tables that :meth:`repost` takes back later."""
+        return tuple(self._tables[2:])
+
+    def repost(self, sums: tuple[Array, ...] | None) -> None:
+        """Take back the prices of earlier :attr:`sums`, or make room for others (``None``) without changing those."""
+        new = [np.zeros_like(table) for table in self.sums] if sums is None else sums
+        self._tables = self._kernels.Tables(*self._tables[:2], *new)
+
+    def find(
+        self,
+        job: int,
+        earliest: int,
+        latest: int | None = None,
+        *,
+        late: Array | None = None,
+        stops: Bools | None = None,
+        limit: float = np.inf,
+        printed: bool = False,
+        among: slice | None = None,
+    ) -> Found | None:
+        """Return the run of least ``late[end] + cost`` in what is free, if one is below `limit`.
+
+        Of equal ones the earliest end counts, then the least share of the cluster, then the order of options, starts
+        and servers.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        earliest, latest
+            First slot, and the slot before which it ends (all slots by default).
+        late
+            ``(T + 1,)`` what each end costs; non-decreasing, infinite from where it is too late; 0 by default.
+        stops
+            ``(T + 1,)`` slots at which a run begins or ends, unless it begins with the earliest one; all by default.
+            Where the total is concave between stops for any placement, nothing is missed.
+        limit
+            What the total must stay below.
+        printed
+            Whether workers and parameter servers on several servers are placed by Algorithm 4 as printed.
+        among
+            Options to choose from instead of all of the job's.
+        """
+        kernels = self._kernels
+        chosen = self.options.of(job) if among is None else among
+        if chosen.start == chosen.stop:
+            return None
+        o = self.options
+        fields = (o.slots, o.worker_type, o.ps_type, o.together, o.workers)
+        choices = kernels.Choices(*(field[chosen] for field in fields))
+        last = self.slots if latest is None else min(latest, self.slots)
+        ends = np.zeros(self.slots + 1) if late is None else late
+        halts = self._all_stops if stops is None else stops
+        goal = kernels.Goal(earliest, last, ends, halts, float(limit), int(printed))
+        kernels.search(choices, goal, self._servers, self._tables, self._window, self._best)
+        return self._read(choices, chosen.start) if self._best.where[0] >= 0 else None
+
+    def _read(self, choices: Any, first: int) -> Found:
+        """Return the run that the last search found."""
+        workers, ps = np.zeros(self.machines.size, np.int64), np.zeros(self.machines.size, np.int64)
+        self._kernels.place(choices, self._servers, self._tables, self._window, self._best, workers)
+        option, start, end, host, _, servers = self._best.where.tolist()
+        if servers:
+            ps[host] = servers
+        return Found(
+            total=float(self._best.value[0]),
+            cost=float(self._best.value[1]),
+            option=first + option,
+            start=start,
+            slots=end - start,
+            worker_type=int(choices.worker_type[option]),
+            ps_type=int(choices.ps_type[option]),
+            workers=workers,
+            ps=ps,
+        )
+
+    def use(self, found: Found) -> Array:
+        """Return ``(h, R)`` what a run takes of every server in each of its slots."""
+        taken = found.workers[:, None] * self.machines.worker[found.worker_type]
+        if found.ps_type >= 0:
+            taken = taken + found.ps[:, None] * self.machines.ps[found.ps_type]
+        return np.asarray(taken)
+
+    def set_free(self, free: Array) -> None:
+        """Say what is free on all servers: ``(h, R, T)``."""
+        changed = (free != self.free).any(axis=1)
+        servers = np.flatnonzero(changed.any(axis=1))
+        if servers.size:
+            slots = np.flatnonzero(changed.any(axis=0))
+            self.free[servers] = free[servers]
+            self._changed(servers, int(slots[0]), int(slots[-1]) + 1)
+
+    def book(self, found: Found, sign: int = 1) -> Ints:
+        """Take what a run needs (give it back with `sign` −1); return the servers that it concerns."""
+        touched = np.flatnonzero(found.workers + found.ps)
+        self.free[touched, :, found.start : found.end] -= sign * self.use(found)[touched][:, :, None]
+        self._changed(touched, found.start, found.end)
+        return touched

@@ -1,0 +1,211 @@
+"""The worked admission example: a deadline-aware primal–dual scheduler with utilities and co-location.
+
+Servers have room for so many workers of each type and so many parameter servers (PSs). A job is admitted with a number
+of workers and a start, or rejected; it runs without interruption and is worth ``f(c − r)`` when it completes at ``c``.
+
+Slots are numbered from 0, slot t begins at time t, and a job in slots ``a … a + d − 1`` completes at ``c = a + d``
+(the text's intervals [4,6] and [6,8] overlap, half-open ones do not). Jobs start after their arrival slot, ``a > r``,
+and complete by their deadline; where the arrival slot may be used, it is another problem. Rounding: arrivals up,
+deadlines down, work in full.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.elastic import Machines, Options, Rates, Runs, classes, options
+from instances.elastic.machines import kinds
+from instances.elastic.profiles import rates
+from instances.errors import InstanceError, NotApplicableError
+from instances.registry import PAPERS, PaperSpec, Problem
+from instances.schema import Instance, PSType, WorkerType
+from instances.utility import Utilities, utilities
+from instances.workload import MAX_SERVERS
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Jobs, servers and slots. ``n`` jobs, ``h`` servers, ``W`` worker types, ``P`` PS types.
+
+    Attributes
+    ----------
+    instance
+        Where it comes from.
+    machines
+        Servers; the resources are the worker types, then the PS types, and one of a type takes 1 of its own.
+    rates
+        Slots per mini-batch of one worker.
+    slot_s, slots
+        Length of a slot in seconds, and their number.
+    ids
+        Names of the jobs.
+    arrival, deadline
+        ``(n,)`` times ``r`` and ``τ``.
+    work, most
+        ``(n,)`` mini-batches, and largest number of workers.
+    utilities
+        What completing is worth, by seconds since the arrival.
+    """
+
+    instance: Instance
+    machines: Machines
+    rates: Rates
+    slot_s: float
+    slots: int
+    ids: tuple[str, ...]
+    arrival: Ints
+    deadline: Ints
+    work: Array
+    most: Ints
+    utilities: Utilities
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.ids)
+
+    @cached_property
+    def options(self) -> Options:
+        """Choices of all jobs, without dominated ones."""
+        return options(self.machines, self.work, self.most, self.rates)
+
+    @cached_property
+    def classes(self) -> Machines:
+        """One entry per class of interchangeable servers."""
+        return classes(self.machines)
+
+    def utility(self, job: int) -> Array:
+        """Return ``(slots + 1,)`` what completing at each time is worth; 0 up to the arrival and after the deadline."""
+        worth = np.zeros(self.slots + 1)
+        times = np.arange(self.arrival[job] + 1, self.deadline[job] + 1)
+        worth[times] = self.utilities.value(job, (times - self.arrival[job]) * self.slot_s)
+        return worth
+
+    def first_start(self, problem: str) -> Ints:
+        """Return ``(n,)`` first start of each job: after its arrival slot, or in it where `problem` says so."""
+        return self.arrival + (problem != FROM_ARRIVAL.id)
+
+
+def view(instance: Instance) -> View:
+    """Return the admission view of `instance`.
+
+    A server has as many workers of a type as its GPUs allow; of the worker types of a GPU type, the one of fewest GPUs
+    counts. A server's `ps_slots` hold one PS each, of the PS type of the largest bandwidth.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are no jobs, no worker types, no PS slots or types, or no horizon, or if jobs lack rates.
+    """
+    reason = _missing(instance)
+    if reason or instance.horizon is None:
+        raise NotApplicableError(f"admission: {instance.name} has no {reason}")
+    workers, server = _types(instance)
+    slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
+    try:
+        found, _ = rates(instance.jobs, workers, [server], slot_s)
+    except InstanceError as error:
+        raise NotApplicableError(f"admission: {error}") from error
+    jobs = instance.jobs
+    arrival = np.ceil(np.array([job.submit_s for job in jobs]) / slot_s * (1 - ROUNDING)).astype(np.int64)
+    due = [math.inf if job.deadline_s is None else job.deadline_s / slot_s * (1 + ROUNDING) for job in jobs]
+    best = np.array([max(job.rates.values(), default=0.0) for job in jobs])
+    return View(
+        instance=instance,
+        machines=_machines(instance, workers, server),
+        rates=found,
+        slot_s=slot_s,
+        slots=slots,
+        ids=tuple(job.id for job in jobs),
+        arrival=arrival,
+        deadline=np.floor(np.minimum(due, slots)).astype(np.int64),
+        work=np.array([job.iterations for job in jobs], float),
+        most=np.array([job.chunks for job in jobs]),
+        utilities=utilities(jobs, np.asarray(arrival * slot_s, float), best),
+    )
+
+
+def _missing(instance: Instance) -> str | None:
+    """Return what the view needs and the instance does not have."""
+    has = {
+        "jobs": instance.jobs,
+        "worker types with GPUs": any(worker.gpus > 0 for worker in instance.worker_types),
+        "PS types": instance.ps_types,
+        "PS slots on servers": any(group.ps_slots for group in instance.cluster.servers),
+        "horizon": instance.horizon,
+    }
+    if sum(group.count for group in instance.cluster.servers) > MAX_SERVERS:
+        return f"at most {MAX_SERVERS} servers"
+    return next((name for name, there in has.items() if not there), None)
+
+
+def _types(instance: Instance) -> tuple[list[WorkerType], PSType]:
+    """Return one worker type per GPU type (and one for all, if there is one), and the PS type."""
+    smallest: dict[str | None, WorkerType] = {}
+    for worker in sorted(instance.worker_types, key=lambda w: w.gpus):
+        if worker.gpus > 0:
+            smallest.setdefault(worker.gpu_type, worker)
+    kept = set(map(id, smallest.values()))
+    return [w for w in instance.worker_types if id(w) in kept], max(instance.ps_types, key=lambda p: p.bandwidth_gbps)
+
+
+def _machines(instance: Instance, workers: Sequence[WorkerType], server: PSType) -> Machines:
+    groups = instance.cluster.servers
+    rows = [
+        [*(g.gpus // w.gpus if w.gpu_type in (None, g.gpu_type) else 0 for w in workers), g.ps_slots] for g in groups
+    ]
+    count = [group.count for group in groups]
+    capacity = np.repeat(np.array(rows, float), count, axis=0)
+    able = np.ones((len(workers), len(capacity)), bool)
+    unit = np.eye(len(workers) + 1)
+    return Machines(
+        names=tuple(g.name if g.count == 1 else f"{g.name}.{i}" for g in groups for i in range(g.count)),
+        resources=(*(worker.name for worker in workers), server.name),
+        worker_types=tuple(worker.name for worker in workers),
+        ps_types=(server.name,),
+        capacity=capacity,
+        count=np.ones(len(capacity), np.int64),
+        kind=kinds(capacity, able),
+        worker=unit[:-1],
+        ps=unit[-1:],
+        worker_bandwidth=np.array([worker.bandwidth_gbps for worker in workers]),
+        ps_bandwidth=np.array([server.bandwidth_gbps]),
+        able=able,
+    )
+
+
+def describe(v: View) -> str:
+    """Return the caption of a comparison: sizes and slots."""
+    room = ", ".join(f"{total:g} {name}" for total, name in zip(v.machines.total, v.machines.resources, strict=True))
+    return (
+        f"{v.size} jobs on {v.machines.size} servers ({room}), {v.slots} slots of {v.slot_s:g} s;"
+        " objective: total utility of admitted jobs, which start after their arrival slot and meet their deadline"
+    )
+
+
+FROM_ARRIVAL = Problem(
+    "admission.from_arrival", "largest total utility, the arrival slot may be used", "max", "utility"
+)
+UTILITY = Problem("admission.utility", "largest total utility of admitted jobs", "max", "utility", FROM_ARRIVAL.id)
+
+PAPERS.register(
+    PaperSpec(
+        id="admission",
+        title="Walk-through of a deadline-aware primal–dual admission scheduler",
+        view=view,
+        problems=(FROM_ARRIVAL, UTILITY),
+        decision=Runs,
+        describe=describe,
+    )
+)

@@ -1,0 +1,415 @@
+"""Zhou et al.: *Online Scheduling Algorithm for Heterogeneous Distributed Machine Learning Jobs*.
+
+Jobs choose worker type, PS type, number of workers and start; they run without interruption, with parameter servers
+(``ps``) or as rings (``ra``). As in the paper, slots are numbered from 1, slot t begins at time t, and a job in slots
+``t⁻ … t⁻ + d − 1`` completes at ``c = t⁻ + d``. So no job completes before time 2, which Lemma 1 needs.
+
+``T`` is the paper's timespan, in which jobs arrive and which its prices depend on; schedules may go on after it.
+A slot is an hour, unless the instance's own slots are longer or it has less than :data:`SHORT_S` seconds of them.
+Rounding: arrivals up to the next slot, work in full.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.elastic import Ledger, Machines, Options, Rates, Runs, classes, options
+from instances.elastic.machines import kinds
+from instances.elastic.profiles import able, rates, takes
+from instances.errors import InstanceError, NotApplicableError
+from instances.registry import PAPERS, PaperSpec, Problem
+from instances.schema import Instance
+from instances.workload import MAX_SERVERS
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+HOUR_S = 3600.0
+SHORT_S = 24 * HOUR_S
+
+RESOURCES = ("GPU", "CPU", "memory", "bandwidth")
+ARCHITECTURES = {"ps": "parameter servers", "ra": "Ring-AllReduce"}
+
+ROUNDING = 1e-9
+
+FRACTIONS = 11
+"""Denominator of the loads at which ``zhou.*.cost`` prices (see :attr:`Architecture.loads`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Architecture:
+    """What parameter servers, or rings, make of the jobs.
+
+    Attributes
+    ----------
+    id
+        ``"ps"`` or ``"ra"``.
+    machines
+        Servers; without PS types in a ring.
+    rates
+        Slots per mini-batch.
+    arrival, weight, work, most
+        As in :class:`View`.
+    slots
+        ``T``.
+    given_worth
+        F where the instance says what it is.
+    ids
+        Names of the jobs.
+    """
+
+    id: str
+    machines: Machines
+    rates: Rates
+    ids: tuple[str, ...]
+    arrival: Ints
+    weight: Array
+    work: Array
+    most: Ints
+    slots: int
+    given_worth: float | None
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.ids)
+
+    @cached_property
+    def options(self) -> Options:
+        """Choices of all jobs, without dominated ones."""
+        return options(self.machines, self.work, self.most, self.rates)
+
+    @property
+    def reason(self) -> str | None:
+        """Why not all jobs can run, or ``None``: every job completes in the paper's problems."""
+        if self.id == "ps" and not self.machines.ps_types:
+            return "no PS types: parameter servers need some"
+        stuck = np.flatnonzero(np.diff(self.options.first) == 0)
+        if not stuck.size:
+            return None
+        more = f" (and {len(stuck) - 1} more)" if len(stuck) > 1 else ""
+        what = "worker with a parameter server" if self.id == "ps" else "worker"
+        return f"{self.ids[stuck[0]]}{more} fits on no servers: none hold a {what} it can use"
+
+    @cached_property
+    def classes(self) -> Machines:
+        """One entry per class of interchangeable servers."""
+        return classes(self.machines)
+
+    def consumption(self, price: Array) -> Array:
+        """Return ``(n,)`` the least that a schedule of each job costs at prices that are the same in all slots.
+
+        Parameters
+        ----------
+        price
+            ``(classes, R)`` per unit and slot.
+        """
+        o = self.options
+        one = Options(o.first, np.ones_like(o.slots), o.worker_type, o.ps_type, o.together, o.workers)
+        ledger = Ledger(self.classes, one, 1, constant=True)
+        ledger.post(price[:, :, None])
+        least = np.full(self.size, np.inf)
+        starts = np.flatnonzero((np.diff(o.job, prepend=-1) != 0) | (np.diff(o.slots, prepend=-1) != 0))
+        for a, b in zip(starts.tolist(), [*starts[1:].tolist(), len(o.slots)], strict=True):
+            job = int(o.job[a])
+            found = ledger.find(job, 0, limit=least[job] / o.slots[a], among=slice(a, b))
+            if found:
+                least[job] = found.cost * o.slots[a]
+        return least
+
+    @cached_property
+    def relative_consumption(self) -> Array:
+        """``(n,)`` least consumption of each job, where all of a server's capacity of a resource is 1."""
+        capacity = self.classes.capacity
+        return self.consumption(np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0))
+
+    @cached_property
+    def unit_worth(self) -> float:
+        """F: largest weight per consumption of any schedule, or what the instance says."""
+        if self.given_worth is not None:
+            return self.given_worth
+        return max(float((self.weight / self.relative_consumption).max()), 1e-12)
+
+    @cached_property
+    def price_base(self) -> float:
+        """λ = 2·T·H·R·F + 1 of the prices (11)."""
+        return 2.0 * self.slots * self.machines.size * len(self.machines.resources) * self.unit_worth + 1.0
+
+    @property
+    def gamma(self) -> float:
+        """2 log λ, Theorem 3's ratio of A_maxweight; logarithms are to base 2."""
+        return 2 * math.log2(self.price_base)
+
+    @property
+    def alpha(self) -> int:
+        """α of Theorem 5, from all weights in advance; jobs of weight 0 do not count."""
+        weight = self.weight[self.weight > 0]
+        if not weight.size:
+            return 1
+        doublings = math.log2(float(weight.sum()) / float(weight.min()))
+        # log γ − log(γ − 1), which vanishes for large γ; γ ≤ 1 needs one window (λ ≤ √2).
+        step = math.log2(self.gamma / (self.gamma - 1)) if self.gamma > 1 else math.inf
+        return math.floor(doublings / step) + 1
+
+    @cached_property
+    def assumption_1(self) -> Array:
+        """``(n,)`` whether each job's weight is at least what its thriftiest schedule takes, in the units of F."""
+        return np.asarray(self.weight >= self.relative_consumption)
+
+    @cached_property
+    def assumption_2(self) -> Array:
+        """``(n,)`` whether some schedule of each job takes at most 1/log λ of every server (one worker each)."""
+        most = 1 / max(math.log2(self.price_base), 1e-12)
+        m, o = self.classes, self.options
+        room = most * m.capacity * (1 + ROUNDING)
+        worker = (m.able & np.all(m.worker[:, None, :] <= room, axis=2)).any(axis=1)
+        server = np.all(m.ps[:, None, :] <= room, axis=2).any(axis=1)
+        fine = worker[o.worker_type] & np.append(server, True)[o.ps_type]
+        return np.asarray(np.bincount(o.job, fine, self.size) > 0)
+
+    @cached_property
+    def fluid_slots(self) -> float:
+        """Slots that the scarcest resource needs for all jobs at their thriftiest, all servers as one."""
+        o, total = self.options, self.machines.total
+        taken = o.workers[:, None] * self.machines.worker[o.worker_type]
+        if self.id == "ps":
+            taken = taken + self.machines.ps[o.ps_type]
+        part = np.divide(taken, total, out=np.zeros_like(taken), where=total > 0) * o.slots[:, None]
+        least = np.minimum.reduceat(part, o.first[:-1], axis=0)
+        return float(least.sum(axis=0).max())
+
+    @cached_property
+    def deadline(self) -> int:
+        """τ of the problem of the largest weight: a power of two by which about half of the jobs' work can be done.
+
+        The largest one up to :attr:`fluid_slots`, but late enough for the shortest job.
+        """
+        tau: int = 2 ** max(0, math.floor(math.log2(max(self.fluid_slots, 1.0))))
+        while tau < 1 + int(self.options.shortest.min()):
+            tau *= 2
+        return tau
+
+    @cached_property
+    def loads(self) -> Array:
+        """``(h, R, τ − 1)`` what is in use in slots 1 … τ − 1 of ``zhou.*.cost``.
+
+        An arithmetic pattern of elevenths of each capacity, at most five of them, rounded down to whole units, so that
+        servers and slots have different prices and yet something fits.
+        """
+        h, resources = self.machines.capacity.shape
+        server, resource, slot = np.ogrid[:h, :resources, : self.deadline - 1]
+        part = (3 * server + 7 * resource + 5 * slot) % FRACTIONS // 2
+        return np.asarray(np.floor(self.machines.capacity[:, :, None] * part / FRACTIONS))
+
+    def prices(self, used: Array) -> Array:
+        """Return the prices (11) of servers where `used` ``(h, R, …)`` is in use: ``λ^(used/capacity) − 1``."""
+        return self.prices_of(used, np.arange(self.machines.size))
+
+    def prices_of(self, used: Array, servers: Ints) -> Array:
+        """Return the prices (11) of some servers, of which `used` ``(servers, R, …)`` is in use."""
+        capacity = self.machines.capacity[servers]
+        capacity = capacity.reshape(*capacity.shape, *([1] * (used.ndim - 2)))
+        part = np.divide(used, capacity, out=np.zeros(used.shape), where=capacity > 0)
+        return np.asarray(np.expm1(np.clip(part, 0.0, 1.0) * math.log(self.price_base)))
+
+    @cached_property
+    def priced_job(self) -> int:
+        """The job of ``zhou.*.cost``: the heaviest."""
+        return int(self.weight.argmax())
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Jobs, servers and slots. ``n`` jobs, ``h`` servers, ``M`` worker types, ``P`` PS types.
+
+    Attributes
+    ----------
+    instance
+        Where it comes from.
+    slot_s, slots
+        Length of a slot in seconds, and ``T``.
+    ids
+        Names of the jobs.
+    arrival
+        ``(n,)`` first slot in which each job may run, from 1.
+    weight
+        ``(n,)``.
+    work, most
+        ``(n,)`` mini-batches ``E·D·K``, and largest number of workers ``D``.
+    architectures
+        By id, ``ps`` and ``ra``.
+    """
+
+    instance: Instance
+    slot_s: float
+    slots: int
+    ids: tuple[str, ...]
+    arrival: Ints
+    weight: Array
+    work: Array
+    most: Ints
+    architectures: Mapping[str, Architecture]
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.ids)
+
+    def of(self, problem: str) -> Architecture:
+        """Return the architecture of a problem or method (``zhou.ps.completion``)."""
+        return self.architectures[problem.split(".")[1]]
+
+
+def _none() -> Ints:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule(Runs):
+    """Runs of jobs in slots numbered from 1; those of A_online also say in which windows they were planned.
+
+    Attributes
+    ----------
+    window_start, window_slots
+        ``(w,)`` first slot and length (``α_i·τ_i``) of each window.
+    window_rounds
+        ``(w,)`` how often A_maxweight ran for it: the realised ``α_i``.
+    """
+
+    window_start: Ints = field(default_factory=_none)
+    window_slots: Ints = field(default_factory=_none)
+    window_rounds: Ints = field(default_factory=_none)
+
+
+def view(instance: Instance) -> View:
+    """Return Zhou's view of `instance`.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are no jobs or worker types, if jobs lack rates, or if there are too many servers.
+    """
+    if not instance.jobs or not instance.worker_types:
+        missing = "jobs" if not instance.jobs else "worker types"
+        raise NotApplicableError(f"Zhou: {instance.name} has no {missing}")
+    count = [group.count for group in instance.cluster.servers]
+    if sum(count) > MAX_SERVERS:
+        raise NotApplicableError(f"Zhou: {sum(count)} servers, more than {MAX_SERVERS}")
+    slot_s = _slot(instance)
+    try:
+        found = rates(instance.jobs, instance.worker_types, instance.ps_types, slot_s)
+    except InstanceError as error:
+        raise NotApplicableError(f"Zhou: {error}") from error
+    jobs = instance.jobs
+    arrival = 1 + np.ceil(np.array([job.submit_s for job in jobs]) / slot_s * (1 - ROUNDING)).astype(np.int64)
+    end = math.ceil(instance.horizon.end_s / slot_s * (1 - ROUNDING)) if instance.horizon else 0
+    fields = {
+        "ids": tuple(job.id for job in jobs),
+        "arrival": arrival,
+        "weight": np.array([job.weight for job in jobs]),
+        "work": np.array([job.iterations for job in jobs], float),
+        "most": np.array([job.chunks for job in jobs]),
+        "slots": max(end, int(arrival.max())),
+    }
+    architectures = {
+        name: Architecture(
+            id=name,
+            machines=_machines(instance, ring=name == "ra"),
+            rates=of,
+            given_worth=instance.unit_worth,
+            **fields,  # type: ignore[arg-type]
+        )
+        for name, of in zip(ARCHITECTURES, found, strict=True)
+    }
+    return View(instance=instance, slot_s=slot_s, architectures=architectures, **fields)  # type: ignore[arg-type]
+
+
+def _slot(instance: Instance) -> float:
+    """Return the length of a slot in seconds."""
+    horizon = instance.horizon
+    if horizon and (horizon.slot_s >= HOUR_S or horizon.end_s < SHORT_S):
+        return horizon.slot_s
+    return HOUR_S
+
+
+def _machines(instance: Instance, ring: bool) -> Machines:
+    groups = instance.cluster.servers
+    count = [group.count for group in groups]
+    capacity = [[group.gpus, group.cpus, group.memory_gb, group.bandwidth_gbps] for group in groups]
+    workers, servers = instance.worker_types, () if ring else instance.ps_types
+    runs_on = able(workers, [group.gpu_type for group in groups])
+    each = np.repeat(np.array(capacity, float), count, axis=0)
+    fits = np.ascontiguousarray(np.repeat(runs_on, count, axis=1))
+    return Machines(
+        names=tuple(g.name if g.count == 1 else f"{g.name}.{i}" for g in groups for i in range(g.count)),
+        resources=RESOURCES,
+        worker_types=tuple(worker.name for worker in workers),
+        ps_types=tuple(server.name for server in servers),
+        capacity=each,
+        count=np.ones(len(each), np.int64),
+        kind=kinds(each, fits),
+        worker=takes(workers),
+        ps=takes(servers),
+        worker_bandwidth=takes(workers)[:, 3].copy(),
+        ps_bandwidth=takes(servers)[:, 3].copy(),
+        able=fits,
+    )
+
+
+def describe(v: View) -> str:
+    """Return the caption of a comparison: sizes, slots, and what theorems assume and promise."""
+    machines = v.architectures["ra"].machines
+    kinds_of_servers = len(set(machines.kind.tolist()))
+    parts = [
+        f"{v.size} jobs, {machines.size} servers of {kinds_of_servers} kinds, T = {v.slots} slots of {v.slot_s:g} s;"
+        " objective: Σ w·c, c counted in slots from 1"
+    ]
+    for name, of in v.architectures.items():
+        if of.reason:
+            parts.append(f"{name}: {of.reason}")
+            continue
+        one, two = (f"{1 - a.mean():.0%}" for a in (of.assumption_1, of.assumption_2))
+        parts.append(
+            f"{name}: F {of.unit_worth:.3g}, λ {of.price_base:.3g}, α {of.alpha}, τ {of.deadline},"
+            f" assumption 1 (2) violated by {one} ({two}) of jobs"
+        )
+    return "; ".join(parts)
+
+
+def _problems(name: str, title: str) -> tuple[Problem, ...]:
+    interrupted = Problem(
+        f"zhou.{name}.preemptive",
+        f"least total weighted completion time with {title}, jobs may be interrupted",
+        "min",
+        "weight × slots",
+    )
+    return (
+        interrupted,
+        Problem(
+            f"zhou.{name}.completion",
+            f"least total weighted completion time with {title}",
+            "min",
+            "weight × slots",
+            interrupted.id,
+        ),
+        Problem(f"zhou.{name}.weight", f"largest weight completed by τ with {title}, all jobs there", "max", "weight"),
+        Problem(f"zhou.{name}.cost", f"least cost of the heaviest job at given prices with {title}", "min", "cost"),
+    )
+
+
+PAPERS.register(
+    PaperSpec(
+        id="zhou",
+        title="Zhou et al.: Online Scheduling Algorithm for Heterogeneous Distributed Machine Learning Jobs",
+        view=view,
+        problems=tuple(p for name, title in ARCHITECTURES.items() for p in _problems(name, title)),
+        decision=Schedule,
+        describe=describe,
+    )
+)

@@ -1,0 +1,79 @@
+"""The admission ILP by column generation: a certified bound, and a schedule near it, for hundreds of jobs.
+
+Capacities are workers and parameter servers of classes of servers in slots; see :mod:`models.elastic`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.elastic import Runs
+from instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from models.columns import generate, statement
+from models.elastic import ElasticJobs, Pricing, coarse, runs, solve
+from models.registry import MODELS, ModelSpec, Outcome
+from models.solve import Solution, SolveOptions
+
+LARGEST = 50_000_000
+"""Jobs times slots times classes up to which it runs unasked."""
+
+
+def admitting(view: View, problem: str) -> ElasticJobs:
+    """Return what is scheduled: slots are those of the view, jobs may be rejected."""
+    first = view.first_start(problem)
+    late = np.full((view.size, view.slots + 1), np.inf)
+    for job in range(view.size):
+        begin, end = min(int(first[job]) + 1, view.slots), int(view.deadline[job]) + 1
+        worth = view.utility(job)
+        late[job, begin:end] = -worth[begin:end]
+        late[job, :begin] = late[job, begin]
+    return ElasticJobs(view.machines, view.options, view.slots, first, late, None)
+
+
+def build_master(view: View, problem: str) -> pyo.ConcreteModel:
+    """Return the LP over the schedules that column generation found."""
+    jobs = admitting(view, problem)
+    grid = coarse(jobs, view.classes)
+    packing = grid.packing(jobs)
+    return statement(packing, generate(packing, Pricing(jobs, grid)).columns)
+
+
+def columns(view: View, options: SolveOptions, problem: str) -> Outcome:
+    """Bound by column generation, schedule by ruin and recreate on real servers.
+
+    Returns
+    -------
+    Outcome
+        Its prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
+    """
+    solution, packed, prices = solve(admitting(view, problem), options, 1)
+    return Outcome(solution, runs(packed, 0) if packed and solution.objective is not None else None, prices)
+
+
+def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> Runs | None:
+    """Decide nothing: a part of a schedule is none."""
+    return None
+
+
+def _too_large(view: View) -> str | None:
+    size = view.size * view.classes.size * view.slots
+    return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
+
+
+for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
+    MODELS.register(
+        ModelSpec(
+            id=f"admission.columns{_name}",
+            paper="admission",
+            problem=_problem.id,
+            kind="exact",
+            build=partial(build_master, problem=_problem.id),
+            decode=_no_decision,
+            source="walk-through, (18a) and its primal, by column generation",
+            procedure=partial(columns, problem=_problem.id),
+            too_large=_too_large,
+        )
+    )

@@ -1,0 +1,245 @@
+"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as its own LP.
+
+See the package's docstring for sets, variables and constraints. Rows are in parts of the capacity and objectives in
+units of the largest utility, so that tolerances of the solver are relative ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from instances.elastic import Runs
+from instances.errors import NotApplicableError
+from instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from models.registry import MODELS, ModelSpec, Outcome, solve_built
+from models.solve import Solution, SolveOptions
+from models.zhou.common import grouped, largest, rescaled
+from models.zhou.schedules import placements
+
+Ints = NDArray[np.int64]
+
+MOST_SCHEDULES = 10_000
+"""Schedules of all jobs together beyond which they are not enumerated."""
+
+
+def starts(view: View, problem: str) -> Ints:
+    """Return ``(o,)`` how many starts each of the view's options has in a problem, to meet its deadline."""
+    o = view.options
+    return np.asarray(np.maximum(view.deadline[o.job] - o.slots - view.first_start(problem)[o.job] + 1, 0))
+
+
+def schedules(view: View, problem: str) -> Runs:
+    """Return all schedules of the jobs, as runs of one decision.
+
+    They are those of options that no other one beats, on one server or with all parameter servers on one: some
+    optimum has no others.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are more than :data:`MOST_SCHEDULES`.
+    """
+    o, first = view.options, view.first_start(problem)
+    option: list[int] = []
+    start: list[int] = []
+    entries: list[tuple[int, int, int, int]] = []
+    for i, times in enumerate(starts(view, problem).tolist()):
+        kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
+        for placement in placements(view.machines, *kind) if times else ():
+            if len(option) + times > MOST_SCHEDULES:
+                raise NotApplicableError(f"more than {MOST_SCHEDULES:,} schedules")
+            for later in range(times):
+                entries += [(len(option), *entry) for entry in placement]
+                option.append(i)
+                start.append(int(first[o.job[i]]) + later)
+    run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T
+    return Runs(
+        job=o.job[option],
+        start=np.array(start, np.int64),
+        slots=o.slots[option],
+        worker_type=o.worker_type[option],
+        ps_type=o.ps_type[option],
+        run=run,
+        server=server,
+        workers=workers,
+        ps=ps,
+    )
+
+
+def _common(view: View, found: Runs) -> pyo.ConcreteModel:
+    """Return what the ILP and its dual share: schedules, their utilities, and what they hold where and when."""
+    m = pyo.ConcreteModel()
+    m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
+    m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
+    ends = found.start + found.slots
+    worth = [float(view.utility(j)[end]) for j, end in zip(found.job.tolist(), ends.tolist(), strict=True)]
+    m.unit = pyo.Param(initialize=largest(np.array(worth)))
+    m.f = pyo.Param(m.SCHEDULES, initialize={k: value / m.unit.value for k, value in enumerate(worth)})
+    kinds = (found.worker_type[found.run], len(view.machines.worker_types) + found.ps_type[found.run])
+    for held, cells, at, kind, number in (
+        ("y", "WORKERS", "RUNNING", kinds[0], found.workers),
+        ("z", "SERVERS", "SERVING", kinds[1], found.ps),
+    ):
+        some = np.flatnonzero(number)
+        part = number[some] / view.machines.capacity[found.server[some], kind[some]]
+        keys = zip(found.run[some].tolist(), found.server[some].tolist(), kind[some].tolist(), strict=True)
+        use = dict(zip(keys, part.tolist(), strict=True))
+        times = {k: range(int(found.start[k]), int(ends[k])) for k, _, _ in use}
+        holds = [(k, (s, r, t)) for k, s, r in use for t in times[k]]
+        setattr(m, f"{held}_USES", pyo.Set(dimen=3, initialize=list(use)))
+        setattr(m, held, pyo.Param(getattr(m, f"{held}_USES"), initialize=use))
+        setattr(m, cells, pyo.Set(dimen=3, initialize=sorted({cell for _, cell in holds})))
+        setattr(m, at, pyo.Set(m.SCHEDULES, dimen=3, initialize=grouped(*zip(*holds, strict=True))))
+    return m
+
+
+def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
+    """Return the ILP, in units of the largest utility.
+
+    Parameters
+    ----------
+    view, problem
+        Jobs and servers; whether the arrival slot may be used.
+    relaxed
+        Whether schedules may be chosen in part.
+    """
+    found = schedules(view, problem)
+    m = _common(view, found)
+    m.RUN = pyo.Set(m.WORKERS, initialize=_turned(m.RUNNING, m.SCHEDULES))
+    m.SERVE = pyo.Set(m.SERVERS, initialize=_turned(m.SERVING, m.SCHEDULES))
+    m.OWN = pyo.Set(m.JOBS, initialize=grouped(found.job.tolist(), m.SCHEDULES))
+    m.x = pyo.Var(m.SCHEDULES, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
+
+    @m.Constraint(m.WORKERS)
+    def workers(m: Any, s: int, w: int, t: int) -> Any:
+        return sum(m.y[k, s, w] * m.x[k] for k in m.RUN[s, w, t]) <= 1
+
+    @m.Constraint(m.SERVERS)
+    def servers(m: Any, s: int, p: int, t: int) -> Any:
+        return sum(m.z[k, s, p] * m.x[k] for k in m.SERVE[s, p, t]) <= 1
+
+    @m.Constraint(m.JOBS)
+    def one(m: Any, j: int) -> Any:
+        return sum(m.x[k] for k in m.OWN[j]) <= 1
+
+    m.total = pyo.Objective(rule=lambda m: sum(m.f[k] * m.x[k] for k in m.SCHEDULES), sense=pyo.maximize)
+    return m
+
+
+def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
+    """Return the schedules that hold each cell."""
+    pairs = [(cell, k) for k in schedules for cell in held[k]]
+    return grouped(*zip(*pairs, strict=True))
+
+
+def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
+    """Return (18a), in units of the largest utility; prices are those of all of a server's workers or PSs."""
+    found = schedules(view, problem)
+    m = _common(view, found)
+    m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
+    m.alpha = pyo.Var(m.WORKERS, domain=pyo.NonNegativeReals)
+    m.beta = pyo.Var(m.SERVERS, domain=pyo.NonNegativeReals)
+    m.mu = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.PAIRS)
+    def payoff_18a(m: Any, k: int, j: int) -> Any:
+        workers = sum(m.y[k, s, w] * m.alpha[s, w, t] for s, w, t in m.RUNNING[k])
+        return m.mu[j] + workers + sum(m.z[k, s, p] * m.beta[s, p, t] for s, p, t in m.SERVING[k]) >= m.f[k]
+
+    @m.Objective(sense=pyo.minimize)
+    def total(m: Any) -> Any:
+        prices = sum(m.alpha[cell] for cell in m.WORKERS) + sum(m.beta[cell] for cell in m.SERVERS)
+        return sum(m.mu[j] for j in m.JOBS) + prices
+
+    return m
+
+
+def decode(view: View, model: pyo.ConcreteModel, solution: Solution, problem: str = UTILITY.id) -> Runs:
+    """Return the schedules of an incumbent."""
+    found, chosen = schedules(view, problem), solution.array(model.x) > 0.5
+    held = chosen[found.run]
+    return Runs(
+        job=found.job[chosen],
+        start=found.start[chosen],
+        slots=found.slots[chosen],
+        worker_type=found.worker_type[chosen],
+        ps_type=found.ps_type[chosen],
+        run=(np.cumsum(chosen) - 1)[found.run[held]],
+        server=found.server[held],
+        workers=found.workers[held],
+        ps=found.ps[held],
+    )
+
+
+def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
+    """Decide nothing: prices are no schedule."""
+
+
+Decode = Callable[[View, Any, Solution], Runs | None]
+
+
+def _solve(view: View, options: SolveOptions, build: Callable[[View], pyo.ConcreteModel], read: Decode) -> Outcome:
+    """Solve a model that is in units of the largest utility, and answer in utilities."""
+    outcome = solve_built(build, read, view, options)
+    solution = outcome.solution
+    return replace(outcome, solution=rescaled(solution, solution.model.unit.value)) if solution.model else outcome
+
+
+def _bound(view: View, options: SolveOptions) -> Outcome:
+    """Solve the dual: the value of any feasible prices and payoffs is a bound."""
+    outcome = _solve(view, options, build_dual, _no_decision)
+    return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
+
+
+def _nobody(view: View, problem: str) -> str | None:
+    return None if starts(view, problem).any() else "no job can meet its deadline"
+
+
+def _too_many(view: View, problem: str) -> str | None:
+    try:
+        schedules(view, problem)
+    except NotApplicableError as error:
+        return str(error)
+    return None
+
+
+for _name, _problem, _start in (
+    ("", UTILITY.id, "starts after the arrival slot"),
+    (".from_arrival", FROM_ARRIVAL.id, "starts from the arrival slot on"),
+):
+    _build, _read = partial(build_offline, problem=_problem), partial(decode, problem=_problem)
+    MODELS.register(
+        ModelSpec(
+            id=f"admission.offline{_name}",
+            paper="admission",
+            problem=_problem,
+            kind="exact",
+            build=_build,
+            decode=_read,
+            source=f"walk-through, the ILP over schedules, {_start}",
+            procedure=partial(_solve, build=_build, read=_read),
+            skip=partial(_nobody, problem=_problem),
+            too_large=partial(_too_many, problem=_problem),
+        )
+    )
+MODELS.register(
+    ModelSpec(
+        id="admission.dual",
+        paper="admission",
+        problem=UTILITY.id,
+        kind="bound",
+        build=build_dual,
+        decode=_no_decision,
+        source="walk-through, (18a), the dual of the ILP's relaxation",
+        procedure=_bound,
+        skip=partial(_nobody, problem=UTILITY.id),
+        too_large=partial(_too_many, problem=UTILITY.id),
+    )
+)

@@ -1,0 +1,289 @@
+r"""Lower bounds on weighted completion times, from relaxations of a cluster to a single machine.
+
+Weights :math:`\alpha \ge 0` on the resources of a cluster, of each of which there is 1, add up to 1. However job j does
+its work, let this take at least its *volume* :math:`v_j(\alpha)` of the cluster, resources added up with these weights,
+and a part of the work at least that part of the volume. All jobs together use at most 1 at any time: **any schedule is
+one on a single machine of speed 1 that may interrupt jobs and share itself among them**, in which job j has volume
+:math:`v_j`, starts no earlier than :math:`r_j`, takes no less than :math:`p_j`, its work at its best rate, and
+completes at :math:`e_j` at the earliest: :math:`r_j + p_j`, or later where time has slots. What is minimised is
+:math:`\sum_j w_j C_j`.
+
+- (a) On that machine *shortest remaining volume first* minimises :math:`\sum_j C_j` (Schrage; sharing does not help).
+  It says nothing where weights differ.
+- (b) Let :math:`f_j(t)` be the part of j done per second, :math:`\int f_j = 1`, :math:`f_j \le 1/p_j`, and
+  :math:`M_j = \int t f_j(t) dt` its mean busy time. A density below :math:`1/p_j` that ends at :math:`C_j` has its
+  mean at least :math:`p_j/2` before: :math:`C_j \ge M_j + p_j/2`. And :math:`\sum_j w_j M_j` is linear: a unit of the
+  machine at time t costs :math:`t w_j/v_j`, so that an exchange of any two pieces shows *largest weight per volume
+  first* (of the original, not the remaining) to minimise it (Goemans et al., Single machine scheduling with release
+  dates, 2002).
+- (c) :math:`C_j \ge e_j`.
+- (d) For any parts :math:`0 \le \mu_j \le 1`, :math:`C_j \ge \mu_j (M_j + p_j/2) + (1 - \mu_j) e_j`, and the largest
+  :math:`w_j \mu_j/v_j` first minimises :math:`\sum_j w_j \mu_j M_j` in the same way: (b) has all parts 1, (c) all 0. As
+  the least of functions linear in :math:`\mu` the bound is concave, and every optimal schedule's
+  :math:`w_j (M_j + p_j/2 - e_j)` a supergradient of it.
+
+Every :math:`\alpha` gives valid bounds; the best of them for one :math:`\alpha` that a small search finds counts.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EVALUATIONS = 1_000_000
+"""Jobs times weights that the search may look at: about three seconds."""
+
+FACTORS = (3.0, 1.7, 1.2)
+"""Factors by which the search raises and lowers one weight, sweep by sweep."""
+
+STEPS = 30
+"""Steps up the supergradient of (d)."""
+
+INTERVALS = 40
+"""Intervals of the statement in Pyomo."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs(ABC):
+    """What bounds need of ``n`` jobs, at least one, on ``d`` resources.
+
+    Attributes
+    ----------
+    start, alone, earliest
+        ``(n,)`` when each job may start, its work at its best rate, and its earliest completion; in one unit.
+    weight
+        ``(n,)`` 0 or more.
+    group
+        ``(d,)`` kind of each resource, from 0 (GPUs, CPUs, …), whatever it is a resource of.
+    speed
+        ``(d,)`` first guess of what each is worth beside others of its group.
+    """
+
+    start: Array
+    alone: Array
+    earliest: Array
+    weight: Array
+    group: Ints
+    speed: Array
+
+    @abstractmethod
+    def volume(self, weights: Array) -> Array:
+        """Return ``(n,)`` how long each job's work takes the whole cluster at least, for weights ``(d,)``."""
+
+
+def shortest_first(start: Array, volume: Array) -> float:
+    """Return the least sum of completion times on one machine that may interrupt jobs: shortest remaining first."""
+    total = float(start[volume <= 0].sum())
+    queue: list[float] = []
+    now = 0.0
+    for begin, size in _released(start, volume):
+        while queue and now < begin:
+            if now + queue[0] <= begin:
+                now += heapq.heappop(queue)
+                total += now
+            else:
+                heapq.heapreplace(queue, queue[0] - (begin - now))
+                now = begin
+        now = max(now, begin)
+        heapq.heappush(queue, size)
+    return total + float((now + np.cumsum(np.sort(queue))).sum())
+
+
+def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
+    """Return ``(n,)`` mean busy times of a schedule on one machine that minimises ``Σ part·M``.
+
+    It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first.
+
+    Parameters
+    ----------
+    start, volume
+        ``(n,)`` when jobs may start, and how long the machine takes for them.
+    part
+        ``(n,)`` weights, 0 or more.
+    """
+    order = np.argsort(start, kind="stable")
+    order = order[volume[order] > 0]
+    urgency = -np.divide(part, volume, out=np.zeros_like(part), where=volume > 0)
+    begins, keys = start.tolist(), urgency.tolist()
+    left, moment = volume.tolist(), [0.0] * len(start)
+    queue: list[tuple[float, int]] = []
+    now = 0.0
+    for j in [*order.tolist(), -1]:
+        until = begins[j] if j >= 0 else np.inf
+        while queue and now < until:
+            served = queue[0][1]
+            step = min(left[served], until - now)
+            moment[served] += step * (now + step / 2)
+            now += step
+            if step == left[served]:
+                heapq.heappop(queue)
+            else:
+                left[served] -= step
+        if j >= 0:
+            now = max(now, until)
+            heapq.heappush(queue, (keys[j], j))
+    found = start.copy()
+    found[order] = np.array(moment)[order] / volume[order]
+    return found
+
+
+def _released(start: Array, volume: Array) -> list[tuple[float, float]]:
+    """Return the jobs with a volume by their start."""
+    order = np.argsort(start, kind="stable")
+    order = order[volume[order] > 0]
+    return list(zip(start[order].tolist(), volume[order].tolist(), strict=True))
+
+
+def completion(run: Jobs, weights: Array) -> tuple[float, float]:
+    """Return the bounds (a) and (b) on the weighted sum of completion times at weights ``(d,)`` of resources."""
+    volume = run.volume(weights)
+    return _shortest_first(run, volume), _busy(run, volume)
+
+
+def _shortest_first(run: Jobs, volume: Array) -> float:
+    """Return the bound (a), 0 where weights differ."""
+    weight = float(run.weight[0])
+    return weight * shortest_first(run.start, volume) if (run.weight == weight).all() else 0.0
+
+
+def _busy(run: Jobs, volume: Array) -> float:
+    """Return the bound (b)."""
+    return _blend(run, volume, np.ones_like(volume))[0]
+
+
+def _blend(run: Jobs, volume: Array, part: Array) -> tuple[float, Array]:
+    """Return the bound (d) at parts ``(n,)``, and by how much it grows with each part, per weight."""
+    weighted = part * run.weight
+    gain = mean_busy_times(run.start, volume, weighted) + run.alone / 2 - run.earliest
+    return float(run.weight @ run.earliest + weighted @ gain), gain
+
+
+def blended(run: Jobs, volume: Array) -> float:
+    """Return the best bound (d) on the weighted sum of completion times that some steps up its supergradient find.
+
+    The first step has parts of 1, which is (b).
+    """
+    part = np.ones_like(volume)
+    best = float(run.weight @ run.earliest)
+    for step in range(STEPS):
+        value, gain = _blend(run, volume, part)
+        best = max(best, value)
+        part = np.clip(part + 2 / (1 + step) * np.clip(gain / run.alone, -1, 1), 0, 1)
+    return best
+
+
+def weigh(run: Jobs) -> Array:
+    """Return the weights ``(d,)`` of the best bound that a small search finds.
+
+    It starts from each group of resources alone and from all of them, takes the better of (a) and (b) there, and then
+    raises or lowers one weight after the other while that improves it.
+    """
+    groups = int(run.group.max()) + 1
+    starts = [_start(run, main) for main in [*np.eye(groups), np.ones(groups)]]
+    values = np.array([completion(run, weights) for weights in starts])
+    which, better = divmod(int(values.argmax()), 2)
+    bound = _busy if better else _shortest_first
+    weights, best = starts[which], float(values.max())
+    left = EVALUATIONS // len(run.start)
+    changes = [(d, f) for factor in FACTORS for d in range(len(weights)) for f in (factor, 1 / factor)]
+    for d, factor in changes:
+        while left > 0:
+            left -= 1
+            tried = weights.copy()
+            tried[d] *= factor
+            tried /= tried.sum()
+            value = bound(run, run.volume(tried))
+            if value <= best * (1 + 1e-6):
+                break
+            weights, best = tried, value
+    return weights
+
+
+def _start(run: Jobs, main: Array) -> Array:
+    """Return weights of these groups, with a little of all others, so that the search can raise them."""
+    weights = np.where(main[run.group] > 0, 1.0, 0.03) * run.speed
+    return np.asarray(weights / weights.sum())
+
+
+def best_bound(run: Jobs) -> tuple[str, float]:
+    """Return the best bound on the weighted sum of completion times, and which one it is."""
+    volume = run.volume(weigh(run))
+    named = {
+        "every job alone": float(run.weight @ run.earliest),
+        "shortest remaining volume first": _shortest_first(run, volume),
+        "mean busy times and every job alone": blended(run, volume),
+    }
+    return max(named.items(), key=lambda item: item[1])
+
+
+def build_intervals(
+    run: Jobs,
+    weights: Array | None = None,
+    *,
+    capped: bool = True,
+    intervals: int = INTERVALS,
+    since: Array | float = 0.0,
+    over: float = 1.0,
+) -> pyo.ConcreteModel:
+    """Return (b) as an LP over intervals: ``x[j,t]`` of job j is done in interval t.
+
+    Work counts as done at the interval's start (or the job's own, if that is later), so that its optimum is a bound,
+    below (b) by at most an interval of all weights where jobs are not capped, and otherwise between the two.
+
+    Parameters
+    ----------
+    run
+        Jobs.
+    weights
+        ``(d,)`` weights on the resources; those of :func:`weigh` by default.
+    capped
+        Whether a job does no more in an interval than at its best rate, which (b) forgets.
+    intervals
+        Number of equal intervals until everything can be done.
+    since, over
+        When each job's time begins to count, and what the objective is divided by: arrivals and the number of jobs for
+        a mean of times since then.
+    """
+    volume = run.volume(weigh(run) if weights is None else weights)
+    end = float(run.start.max() + volume.sum() + run.alone.max())
+    length = end / intervals
+    begin = np.maximum(np.arange(intervals) * length, run.start[:, None])
+    room = np.maximum(0.0, (np.arange(intervals) + 1) * length - begin)
+    most = np.minimum(1.0, room / run.alone[:, None]) if capped else np.ones_like(room)
+    cells = [(int(j), int(t)) for j, t in np.argwhere(room > 0)]
+    m = pyo.ConcreteModel()
+    m.JOBS = pyo.RangeSet(0, len(volume) - 1)
+    m.INTERVALS = pyo.Set(initialize=sorted({t for _, t in cells}))
+    m.CELLS = pyo.Set(dimen=2, initialize=cells)
+    m.WHEN = pyo.Set(m.JOBS, initialize={j: np.flatnonzero(room[j] > 0).tolist() for j in m.JOBS})
+    m.WHO = pyo.Set(m.INTERVALS, initialize={t: np.flatnonzero(room[:, t] > 0).tolist() for t in m.INTERVALS})
+    m.begin = pyo.Param(m.CELLS, initialize={cell: float(begin[cell] / length) for cell in cells})
+    m.volume = pyo.Param(m.JOBS, initialize=dict(enumerate((volume / length).tolist())))
+    m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(run.weight.tolist())))
+    m.mean_length = pyo.Param(initialize=length / over)
+    # A job ends half its duration after its mean busy time.
+    m.others = pyo.Param(initialize=float(run.weight @ (run.alone / 2 - since)) / over)
+    m.x = pyo.Var(m.CELLS, bounds=lambda m, j, t: (0, float(most[j, t])))
+
+    @m.Constraint(m.JOBS)
+    def all_done(m: Any, j: int) -> Any:
+        return sum(m.x[j, t] for t in m.WHEN[j]) == 1
+
+    @m.Constraint(m.INTERVALS)
+    def one_machine(m: Any, t: int) -> Any:
+        return sum(m.volume[j] * m.x[j, t] for j in m.WHO[t]) <= 1
+
+    m.total = pyo.Objective(
+        rule=lambda m: m.mean_length * sum(m.weight[j] * m.begin[j, t] * m.x[j, t] for j, t in m.CELLS) + m.others,
+        sense=pyo.minimize,
+    )
+    return m

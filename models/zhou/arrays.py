@@ -1,0 +1,216 @@
+"""One choice of a job at given prices: the ILP (13), (21) of its placement, straight as arrays.
+
+Pyomo takes about 15 ms to build and compile a model of any size, more than HiGHS needs for (13). The statement in Pyomo
+is :func:`models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two. See the package's
+docstring for variables and constraints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from instances.elastic import Machines
+from instances.elastic.machines import SLACK, fitting
+from instances.views.zhou import ROUNDING
+from models.solve import Session, SolveOptions, StandardForm
+from models.zhou.common import Array, Ints, largest
+
+PRECISE = 1e-3
+"""Part of the dearest column that a cost must reach: below it, tolerances of the solver are too large for it."""
+
+
+Part = NDArray[Any] | float
+
+
+class Choice(NamedTuple):
+    """What is given in (13): types (PS type −1 in a ring), whether all is on one server, workers needed and allowed."""
+
+    worker_type: int
+    ps_type: int
+    together: bool
+    workers: int
+    most: int
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A placement: its cost, what any costs at least, and ``(h,)`` workers and parameter servers."""
+
+    cost: float
+    bound: float
+    workers: Ints
+    ps: Ints
+
+
+class _Rows:
+    """Rows of a form, in blocks."""
+
+    def __init__(self) -> None:
+        self.lower: list[Array] = []
+        self.upper: list[Array] = []
+        self.entries: list[tuple[Array, Ints, Ints]] = []
+        self.size = 0
+
+    def add(self, lower: Array, upper: Array, *entries: tuple[Part, Part, Part]) -> None:
+        """Append ``lower ≤ … ≤ upper``, with entries (values, rows of this block, columns)."""
+        for entry in entries:
+            value, row, column = np.broadcast_arrays(*map(np.atleast_1d, entry))
+            self.entries.append((value.astype(float), row + self.size, column))
+        self.lower.append(lower)
+        self.upper.append(upper)
+        self.size += len(lower)
+
+    def matrix(self, columns: int) -> sp.csc_array:
+        """Return the coefficients, but for those that HiGHS refuses: needs of less than that of a server."""
+        value, row, column = (np.concatenate(part) for part in zip(*self.entries, strict=True))
+        kept = np.abs(value) > ROUNDING
+        return sp.csc_array((value[kept], (row[kept], column[kept])), shape=(self.size, columns))
+
+
+def placement_form(
+    machines: Machines, choice: Choice, free: Array, cost: Array, limit: float = np.inf
+) -> tuple[StandardForm, Ints]:
+    """Return (13) or (21) over ``u`` servers: columns ``y (u,)``, ``s (u,)``, ``one`` or ``has (u,)``, Σ y and Σ s.
+
+    Parameters
+    ----------
+    machines
+        Servers.
+    choice
+        What is given.
+    free
+        ``(h, R)`` what is free in all slots of the run.
+    cost
+        ``(2, h)`` of a worker, and of a parameter server, in all slots of the run.
+    limit
+        Workers and parameter servers that cost more are left out.
+
+    Returns
+    -------
+    form, servers
+        The ILP, and which servers its columns are about.
+    """
+    ring = choice.ps_type < 0
+    e = machines.worker[choice.worker_type]
+    z = np.zeros_like(e) if ring else machines.ps[choice.ps_type]
+    covers = 0.0 if ring else machines.ps_bandwidth[choice.ps_type] / machines.worker_bandwidth[choice.worker_type]
+    within = free + SLACK * machines.capacity
+    workers = np.minimum(fitting(within, e), choice.most) * (machines.able[choice.worker_type] & (cost[0] <= limit))
+    # More parameter servers than cover all workers are never needed.
+    useful = 0 if ring else max(1, int(np.ceil(choice.most / covers)))
+    ps = np.minimum(fitting(within, z), useful) * (cost[1] <= limit)
+    servers = np.flatnonzero(workers + ps)
+    workers, ps = workers[servers], ps[servers]
+    scale = np.divide(1.0, machines.capacity, out=np.zeros_like(free), where=machines.capacity > 0)[servers]
+    rows = _rows(choice, (workers, ps), (e * scale, z * scale), free[servers] * scale, covers)
+    size = len(servers)
+    lower = np.zeros(3 * size + 2)
+    lower[3 * size :] = choice.workers, 0 if ring else 1
+    most = choice.workers if ring else min(choice.most, int(workers.sum()))
+    form = StandardForm(
+        cost=np.concatenate([cost[:, servers].ravel(), np.zeros(size + 2)]),
+        offset=0.0,
+        maximise=False,
+        matrix=rows.matrix(3 * size + 2),
+        row_lower=np.concatenate(rows.lower),
+        row_upper=np.concatenate(rows.upper),
+        lower=lower,
+        upper=np.concatenate([workers, ps, np.ones(size), [most, ps.sum()]]).astype(float),
+        integer=np.arange(3 * size + 2) < 3 * size,
+        columns=(),
+        rows=(),
+    )
+    return form, servers
+
+
+def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], free: Array, covers: float) -> _Rows:
+    """Return the rows of (13) or (21).
+
+    Parameters
+    ----------
+    choice
+        What is given.
+    most
+        ``(u,)`` workers, and PSs, that fit on each server.
+    part
+        ``(u, R)`` what a worker, and a PS, takes of each server's capacities.
+    free
+        ``(u, R)`` parts of the capacities that are free.
+    covers
+        Workers elsewhere that a PS has the bandwidth for.
+    """
+    workers, ps = most
+    u, ring = len(workers), choice.ps_type < 0
+    at = np.arange(u)
+    y, s, k, all_y, all_s = at, at + u, at + 2 * u, 3 * u, 3 * u + 1
+    rows, any_less, zeros, zero = _Rows(), np.full(u, -np.inf), np.zeros(u), np.zeros(1)
+    for r in np.flatnonzero((part[0] + part[1]).any(axis=0)).tolist():
+        rows.add(any_less, free[:, r], (part[0][:, r], at, y), (part[1][:, r], at, s))
+    rows.add(zero, zero, (1.0, 0, y), (-1.0, 0, all_y))
+    rows.add(zero, zero, (1.0, 0, s), (-1.0, 0, all_s))
+    if choice.together:
+        rows.add(zero + 1, zero + 1, (1.0, 0, k))
+        rows.add(any_less, zeros, (1.0, at, y), (-workers, at, k))
+        rows.add(any_less, zeros, (1.0, at, s), (-ps, at, k))
+        return rows
+    rows.add(zeros + 1, zeros + np.inf, (1.0, at, all_y), (1.0, at, all_s), (-1.0, at, y), (-1.0, at, s))
+    if not ring:
+        rows.add(any_less, zeros, (1.0, at, s), (-ps, at, k))
+        covered = (-min(covers, choice.most), at, s)
+        rows.add(any_less, zeros + choice.most, (1.0, at, all_y), (-1.0, at, y), covered, (choice.most, at, k))
+    return rows
+
+
+def unit_costs(machines: Machines, choice: Choice, price: Array) -> Array:
+    """Return ``(2, h)`` what a worker, and a parameter server, costs at prices ``(h, R)``."""
+    ps = machines.ps[choice.ps_type] if choice.ps_type >= 0 else np.zeros(len(machines.resources))
+    return np.stack([price @ machines.worker[choice.worker_type], price @ ps])
+
+
+def placement(
+    machines: Machines,
+    choice: Choice,
+    free: Array,
+    price: Array,
+    options: SolveOptions | None = None,
+    limit: float = np.inf,
+) -> Placed | None:
+    """Return the cheapest placement (13), (21) of one choice, if there is one.
+
+    Parameters
+    ----------
+    machines
+        Servers.
+    choice
+        What is given.
+    free
+        ``(h, R)`` what is free in all slots of the run.
+    price
+        ``(h, R)`` per unit, summed over its slots; 0 or more.
+    options
+        Of each solve.
+    limit
+        Placements that cost more may be missed.
+    """
+    cost = unit_costs(machines, choice, price)
+    best: Placed | None = None
+    while True:
+        form, servers = placement_form(machines, choice, free, cost, limit)
+        if (form.lower > form.upper).any():
+            return best
+        unit = largest(form.cost)
+        solution = Session(replace(form, cost=form.cost / unit), options or SolveOptions()).run()
+        if solution.column_values is None:
+            return best
+        amounts = np.zeros((2, machines.size), np.int64)
+        amounts[:, servers] = np.rint(solution.column_values[: 2 * len(servers)]).reshape(2, -1)
+        best = Placed(float((cost * amounts).sum()), unit * (solution.bound or 0.0), *amounts)
+        if best.cost >= PRECISE * unit or not best.cost:
+            return best
+        # What costs more than that alone is in no cheaper one; without it the unit is smaller.
+        limit = best.cost

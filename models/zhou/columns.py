@@ -1,0 +1,107 @@
+"""Zhou's ILP over exponentially many schedules by column generation: certified bounds where nothing else gives one.
+
+``zhou.<ps|ra>.columns`` takes the columns of (8) and (17) with cost ``w_j·c_j`` and one schedule for every job: a lower
+bound on the offline optimum of (2) and (15), which the paper does not have. ``….columns.maxweight`` is (8) and (17)
+themselves. Capacities are resources of classes of servers in slots; see :mod:`models.elastic`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.elastic import Runs
+from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
+from models.columns import generate, statement
+from models.elastic import ElasticJobs, Pricing, coarse, runs, solve
+from models.registry import MODELS, ModelSpec, Outcome
+from models.solve import Solution, SolveOptions
+
+LARGEST = 50_000_000
+"""Jobs times slots times classes up to which it runs unasked."""
+
+STRETCH = 1.5
+"""Slots of the bound on completion times, after the last arrival, in terms of what the scarcest resource needs."""
+
+
+def completing(a: Architecture) -> ElasticJobs:
+    """Return what the completion problem schedules: column t is slot t + 1, all slots count from 1.
+
+    Slots end where :data:`STRETCH` times the work is done and the longest job has run once more; jobs may end later at
+    the cost of the first end that is too late.
+    """
+    slots = int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots) + int(a.options.shortest.max())
+    late = a.weight[:, None] * (np.arange(slots + 1) + 1.0)
+    return ElasticJobs(a.machines, a.options, slots, a.arrival - 1, late, a.weight * (slots + 2.0))
+
+
+def weighing(a: Architecture) -> ElasticJobs:
+    """Return what the problem of the largest weight schedules: all jobs from slot 1, done by time τ."""
+    slots = max(a.deadline - 1, 1)
+    late = np.repeat(-a.weight[:, None], slots + 1, axis=1)
+    return ElasticJobs(a.machines, a.options, slots, np.zeros(a.size, np.int64), late, None)
+
+
+def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteModel:
+    """Return the LP over the schedules that column generation found."""
+    a = view.architectures[arch]
+    jobs = weighing(a) if weight else completing(a)
+    grid = coarse(jobs, a.classes)
+    problem = grid.packing(jobs)
+    return statement(problem, generate(problem, Pricing(jobs, grid)).columns)
+
+
+def columns(view: View, options: SolveOptions, arch: str, weight: bool = False) -> Outcome:
+    """Bound by column generation, schedule by ruin and recreate on real servers.
+
+    Returns
+    -------
+    Outcome
+        Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
+    """
+    a = view.architectures[arch]
+    solution, packed, prices = solve(weighing(a) if weight else completing(a), options, 1 if weight else -1)
+    decision = decode(runs(packed, 1)) if packed and solution.objective is not None else None
+    return Outcome(solution, decision, prices)
+
+
+def decode(found: Runs) -> Schedule:
+    """Return runs as a decision without windows."""
+    return Schedule(**vars(found))
+
+
+def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
+    """Decide nothing: a part of a schedule is none."""
+
+
+def _too_large(view: View, arch: str) -> str | None:
+    a = view.architectures[arch]
+    if a.reason:
+        return None
+    size = a.size * a.classes.size * (int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots))
+    return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
+
+
+def _cannot_run(view: View, arch: str) -> str | None:
+    return view.architectures[arch].reason
+
+
+for _arch in ARCHITECTURES:
+    for _weight, _name, _equations in ((False, "", "(2) and (15)"), (True, ".maxweight", "(8) and (17)")):
+        MODELS.register(
+            ModelSpec(
+                id=f"zhou.{_arch}.columns{_name}",
+                paper="zhou",
+                problem=f"zhou.{_arch}.{'weight' if _weight else 'completion'}",
+                kind="exact",
+                build=partial(build_master, arch=_arch, weight=_weight),
+                decode=_no_decision,
+                source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
+                procedure=partial(columns, arch=_arch, weight=_weight),
+                skip=partial(_cannot_run, arch=_arch),
+                too_large=partial(_too_large, arch=_arch),
+            )
+        )

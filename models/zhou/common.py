@@ -1,0 +1,140 @@
+"""What Zhou's exact models share: choices of jobs, how long slots go on, and units that make tolerances relative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from instances.elastic import Options
+from instances.views.zhou import Architecture, Schedule, View
+from models.registry import Outcome, solve_built
+from models.solve import Solution, SolveOptions
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def skip(name: str) -> Callable[[View], str | None]:
+    """Return the function that says why models of an architecture cannot run on a view."""
+    return lambda view: view.architectures[name].reason
+
+
+def horizon(a: Architecture) -> int:
+    """Return a slot such that some optimal schedule of all jobs completes by its beginning.
+
+    It is A + Σ d_j: the last arrival, and every job's shortest duration. Take an optimal schedule, jobs numbered by
+    completion, and let D_l be the sum of the first l durations d. If its last completion is after A + D_n, let i be the
+    smallest number from which on every c_l > A + D_l. Jobs before i complete by A + D_{i − 1} (c_{i − 1} is at most
+    that, or there are none). Run the others one by one, each alone and at its fastest, from A + D_{i − 1} on: all have
+    arrived, each fits, and c_l = A + D_l is less than before. With weights of 0 or more that is no worse.
+    """
+    return int(a.arrival.max() + a.options.shortest.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """``c`` choices of jobs: an option and when it starts.
+
+    Attributes
+    ----------
+    job, start, slots, worker_type, ps_type, workers
+        ``(c,)``; the PS type is −1 in a ring.
+    together
+        ``(c,)`` whether all is on one server.
+    """
+
+    job: Ints
+    start: Ints
+    slots: Ints
+    worker_type: Ints
+    ps_type: Ints
+    workers: Ints
+    together: Bools
+
+    @property
+    def size(self) -> int:
+        """Number of choices."""
+        return len(self.job)
+
+    def take(self, which: Ints) -> Choices:
+        """Return the choices of those indices."""
+        return Choices(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
+
+
+def starts(options: Options, earliest: Ints, end: int) -> Ints:
+    """Return ``(o,)`` in how many slots each option can start, to complete by the beginning of slot `end`."""
+    return np.asarray(np.maximum(end - options.slots - earliest[options.job] + 1, 0))
+
+
+def choices(options: Options, earliest: Ints, end: int) -> Choices:
+    """Return all choices of the jobs.
+
+    Parameters
+    ----------
+    options
+        What they choose from.
+    earliest
+        ``(n,)`` first slot in which each job may run.
+    end
+        Slot by whose beginning all complete.
+    """
+    times = starts(options, earliest, end)
+    which = np.repeat(np.arange(len(times)), times)
+    later = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
+    job = options.job[which]
+    return Choices(
+        job=job,
+        start=earliest[job] + later,
+        slots=options.slots[which],
+        worker_type=options.worker_type[which],
+        ps_type=options.ps_type[which],
+        workers=options.workers[which],
+        together=options.together[which],
+    )
+
+
+def grouped(keys: Iterable[Any], members: Iterable[Any]) -> dict[Any, list[Any]]:
+    """Return the members of each key, in order."""
+    found: dict[Any, list[Any]] = {}
+    for key, member in zip(keys, members, strict=True):
+        found.setdefault(key, []).append(member)
+    return found
+
+
+def in_units(
+    build: Callable[[View], Any], decode: Callable[[View, Any, Solution], Schedule | None]
+) -> Callable[[View, SolveOptions], Outcome]:
+    """Return the procedure that solves a model whose objective is in units of its ``unit``, in which it answers."""
+
+    def procedure(view: View, options: SolveOptions) -> Outcome:
+        outcome = solve_built(build, decode, view, options)
+        found = outcome.solution
+        return replace(outcome, solution=rescaled(found, found.model.unit.value)) if found.model else outcome
+
+    return procedure
+
+
+def rescaled(solution: Solution, unit: float) -> Solution:
+    """Return a solution whose objective was in some unit in units of 1."""
+
+    def times(number: Any) -> Any:
+        return None if number is None else number * unit
+
+    return replace(
+        solution,
+        objective=times(solution.objective),
+        bound=times(solution.bound),
+        trace=tuple(p._replace(incumbent=times(p.incumbent), bound=times(p.bound)) for p in solution.trace),
+        column_duals=times(solution.column_duals),
+        row_duals=times(solution.row_duals),
+    )
+
+
+def largest(numbers: Array) -> float:
+    """Return the largest absolute value, 1 where all are 0: the unit of an objective."""
+    return float(np.abs(numbers).max(initial=0.0)) or 1.0

@@ -1,0 +1,263 @@
+r"""A lower bound on Σ w·c of any schedule, also of ones that interrupt jobs and change types, workers and servers.
+
+Weights :math:`\alpha` on the resources r of every class i of servers, each class's total :math:`n_i C_i^r` counted as
+1, make a worker of type m cost at least :math:`x_m = \min_i \sum_r \alpha_i^r e_m^r/(n_i C_i^r)` per slot, over the
+classes on which it fits, and a PS of type p at least :math:`y_p`, likewise. With N workers and s PSs, and :math:`\rho`
+of (1) or (14), a job of W mini-batches pays :math:`N x_m + s y_p` or more in a slot, and does at most
+:math:`\min(N \rho, W)` of them: in whole slots it pays for all of one even if it needs less. So its work takes at least
+the volume
+
+.. math:: v_j = \min_{m,p,q,N,s} (N x_m + s y_p) \cdot \max(1, W/(N\rho))
+
+of the cluster, and a slot in which it does a part :math:`f = \min(N \rho, W)/W` of its work takes at least
+:math:`f v_j`, whatever it does in others. Any schedule is then one on a single machine (:mod:`models.single_machine`,
+which has the bounds and their proofs): all workers and PSs that run in a slot take at most all of each resource of each
+class, and a completion :math:`c_j`, the slot after the last, is the end of that slot on the axis on which slot t lasts
+from t to t + 1. Jobs start no earlier than their arrival, do no more per slot than with their fastest choice (nor than
+all they have to do), and complete no earlier than with it in whole slots. Jobs of weight 0 are left out.
+
+**Which choices.** At one server s = 1. On several, the PSs' host needs ``(N − g)·b ≤ s·B`` with g < N workers beside s
+PSs, so that s PSs serve up to ``K(s) = G(s) + ⌊sB/b⌋`` workers, where G(s) is the most workers that fit beside s PSs on
+any server (other hosts only add to the cost). Up to ``A = W/ρ`` workers a mini-batch costs ``(x + y·s/N)/ρ``: the
+smallest s/N is enough. Beyond, a slot suffices and the smallest N is, ⌈A⌉. In a ring, one worker alone is the cheapest.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+
+from instances.elastic import Machines
+from instances.elastic.machines import fitting
+from instances.elastic.options import largest
+from instances.views.zhou import ROUNDING, Architecture, View
+from models.registry import MODELS, ModelSpec, Outcome
+from models.single_machine import Array, Ints, Jobs, best_bound, build_intervals
+from models.solve import Solution, SolveOptions, Times, peak_mb
+from models.zhou.common import skip
+
+Bools = NDArray[np.bool_]
+
+
+class Types(NamedTuple):
+    """What one of each type takes: ``part (k, i, R)`` of each class's totals, and ``fits (k, i)`` on which classes."""
+
+    part: Array
+    fits: Bools
+
+    def least(self, weights: Array) -> Array:
+        """Return ``(k,)`` what one of each type takes of the cluster at least, for weights ``(i, R)``."""
+        return np.asarray(np.where(self.fits, (self.part * weights).sum(axis=2), np.inf).min(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Jobs):
+    """Jobs, times in slots; the ``d`` resources are those of every class of servers.
+
+    Attributes
+    ----------
+    first
+        ``(n,)`` where the choices of each job begin.
+    worker_type, ps_type
+        ``(q,)`` types of each choice (PS type 0 in a ring, too).
+    worker_slots, ps_slots
+        ``(q,)`` workers and PSs times slots that the whole work takes.
+    worker, ps
+        What one of each type takes.
+    """
+
+    first: Ints
+    worker_type: Ints
+    ps_type: Ints
+    worker_slots: Array
+    ps_slots: Array
+    worker: Types
+    ps: Types
+
+    def volume(self, weights: Array) -> Array:
+        """Return ``(n,)`` slots of the whole cluster that each job takes at least, for weights ``(d,)``."""
+        each = weights.reshape(self.worker.part.shape[1:])
+        cost = self.worker_slots * self.worker.least(each)[self.worker_type]
+        if len(self.ps.part):
+            cost += self.ps_slots * self.ps.least(each)[self.ps_type]
+        return np.asarray(np.minimum.reduceat(cost, self.first))
+
+
+def run_of(a: Architecture) -> Run:
+    """Return the jobs that have a weight, at least one, with the choices that can be thriftiest."""
+    jobs, m = np.flatnonzero(a.weight > 0), a.classes
+    alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
+    job, worker_type, ps_type, worker_slots, ps_slots = rows
+    total = m.capacity * m.count[:, None]
+    start = a.arrival[jobs].astype(float)
+    hosts = np.array([fitting(m.capacity, z) > 0 for z in m.ps], bool).reshape(len(m.ps), m.size)
+    return Run(
+        start=start,
+        alone=alone,
+        earliest=start + np.ceil(alone),
+        weight=a.weight[jobs],
+        group=np.tile(np.arange(len(m.resources)), m.size),
+        speed=np.divide(total, m.total, out=np.zeros_like(total), where=m.total > 0).ravel(),
+        first=np.searchsorted(job, np.arange(len(jobs))),
+        worker_type=worker_type,
+        ps_type=ps_type,
+        worker_slots=worker_slots,
+        ps_slots=ps_slots,
+        worker=Types(_parts(m.worker, total), m.room > 0),
+        ps=Types(_parts(m.ps, total), hosts),
+    )
+
+
+def _parts(need: Array, total: Array) -> Array:
+    out = np.zeros((len(need), *total.shape))
+    return np.divide(need[:, None], total, out=out, where=total > 0)
+
+
+Rows = tuple[Ints, Ints, Ints, Array, Array]
+"""Choices by job: job, worker type, PS type, worker slots, PS slots, ``(q,)`` each."""
+
+
+def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
+    """Return ``(n,)`` times alone, and the choices of rings: of every type one worker, whose 1/ρ is the least."""
+    most = np.minimum(a.most[jobs, None, None], largest(a.classes, ring=True)[:, 0])
+    work, update, transfer = (x[jobs] for x in (a.work[:, None] * (1 - ROUNDING), a.rates.update, a.rates.transfer))
+    single = work * a.rates.compute[jobs]
+    able = (most[:, :, 1] > 0) & np.isfinite(single)
+    alone = np.where(able, single, np.inf)
+    # From two workers on more are faster; two may be slower than one.
+    for one, others in ((0, update + transfer), (1, update)):
+        number = np.maximum(most[:, :, one], 2)
+        slots = (single + work * others * (number - 1) / number) / number
+        alone = np.where(most[:, :, one] > 1, np.minimum(alone, slots), alone)
+    job, worker_type = np.nonzero(able)
+    rows = job, worker_type, np.zeros_like(job), np.maximum(single, 1.0)[job, worker_type], np.zeros(len(job))
+    return np.maximum(alone.min(axis=1), 1.0), rows
+
+
+def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
+    """Return ``(n,)`` times alone, and the choices with PSs: up to two for types and one server or several."""
+    machines, rates = a.classes, a.rates
+    fit = largest(machines, ring=False)
+    shape = (len(jobs), *fit.shape, 2)
+    workers, servers = np.full(shape, np.inf), np.zeros(shape)
+    alone = np.full(len(jobs), np.inf)
+    for m, p, one in np.ndindex(*fit.shape):
+        slots = rates.compute[jobs, m] + rates.update[jobs, p] + (0.0 if one else rates.transfer[jobs, m])
+        asked = a.work[jobs] * slots * (1 - ROUNDING)
+        most = np.minimum(a.most[jobs], fit[m, p, one])
+        able = np.flatnonzero((most > 0) & np.isfinite(asked))
+        if not able.size:
+            continue
+        alone[able] = np.minimum(alone[able], asked[able] / most[able])
+        serving = Serving(np.array([most.max()])) if one else serving_of(machines, m, p, int(most.max()))
+        few, enough = np.minimum(most, np.floor(asked)), np.ceil(asked)
+        some = able[few[able] > 0]
+        workers[some, m, p, one, 0] = asked[some]
+        servers[some, m, p, one, 0] = asked[some] * serving.share(few[some])
+        some = able[enough[able] <= most[able]]
+        workers[some, m, p, one, 1] = enough[some]
+        servers[some, m, p, one, 1] = serving.fewest(enough[some])
+    where = np.nonzero(np.isfinite(workers))
+    rows = where[0], where[1], where[2], workers[where], servers[where]
+    return np.maximum(alone, 1.0), rows
+
+
+class Serving:
+    """How many PSs serve how many workers.
+
+    Parameters
+    ----------
+    most
+        ``(S,)`` the most workers that 1, 2, … S PSs serve, 0 where none.
+    """
+
+    def __init__(self, most: Ints) -> None:
+        self.most = np.maximum.accumulate(most)
+        share = np.divide(np.arange(1, len(most) + 1), most, out=np.full(len(most), np.inf), where=most > 0)
+        self.least = np.concatenate([[np.inf], np.minimum.accumulate(share)])
+
+    def fewest(self, workers: Array) -> Ints:
+        """Return how many PSs so many workers need at least."""
+        return np.minimum(np.searchsorted(self.most, workers), len(self.most) - 1) + 1
+
+    def share(self, workers: Array) -> Array:
+        """Return the least number of PSs per worker with at most so many workers."""
+        fewest = self.fewest(workers)
+        return np.asarray(np.minimum(fewest / workers, self.least[fewest - 1]))
+
+
+def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Serving:
+    """Return how many workers PSs on one host serve on it and elsewhere.
+
+    Parameters
+    ----------
+    m
+        Classes of servers.
+    worker_type, ps_type
+        Types.
+    most
+        Number of workers beyond which no PSs are needed.
+    """
+    e, z = m.worker[worker_type], m.ps[ps_type]
+    room = fitting(m.capacity, z)
+    covers = m.ps_bandwidth[ps_type] / m.worker_bandwidth[worker_type] * (1 + 2 * ROUNDING)
+    servers = np.arange(1, max(1, min(int(room.max()), math.ceil(most / covers))) + 1)
+    beside = np.full(len(servers), -1, np.int64)
+    for i in range(m.size):
+        left = np.maximum(m.capacity[i] - servers[:, None] * z, 0.0)
+        fits = fitting(left, e) if m.able[worker_type, i] else np.zeros_like(servers)
+        beside = np.maximum(beside, np.where(servers <= room[i], fits, -1))
+    elsewhere = np.floor(servers * covers)
+    return Serving(np.where((beside >= 0) & (elsewhere >= 1), beside + elsewhere, 0).astype(np.int64))
+
+
+def bound(view: View, options: SolveOptions, name: str) -> Outcome:
+    """Return the bound on the weighted sum of completion times, in slots."""
+    a = view.architectures[name]
+    began = time.perf_counter()
+    if not (a.weight > 0).any():
+        return Outcome(Solution(status="optimal", termination="bound: no job has a weight", bound=0.0), None)
+    run = run_of(a)
+    built = time.perf_counter()
+    winner, found = best_bound(run)
+    solution = Solution(
+        status="optimal",
+        termination=f"bound: {winner}",
+        # Work has a rounding; nothing else here is inexact by more than floating point.
+        bound=found * (1 - ROUNDING),
+        times=Times(build_s=built - began, solve_s=time.perf_counter() - built),
+        peak_mb=peak_mb(),
+    )
+    return Outcome(solution, None)
+
+
+def _build(view: View, name: str) -> pyo.ConcreteModel:
+    """Return the bound (b) of :mod:`models.single_machine` as an LP."""
+    return build_intervals(run_of(view.architectures[name]))
+
+
+def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
+    """Decide nothing: a fluid on one machine is no schedule."""
+
+
+for _name in ("ps", "ra"):
+    MODELS.register(
+        ModelSpec(
+            id=f"zhou.{_name}.fluid",
+            paper="zhou",
+            problem=f"zhou.{_name}.preemptive",
+            kind="bound",
+            build=partial(_build, name=_name),
+            decode=_no_decision,
+            source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Zhou's resources",
+            procedure=partial(bound, name=_name),
+            skip=skip(_name),
+        )
+    )

@@ -1,0 +1,309 @@
+"""The cheapest run of one job at given prices, (12) and (20): one ILP (13), (21) after the other.
+
+A choice with a start costs at least what its workers cost where they are cheapest, and as few parameter servers as can
+do where those are cheapest. The ILPs are solved in the order of these bounds, until the next one is no lower than what
+was found. See the package's docstring for variables and constraints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.elastic import Machines, Rates, options
+from instances.elastic.machines import SLACK
+from instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from models.registry import MODELS, ModelSpec, Outcome
+from models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
+from models.zhou.arrays import Choice, Placed, placement, unit_costs
+from models.zhou.common import Array, Choices, Ints, choices, largest, skip
+from models.zhou.placement import decode, statement
+
+TIES = 1e-9
+"""Relative difference of costs that counts as none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What one job is offered.
+
+    Attributes
+    ----------
+    architecture, job
+        Whose job.
+    free, price
+        ``(h, R, T)`` what is free in slots 1 to T, and its prices per unit and slot, 0 or more.
+    """
+
+    architecture: Architecture
+    job: int
+    free: Array
+    price: Array
+
+    def choices(self) -> Choices:
+        """Return all choices of the job in these slots, dominated ones as well: the problem is stated whole."""
+        a, one = self.architecture, slice(self.job, self.job + 1)
+        rates = Rates(a.rates.compute[one], a.rates.update[one], a.rates.transfer[one], a.rates.ring)
+        own = options(a.machines, a.work[one], a.most[one], rates, prune=False)
+        found = choices(own, np.ones(1, np.int64), self.free.shape[2] + 1)
+        return replace(found, job=np.full_like(found.job, self.job))
+
+    def window(self, start: int, slots: int) -> tuple[Array, Array]:
+        """Return ``(h, R)`` what is free in all slots of a window, and what a unit costs in all of them."""
+        within = slice(start - 1, start - 1 + slots)
+        return self.free[:, :, within].min(axis=2), self.price[:, :, within].sum(axis=2)
+
+
+def offer(view: View, name: str) -> Offer:
+    """Return what the heaviest job is offered beside the loads of a view, at the prices that they make."""
+    a = view.architectures[name]
+    return Offer(a, a.priced_job, a.machines.capacity[:, :, None] - a.loads, a.prices(a.loads))
+
+
+def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
+    """Return what is given of a choice in (13)."""
+    types = int(chosen.worker_type[k]), int(chosen.ps_type[k])
+    most = int(offered.architecture.most[offered.job])
+    return Choice(*types, bool(chosen.together[k]), int(chosen.workers[k]), most)
+
+
+def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.ConcreteModel:
+    """Return (12) or (20), in units of the dearest worker or parameter server.
+
+    Parameters
+    ----------
+    offered
+        What the job is offered.
+    chosen
+        Choices to choose from, all by default; (13) or (21) is one of them.
+    """
+    a = offered.architecture
+    chosen = offered.choices() if chosen is None else chosen
+    m = statement(a, chosen, offered.free)
+    costs = []
+    for k in m.CHOICES:
+        _, price = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
+        costs.append(unit_costs(a.machines, kind(offered, chosen, k), price))
+    cost = np.stack(costs)
+    m.unit = pyo.Param(initialize=largest(cost))
+    part = cost / m.unit.value
+    m.worker_cost = pyo.Param(m.PLACES, initialize={(k, h): float(part[k, 0, h]) for k, h in m.PLACES})
+    m.ps_cost = pyo.Param(m.HOSTS, initialize={(k, h): float(part[k, 1, h]) for k, h in m.HOSTS})
+
+    @m.Objective(sense=pyo.minimize)
+    def cost_12(m: pyo.ConcreteModel) -> object:
+        workers = sum(m.worker_cost[k, h] * m.y[k, h] for k, h in m.PLACES)
+        return workers + sum(m.ps_cost[k, h] * m.s[k, h] for k, h in m.HOSTS)
+
+    return m
+
+
+def _build(view: View, name: str) -> pyo.ConcreteModel:
+    return build_mincost(offer(view, name))
+
+
+def lower_bounds(offered: Offer, chosen: Choices) -> Array:
+    """Return ``(c,)`` what each choice costs at least, infinite where it does not fit."""
+    machines, most = offered.architecture.machines, int(offered.architecture.most[offered.job])
+    bound = np.full(chosen.size, np.inf)
+    for slots, least, paid in _windows(offered, np.unique(chosen.slots)):
+        free = least + SLACK * machines.capacity[:, :, None]
+        of_slots = np.flatnonzero(chosen.slots == slots)
+        for m in np.unique(chosen.worker_type[of_slots]).tolist():
+            workers = _Workers(machines, m, free, paid, most)
+            rows = of_slots[chosen.worker_type[of_slots] == m]
+            kinds = np.column_stack((chosen.ps_type, chosen.together, chosen.workers))[rows]
+            for p, together, number in np.unique(kinds, axis=0).tolist():
+                same = rows[(kinds == (p, together, number)).all(axis=1)]
+                found = workers.together(p, number) if together else workers.apart(p, number)
+                bound[same] = found[chosen.start[same] - 1]
+    return bound
+
+
+def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Array]]:
+    """Yield ascending durations with ``(h, R, S)`` what is free, and what a unit costs, in windows by their start."""
+    summed = np.concatenate([np.zeros((*offered.price.shape[:2], 1)), np.cumsum(offered.price, axis=2)], axis=2)
+    least, width = offered.free, 1
+    for slots in durations.tolist():
+        while width < slots:
+            step = min(width, slots - width)
+            least, width = np.minimum(least[:, :, :-step], least[:, :, step:]), width + step
+        yield slots, least, np.maximum(summed[:, :, slots:] - summed[:, :, :-slots], 0.0)
+
+
+class _Workers:
+    """Workers of one type in windows of one duration: where they fit, and what the cheapest cost.
+
+    Parameters
+    ----------
+    machines, worker_type
+        Servers and type.
+    free, paid
+        ``(h, R, S)`` what is free, and what a unit costs.
+    most
+        Largest number of workers.
+    """
+
+    def __init__(self, machines: Machines, worker_type: int, free: Array, paid: Array, most: int) -> None:
+        self.machines, self.free, self.paid, self.worker_type = machines, free, paid, worker_type
+        self.need = machines.worker[worker_type]
+        self.able = machines.able[worker_type][:, None]
+        self.cost = self.need @ paid
+        self.room = np.where(self.able, np.minimum(times(free, self.need), most), 0)
+        order = np.argsort(np.where(self.room > 0, self.cost, np.inf), axis=0, kind="stable")
+        self.dear = np.take_along_axis(self.cost, order, axis=0)
+        room = np.take_along_axis(self.room, order, axis=0)
+        none = np.zeros((1, free.shape[2]))
+        self.filled = np.concatenate([none, np.cumsum(room, axis=0)])
+        self.spent = np.concatenate([none, np.cumsum(np.where(room > 0, room * self.dear, 0.0), axis=0)])
+
+    def together(self, ps_type: int, number: int) -> Array:
+        """Return ``(S,)`` what everything on one server costs."""
+        need, cost = number * self.need, number * self.cost
+        if ps_type >= 0:
+            need, cost = need + self.machines.ps[ps_type], cost + self.machines.ps[ps_type] @ self.paid
+        fits = self.able & (need[:, None] <= self.free).all(axis=1)
+        return np.asarray(np.where(fits, cost, np.inf).min(axis=0))
+
+    def apart(self, ps_type: int, number: int) -> Array:
+        """Return ``(S,)`` what the cheapest workers, and parameter servers, cost at least."""
+        full = (self.filled < number).sum(axis=0) - 1
+        fits = full < len(self.cost)
+        full, column = np.minimum(full, len(self.cost) - 1), np.arange(len(full))
+        rest = number - self.filled[full, column]
+        workers = np.where(fits, self.spent[full, column] + rest * self.dear[full, column], np.inf)
+        if ps_type < 0:
+            return np.asarray(workers)
+        m, z = self.machines, self.machines.ps[ps_type]
+        price = np.where(times(self.free, z) > 0, z @ self.paid, np.inf).min(axis=0)
+        beside = np.minimum(self.room.max(axis=0), number - 1)
+        ratio = m.worker_bandwidth[self.worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
+        return np.asarray(workers + np.maximum(np.ceil((number - beside) * ratio), 1) * price)
+
+
+def times(free: Array, need: Array) -> Array:
+    """Return ``(h, S)`` how often a need ``(R,)`` fits into ``(h, R, S)``, infinitely often where it is nothing."""
+    asked = need > 0
+    return np.asarray(np.floor(free[:, asked] / need[asked][:, None]).min(axis=1, initial=np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Cheapest:
+    """The cheapest run.
+
+    Attributes
+    ----------
+    placed, choice
+        Where, and which choice; ``None`` and −1 where none was found.
+    bound
+        What every run costs at least, infinite where there is none.
+    solved
+        Choices that were placed.
+    """
+
+    placed: Placed | None
+    choice: int
+    bound: float
+    solved: int
+
+
+def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions) -> Cheapest:
+    """Return the cheapest run among choices.
+
+    Parameters
+    ----------
+    offered, chosen
+        What the job is offered, and what it may choose.
+    bounds
+        ``(c,)`` what each choice costs at least.
+    given
+        Limits of the whole search.
+    """
+    began, machines = time.perf_counter(), offered.architecture.machines
+    best = Cheapest(None, -1, np.inf, 0)
+    for k in np.argsort(bounds, kind="stable").tolist():
+        least = float(bounds[k])
+        if least == np.inf or (best.placed and least >= best.placed.cost * (1 - TIES)):
+            break
+        left = None if given.time_limit_s is None else given.time_limit_s - (time.perf_counter() - began)
+        if left is not None and left <= 0:
+            return replace(best, bound=min(best.bound, least))
+        window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
+        limit = best.placed.cost if best.placed else np.inf
+        placed = placement(machines, kind(offered, chosen, k), *window, replace(given, time_limit_s=left), limit)
+        best = replace(best, solved=best.solved + 1)
+        if placed:
+            better = best.placed is None or placed.cost < best.placed.cost
+            best = replace(best, bound=min(best.bound, max(placed.bound, least)))
+            best = replace(best, placed=placed, choice=k) if better else best
+    return best
+
+
+def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
+    """Solve (12) or (20) for the job, loads and prices of a view."""
+    began = time.perf_counter()
+    offered = offer(view, name)
+    chosen = offered.choices()
+    bounds = lower_bounds(offered, chosen)
+    built = time.perf_counter()
+    found = cheapest(offered, chosen, bounds, replace(given, cross_check=False))
+    ended = time.perf_counter()
+    solution = _solution(found, chosen, given)
+    times_spent = Times(build_s=built - began, solve_s=ended - built)
+    trace = (TracePoint(ended - began, solution.objective, solution.bound),)
+    solution = replace(solution, times=times_spent, trace=trace, peak_mb=peak_mb())
+    if found.placed is None:
+        return Outcome(solution, None)
+    one = chosen.take(np.array([found.choice]))
+    if given.cross_check:
+        model = build(build_mincost, offered, one)
+        known = replace(solution, objective=found.placed.cost / model.unit.value)
+        solution = replace(solution, cross_check=cross_check(model, known, given))
+    return Outcome(solution, _decided(one, found.placed))
+
+
+def _solution(found: Cheapest, chosen: Choices, given: SolveOptions) -> Solution:
+    told = f"{found.solved} of {chosen.size:,} choices placed, the others cost more"
+    if found.placed is None:
+        late = np.isfinite(found.bound)
+        status: Status = "time limit without incumbent" if late else "infeasible"
+        return Solution(status=status, termination=told, bound=found.bound if late else None)
+    cost, bound = found.placed.cost, min(found.bound, found.placed.cost)
+    closed = cost - bound <= given.rel_gap * max(abs(cost), 1e-10) + TIES * cost
+    return Solution(
+        status="optimal" if closed else "time limit with incumbent",
+        termination=told,
+        objective=cost,
+        bound=bound,
+        column_values=np.concatenate([found.placed.workers, found.placed.ps]).astype(float),
+    )
+
+
+def _decided(one: Choices, placed: Placed) -> Schedule:
+    """Return the run as a decision."""
+    server = np.flatnonzero(placed.workers + placed.ps)
+    return Schedule(
+        job=one.job, start=one.start, slots=one.slots, worker_type=one.worker_type, ps_type=one.ps_type,
+        run=np.zeros_like(server), server=server, workers=placed.workers[server], ps=placed.ps[server],
+    )  # fmt: skip
+
+
+for _name, _source in (("ps", "§5.2, eq. (12)–(13g)"), ("ra", "§6.3, eq. (20)–(21e)")):
+    MODELS.register(
+        ModelSpec(
+            id=f"zhou.{_name}.mincost",
+            paper="zhou",
+            problem=f"zhou.{_name}.cost",
+            kind="exact",
+            build=partial(_build, name=_name),
+            decode=decode,
+            source=f"Zhou et al., {_source}",
+            procedure=partial(mincost, name=_name),
+            skip=skip(_name),
+        )
+    )

@@ -1,0 +1,101 @@
+"""Zhou's offline problem (2)–(2o), (15) and the largest weight by τ (7), (16) as compact MILPs, for tiny instances.
+
+See the package's docstring for sets, variables and constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.elastic import Options, options
+from instances.views.zhou import Architecture, View
+from models.registry import MODELS, ModelSpec
+from models.zhou.common import Ints, choices, horizon, in_units, largest, skip, starts
+from models.zhou.placement import decode, statement
+
+LARGEST = 2_500
+"""Choices times servers up to which the MILPs run unasked: 2,760 with parameter servers take HiGHS 15 s."""
+
+
+def every_option(a: Architecture) -> Options:
+    """Return the options of all jobs, dominated ones as well: the models state the whole problem."""
+    return options(a.machines, a.work, a.most, a.rates, prune=False)
+
+
+def build_offline(a: Architecture) -> pyo.ConcreteModel:
+    """Return (2) or (15), in units of the largest weight."""
+    m = _model(a, a.arrival, horizon(a))
+    m.unit = pyo.Param(initialize=largest(a.weight))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.total = pyo.Objective(
+        rule=lambda m: sum(m.weight[m.job[k]] * (m.start[k] + m.slots[k]) * m.x[k] for k in m.CHOICES),
+        sense=pyo.minimize,
+    )
+    return m
+
+
+def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.ConcreteModel:
+    """Return (7) or (16), in units of the largest weight.
+
+    Parameters
+    ----------
+    a
+        Jobs, all there in slot 1, and servers.
+    deadline
+        τ, the architecture's by default: jobs complete by the beginning of slot τ (7b).
+    """
+    m = _model(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline, optional=True)
+    m.unit = pyo.Param(initialize=largest(a.weight))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.total = pyo.Objective(rule=lambda m: sum(m.weight[m.job[k]] * m.x[k] for k in m.CHOICES), sense=pyo.maximize)
+    return m
+
+
+def _model(a: Architecture, earliest: Ints, end: int, optional: bool = False) -> pyo.ConcreteModel:
+    """Return the constraints with everything free in slots 1 to `end` − 1."""
+    free = np.repeat(a.machines.capacity[:, :, None], end - 1, axis=2)
+    return statement(a, choices(every_option(a), earliest, end), free, optional)
+
+
+def _too_large(name: str, weight: bool) -> Callable[[View], str | None]:
+    def reason(view: View) -> str | None:
+        a = view.architectures[name]
+        earliest, end = (np.ones_like(a.arrival), a.deadline) if weight else (a.arrival, horizon(a))
+        size = int(starts(every_option(a), earliest, end).sum()) * a.machines.size
+        if size <= LARGEST:
+            return None
+        what = "columns.maxweight" if weight else "columns"
+        return f"{size:,} choices times servers, more than {LARGEST:,}; zhou.{name}.{what} bounds the same optimum"
+
+    return reason
+
+
+def _register(name: str, what: str, problem: str, build: Callable[[Architecture], pyo.ConcreteModel], eq: str) -> None:
+    def builder(view: View) -> pyo.ConcreteModel:
+        return build(view.architectures[name])
+
+    MODELS.register(
+        ModelSpec(
+            id=f"zhou.{name}.{what}",
+            paper="zhou",
+            problem=f"zhou.{name}.{problem}",
+            kind="exact",
+            build=builder,
+            decode=decode,
+            source=f"Zhou et al., {eq}",
+            procedure=in_units(builder, decode),
+            skip=skip(name),
+            too_large=_too_large(name, weight=problem == "weight"),
+        )
+    )
+
+
+for _name, _offline, _weight in (
+    ("ps", "§3.3, eq. (2)–(2o)", "§5.1, eq. (7)–(7b)"),
+    ("ra", "§6.1, eq. (15)–(15b)", "§6.2, eq. (16)"),
+):
+    _register(_name, "offline", "completion", build_offline, _offline)
+    _register(_name, "maxweight", "weight", build_maxweight, _weight)

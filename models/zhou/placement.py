@@ -1,0 +1,225 @@
+"""Choices and where their workers and parameter servers are, as a MILP: (2a)–(2o), which four of Zhou's problems share.
+
+See the package's docstring for sets, variables and constraints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.elastic import Machines
+from instances.elastic.machines import fitting
+from instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from models.solve import Solution
+from models.zhou.common import Array, Choices, Ints, grouped
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """On which servers the parts of a choice can be: most workers and most PSs ``(c, h)``."""
+
+    workers: Ints
+    ps: Ints
+
+
+def room(m: Machines, chosen: Choices, most: Ints) -> Room:
+    """Return where choices can be on empty servers, and with how many workers and PSs at most.
+
+    Parameters
+    ----------
+    m
+        Servers.
+    chosen
+        Choices.
+    most
+        ``(c,)`` largest number of workers of each.
+    """
+    workers = np.minimum(m.room[chosen.worker_type], most[:, None])
+    if not len(m.ps):
+        enough = workers >= chosen.workers[:, None]
+        return Room(np.where(chosen.together[:, None] & ~enough, 0, workers), np.zeros_like(workers))
+    # More PSs than cover all workers are never needed.
+    useful = np.maximum(1, np.ceil(most * (m.worker_bandwidth[chosen.worker_type] / m.ps_bandwidth[chosen.ps_type])))
+    ps = np.minimum(np.stack([fitting(m.capacity, need) for need in m.ps])[chosen.ps_type], useful[:, None])
+    taken = chosen.workers[:, None, None] * m.worker[chosen.worker_type][:, None] + m.ps[chosen.ps_type][:, None]
+    fits = (taken <= m.capacity * (1 + ROUNDING)).all(axis=2) & m.able[chosen.worker_type]
+    out = chosen.together[:, None] & ~fits
+    return Room(np.where(out, 0, workers), np.where(out, 0, ps).astype(np.int64))
+
+
+def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = False) -> pyo.ConcreteModel:
+    """Return (2a)–(2o), or (15a) and (15b) in a ring, over these choices, without an objective.
+
+    Parameters
+    ----------
+    a
+        Servers and jobs.
+    chosen
+        Choices, at least one of every job in question.
+    free
+        ``(h, R, T)`` what is free in slots 1 to T.
+    optional
+        Whether jobs may be left out (7a).
+    """
+    most = a.most[chosen.job]
+    where = room(a.machines, chosen, most)
+    m = pyo.ConcreteModel()
+    m.CHOICES = pyo.RangeSet(0, chosen.size - 1)
+    for field in fields(Choices):
+        values = getattr(chosen, field.name).tolist()
+        setattr(m, field.name, pyo.Param(m.CHOICES, initialize=dict(enumerate(values)), within=pyo.Any))
+    m.most = pyo.Param(m.CHOICES, initialize=dict(enumerate(np.minimum(most, where.workers.sum(axis=1)).tolist())))
+    m.JOBS = pyo.Set(initialize=np.unique(chosen.job).tolist())
+    m.OF_JOB = pyo.Set(m.JOBS, initialize=grouped(chosen.job.tolist(), m.CHOICES))
+    m.PLACES = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(where.workers > 0).tolist())))
+    m.HOSTS = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(where.ps > 0).tolist())))
+    m.AT = pyo.Set(m.CHOICES, initialize=grouped(*zip(*m.PLACES, strict=True)))
+    m.room_y = pyo.Param(m.PLACES, initialize={(k, h): int(where.workers[k, h]) for k, h in m.PLACES})
+    m.room_s = pyo.Param(m.HOSTS, initialize={(k, h): int(where.ps[k, h]) for k, h in m.HOSTS})
+    m.x = pyo.Var(m.CHOICES, domain=pyo.Binary)
+    m.y = pyo.Var(m.PLACES, domain=pyo.NonNegativeIntegers, bounds=lambda m, k, h: (0, m.room_y[k, h]))
+    m.s = pyo.Var(m.HOSTS, domain=pyo.NonNegativeIntegers, bounds=lambda m, k, h: (0, m.room_s[k, h]))
+
+    @m.Constraint(m.JOBS)
+    def one_2a(m: Any, j: int) -> Any:
+        total = sum(m.x[k] for k in m.OF_JOB[j])
+        return total <= 1 if optional else total == 1
+
+    _add_amounts(m, ring=a.id == "ra")
+    _add_together(m, chosen)
+    _add_apart(m, a.machines, chosen)
+    _add_capacity(m, a.machines, chosen, free)
+    return m
+
+
+def _add_amounts(m: Any, ring: bool) -> None:
+    """Add (2f) and (2g), and with parameter servers (2e)."""
+
+    @m.Constraint(m.CHOICES)
+    def enough_2f(m: Any, k: int) -> Any:
+        return sum(m.y[k, h] for h in m.AT[k]) >= m.workers[k] * m.x[k]
+
+    @m.Constraint(m.CHOICES)
+    def chunks_2g(m: Any, k: int) -> Any:
+        # In a ring, another number of workers has another rate.
+        return sum(m.y[k, h] for h in m.AT[k]) <= (m.workers[k] if ring else m.most[k]) * m.x[k]
+
+    if ring:
+        return
+    m.HOSTS_OF = pyo.Set(m.CHOICES, initialize=grouped(*zip(*m.HOSTS, strict=True)))
+
+    @m.Constraint(m.CHOICES)
+    def server_2e(m: Any, k: int) -> Any:
+        return sum(m.s[k, h] for h in m.HOSTS_OF[k]) >= m.x[k]
+
+
+def _add_together(m: Any, chosen: Choices) -> None:
+    """Add (2d) where all is on one server: which one."""
+    if not chosen.together.any():
+        return
+    places = [(k, h) for k, h in m.PLACES if chosen.together[k]]
+    hosts = [(k, h) for k, h in m.HOSTS if chosen.together[k]]
+    m.one = pyo.Var(places, domain=pyo.Binary)
+
+    @m.Constraint(np.flatnonzero(chosen.together).tolist())
+    def server_2d(m: Any, k: int) -> Any:
+        return sum(m.one[k, h] for h in m.AT[k]) == m.x[k]
+
+    @m.Constraint(places)
+    def workers_2d(m: Any, k: int, h: int) -> Any:
+        return m.y[k, h] <= m.room_y[k, h] * m.one[k, h]
+
+    if hosts:
+
+        @m.Constraint(hosts)
+        def servers_2d(m: Any, k: int, h: int) -> Any:
+            return m.s[k, h] <= m.room_s[k, h] * m.one[k, h]
+
+
+def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
+    """Add (2d) where not all is on one server: something is elsewhere, whatever server one looks at; and (2i)."""
+    if chosen.together.all():
+        return
+    places = [(k, h) for k, h in m.PLACES if not chosen.together[k]]
+    hosts = [(k, h) for k, h in m.HOSTS if not chosen.together[k]]
+    somewhere = sorted({*places, *hosts})
+    on, has = grouped(*zip(*places, strict=True)), grouped(*zip(*hosts, strict=True)) if hosts else {}
+    m.OTHER_Y = pyo.Set(somewhere, initialize={(k, h): [g for g in on[k] if g != h] for k, h in somewhere})
+    m.OTHER_S = pyo.Set(somewhere, initialize={(k, h): [g for g in has.get(k, ()) if g != h] for k, h in somewhere})
+
+    @m.Constraint(somewhere)
+    def elsewhere_2d(m: Any, k: int, h: int) -> Any:
+        return sum(m.y[k, g] for g in m.OTHER_Y[k, h]) + sum(m.s[k, g] for g in m.OTHER_S[k, h]) >= m.x[k]
+
+    if not hosts:
+        return
+    ratio = machines.ps_bandwidth[chosen.ps_type] / machines.worker_bandwidth[chosen.worker_type] * (1 + ROUNDING)
+    # A PS that covers more than all workers is as good as one that covers them.
+    m.covers = pyo.Param(m.CHOICES, initialize={k: min(x, m.most[k]) for k, x in enumerate(ratio.tolist())})
+    m.has = pyo.Var(hosts, domain=pyo.Binary)
+
+    @m.Constraint(hosts)
+    def host_2i(m: Any, k: int, h: int) -> Any:
+        return m.s[k, h] <= m.room_s[k, h] * m.has[k, h]
+
+    @m.Constraint(hosts)
+    def bandwidth_2i(m: Any, k: int, h: int) -> Any:
+        others = sum(m.y[k, g] for g in m.OTHER_Y[k, h])
+        return others <= m.covers[k] * m.s[k, h] + m.most[k] * (m.x[k] - m.has[k, h])
+
+
+def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> None:
+    """Add (2h), in parts of capacities."""
+    capacity = machines.capacity
+    scale = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+    e, z = (need[:, None] * scale for need in (machines.worker, machines.ps))
+    running: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    serving: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    for places, part, kind, users in ((m.PLACES, e, m.worker_type, running), (m.HOSTS, z, m.ps_type, serving)):
+        for k, h in places:
+            for r in np.flatnonzero(part[kind[k], h] > ROUNDING).tolist():
+                for t in range(m.start[k], m.start[k] + m.slots[k]):
+                    users.setdefault((h, r, t), []).append((k, kind[k]))
+    cells = sorted({*running, *serving})
+    m.CELLS = pyo.Set(dimen=3, initialize=cells)
+    m.RUNNING = pyo.Set(m.CELLS, dimen=2, initialize={c: running.get(c, []) for c in cells})
+    m.SERVING = pyo.Set(m.CELLS, dimen=2, initialize={c: serving.get(c, []) for c in cells})
+    m.e = pyo.Param(*map(range, e.shape), initialize={i: float(v) for i, v in np.ndenumerate(e)})
+    m.z = pyo.Param(*map(range, z.shape), initialize={i: float(v) for i, v in np.ndenumerate(z)})
+    left = free * scale[:, :, None]
+    m.free = pyo.Param(m.CELLS, initialize={(h, r, t): float(left[h, r, t - 1]) for h, r, t in cells})
+
+    @m.Constraint(m.CELLS)
+    def capacity_2h(m: Any, h: int, r: int, t: int) -> Any:
+        workers = sum(m.e[kind, h, r] * m.y[k, h] for k, kind in m.RUNNING[h, r, t])
+        return workers + sum(m.z[kind, h, r] * m.s[k, h] for k, kind in m.SERVING[h, r, t]) <= m.free[h, r, t]
+
+
+def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+    """Return the schedule of an incumbent."""
+    picked = np.flatnonzero(solution.array(model.x) > 0.5)
+    workers, ps = _amounts(solution, model.y), _amounts(solution, model.s)
+    entries = [
+        (i, h, workers.get((k, h), 0), ps.get((k, h), 0))
+        for i, k in enumerate(picked.tolist())
+        for h in sorted({h for one, h in (*workers, *ps) if one == k})
+    ]
+
+    def of(values: Any) -> Ints:
+        return np.array([values[k] for k in picked.tolist()], np.int64)
+
+    run, server, own, servers = np.array(entries, np.int64).reshape(-1, 4).T
+    return Schedule(
+        job=of(model.job), start=of(model.start), slots=of(model.slots), worker_type=of(model.worker_type),
+        ps_type=of(model.ps_type), run=run, server=server, workers=own, ps=servers,
+    )  # fmt: skip
+
+
+def _amounts(solution: Solution, variable: Any) -> dict[tuple[int, int], int]:
+    """Return the positive values of an integer variable by choice and server."""
+    values = np.rint(solution.array(variable)).astype(np.int64)
+    return {key: n for key, n in zip(variable.keys(), values.tolist(), strict=True) if n > 0}

@@ -1,0 +1,331 @@
+"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its LP relaxation, and the dual (9), (18) as its own LP.
+
+See the package's docstring for sets, variables and constraints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from instances.elastic import Machines
+from instances.errors import NotApplicableError
+from instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from models.registry import MODELS, ModelSpec, Outcome
+from models.solve import Solution, SolveOptions
+from models.zhou.common import Array, Ints, grouped, horizon, in_units, largest, skip, starts
+
+MOST_SCHEDULES = 10_000
+"""Schedules of all jobs together beyond which they are not enumerated."""
+
+Placement = tuple[tuple[int, int, int], ...]
+"""Server, workers and parameter servers there."""
+
+
+class TooManyError(NotApplicableError):
+    """There are more schedules than are enumerated."""
+
+
+def placements(m: Machines, worker_type: int, ps_type: int, together: bool, workers: int) -> Iterator[Placement]:
+    """Yield every placement on empty servers that takes no more than it needs: one host, as few PSs as cover the rest.
+
+    Parameters
+    ----------
+    m
+        Servers.
+    worker_type, ps_type, together, workers
+        An option; the PS type is −1 in a ring.
+    """
+    free = m.capacity * (1 + ROUNDING)
+    e, z = m.worker[worker_type], m.ps[ps_type] if ps_type >= 0 else np.zeros(len(m.resources))
+    room = m.room[worker_type].tolist()
+    if together:
+        fits = (workers * e + z <= free).all(axis=1) & m.able[worker_type]
+        yield from (((h, workers, int(ps_type >= 0)),) for h in np.flatnonzero(fits).tolist())
+        return
+    if ps_type < 0:
+        for split in _splits(workers, room):
+            if np.count_nonzero(split) > 1:
+                yield tuple((h, n, 0) for h, n in enumerate(split) if n)
+        return
+    ratio = m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type] * (1 - ROUNDING)
+    for host in range(m.size):
+        for beside in range(min(room[host], workers - 1) + 1):
+            servers = max(1, math.ceil((workers - beside) * ratio))
+            if (beside * e + servers * z <= free[host]).all():
+                for split in _splits(workers - beside, [*room[:host], 0, *room[host + 1 :]]):
+                    there = ((h, n, 0) for h, n in enumerate(split) if n)
+                    yield ((host, beside, servers), *there)
+
+
+def _splits(number: int, room: list[int]) -> Iterator[tuple[int, ...]]:
+    """Yield every way to put so many workers onto servers with so much room."""
+    if not room:
+        if number == 0:
+            yield ()
+        return
+    if number > sum(room):
+        return
+    for here in range(min(number, room[0]) + 1):
+        for rest in _splits(number - here, room[1:]):
+            yield (here, *rest)
+
+
+def listed(a: Architecture, earliest: Ints, end: int) -> list[tuple[int, int, Placement]]:
+    """Return option, number of starts, and placement of all schedules that complete by the beginning of slot `end`.
+
+    Raises
+    ------
+    TooManyError
+        If there are more than :data:`MOST_SCHEDULES` schedules.
+    """
+    o = a.options
+    found: list[tuple[int, int, Placement]] = []
+    total = 0
+    for i, times in enumerate(starts(o, earliest, end).tolist()):
+        if not times:
+            continue
+        kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
+        for placement in placements(a.machines, *kind):
+            total += times
+            if total > MOST_SCHEDULES:
+                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules; zhou.{a.id}.columns makes them as needed")
+            found.append((i, times, placement))
+    return found
+
+
+def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
+    """Return all schedules of the jobs that complete by the beginning of slot `end`, as runs of one decision.
+
+    Parameters
+    ----------
+    a
+        Jobs and servers.
+    earliest
+        ``(n,)`` first slot in which each job may run.
+    end
+        Slot by whose beginning all complete.
+
+    Raises
+    ------
+    TooManyError
+        If there are too many.
+    """
+    o = a.options
+    option: list[int] = []
+    start: list[int] = []
+    entries: list[tuple[int, int, int, int]] = []
+    for i, times, placement in listed(a, earliest, end):
+        for later in range(times):
+            entries += [(len(option), *entry) for entry in placement]
+            option.append(i)
+            start.append(int(earliest[o.job[i]]) + later)
+    run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T
+    return Schedule(
+        job=o.job[option], start=np.array(start, np.int64), slots=o.slots[option], worker_type=o.worker_type[option],
+        ps_type=o.ps_type[option], run=run, server=server, workers=workers, ps=ps,
+    )  # fmt: skip
+
+
+def offline_schedules(a: Architecture) -> Schedule:
+    """Return the schedules that some optimal schedule of all jobs consists of."""
+    return schedules(a, a.arrival, horizon(a))
+
+
+def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
+    """Return the schedules until τ, the architecture's by default, of jobs that are all there in slot 1."""
+    return schedules(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline)
+
+
+def taken(a: Architecture, found: Schedule) -> Array:
+    """Return ``(e, R)`` what each entry of schedules takes, ``f`` in parts of the server's capacity."""
+    use = found.workers[:, None] * a.machines.worker[found.worker_type[found.run]]
+    if a.id == "ps":
+        use = use + found.ps[:, None] * a.machines.ps[found.ps_type[found.run]]
+    capacity = a.machines.capacity[found.server]
+    return np.divide(use, capacity, out=np.zeros_like(use), where=capacity > 0)
+
+
+def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
+    """Return what (8) and (9) share: schedules, resources of servers in slots, weights and what takes what."""
+    m = pyo.ConcreteModel()
+    m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
+    m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
+    part = taken(a, found)
+    where = np.argwhere(part > ROUNDING)
+    use = {(int(found.run[e]), int(found.server[e]), int(r)): float(part[e, r]) for e, r in where}
+    m.USES = pyo.Set(dimen=3, initialize=list(use))
+    m.f = pyo.Param(m.USES, initialize=use)
+    ends = (found.start + found.slots).tolist()
+    times = [range(t, end) for t, end in zip(found.start.tolist(), ends, strict=True)]
+    m.HELD = pyo.Set(
+        m.SCHEDULES,
+        dimen=3,
+        initialize=grouped(*zip(*((k, (h, r, t)) for k, h, r in use for t in times[k]), strict=True)),
+    )
+    m.CELLS = pyo.Set(dimen=3, initialize=sorted({(h, r, t) for k, h, r in use for t in times[k]}))
+    m.unit = pyo.Param(initialize=largest(a.weight))
+    weight = (a.weight / m.unit.value)[found.job]
+    m.weight = pyo.Param(m.SCHEDULES, initialize=dict(enumerate(weight.tolist())))
+    m.cost = pyo.Param(m.SCHEDULES, initialize=dict(enumerate((weight * ends).tolist())))
+    return m
+
+
+def build_schedules(
+    a: Architecture, found: Schedule, complete: bool = False, relaxed: bool = False
+) -> pyo.ConcreteModel:
+    """Return (8) or (17), in units of the largest weight.
+
+    Parameters
+    ----------
+    a, found
+        Jobs and servers; the schedules to choose from.
+    complete
+        Whether every job runs, at the least weighted completion time, instead of the largest weight.
+    relaxed
+        Whether schedules may be chosen in part.
+    """
+    m = _common(a, found)
+    users = grouped(*zip(*((cell, k) for k in m.SCHEDULES for cell in m.HELD[k]), strict=True))
+    m.USERS = pyo.Set(m.CELLS, initialize=users)
+    m.OWN = pyo.Set(m.JOBS, initialize=grouped(found.job.tolist(), m.SCHEDULES))
+    m.x = pyo.Var(m.SCHEDULES, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
+
+    @m.Constraint(m.CELLS)
+    def capacity_8a(m: Any, h: int, r: int, t: int) -> Any:
+        return sum(m.f[k, h, r] * m.x[k] for k in m.USERS[h, r, t]) <= 1
+
+    @m.Constraint(m.JOBS)
+    def one_8b(m: Any, j: int) -> Any:
+        total = sum(m.x[k] for k in m.OWN[j])
+        return total == 1 if complete else total <= 1
+
+    value, sense = (m.cost, pyo.minimize) if complete else (m.weight, pyo.maximize)
+    m.total = pyo.Objective(rule=lambda m: sum(value[k] * m.x[k] for k in m.SCHEDULES), sense=sense)
+    return m
+
+
+def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
+    """Return (9) or (18), in units of the largest weight; prices are those of all of a server's capacity."""
+    m = _common(a, found)
+    m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
+    m.price = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
+    m.u = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.PAIRS)
+    def payoff_9a(m: Any, k: int, j: int) -> Any:
+        return m.u[j] + sum(m.f[k, h, r] * m.price[h, r, t] for h, r, t in m.HELD[k]) >= m.weight[k]
+
+    @m.Objective(sense=pyo.minimize)
+    def total(m: Any) -> Any:
+        return sum(m.u[j] for j in m.JOBS) + sum(m.price[h, r, t] for h, r, t in m.CELLS)
+
+    return m
+
+
+def decode(find: Callable[[View], Schedule]) -> Callable[[View, pyo.ConcreteModel, Solution], Schedule]:
+    """Return the function that reads the schedules of an incumbent."""
+
+    def read(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
+        found, chosen = find(view), solution.array(model.x) > 0.5
+        held = chosen[found.run]
+        return Schedule(
+            job=found.job[chosen], start=found.start[chosen], slots=found.slots[chosen],
+            worker_type=found.worker_type[chosen], ps_type=found.ps_type[chosen],
+            run=(np.cumsum(chosen) - 1)[found.run[held]], server=found.server[held], workers=found.workers[held],
+            ps=found.ps[held],
+        )  # fmt: skip
+
+    return read
+
+
+def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
+    """Decide nothing: a part of a schedule is none."""
+
+
+def _bound_of_dual(build: Callable[[View], pyo.ConcreteModel]) -> Callable[[View, SolveOptions], Outcome]:
+    """Return the procedure that solves a dual: the value of any feasible prices and payoffs is a bound."""
+    solved = in_units(build, _no_decision)
+
+    def procedure(view: View, options: SolveOptions) -> Outcome:
+        outcome = solved(view, options)
+        return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
+
+    return procedure
+
+
+def _too_many(find: Callable[[View], Schedule]) -> Callable[[View], str | None]:
+    def reason(view: View) -> str | None:
+        try:
+            find(view)
+        except TooManyError as error:
+            return str(error)
+        return None
+
+    return reason
+
+
+def _register(name: str) -> None:
+    def every(view: View) -> Schedule:
+        return offline_schedules(view.architectures[name])
+
+    def until(view: View) -> Schedule:
+        return weight_schedules(view.architectures[name])
+
+    def offline(view: View) -> pyo.ConcreteModel:
+        return build_schedules(view.architectures[name], every(view), complete=True)
+
+    def exact(view: View) -> pyo.ConcreteModel:
+        return build_schedules(view.architectures[name], until(view))
+
+    def relaxed(view: View) -> pyo.ConcreteModel:
+        return build_schedules(view.architectures[name], until(view), relaxed=True)
+
+    def dual(view: View) -> pyo.ConcreteModel:
+        return build_dual(view.architectures[name], until(view))
+
+    where, ilp, lp = ("§5.1", "(8)–(8c)", "(9)–(9b)") if name == "ps" else ("§6.2", "(17)–(17c)", "(18)–(18b)")
+    part = ModelSpec(
+        id=f"zhou.{name}.schedules",
+        paper="zhou",
+        problem=f"zhou.{name}.weight",
+        kind="exact",
+        build=exact,
+        decode=decode(until),
+        source=f"Zhou et al., {where}, eq. {ilp}",
+        procedure=in_units(exact, decode(until)),
+        skip=skip(name),
+        too_large=_too_many(until),
+    )
+    MODELS.register(part)
+    MODELS.register(
+        replace(
+            part,
+            id=f"{part.id}.offline",
+            problem=f"zhou.{name}.completion",
+            build=offline,
+            decode=decode(every),
+            source=f"{part.source}, every job completes, at the least weighted completion time (2)",
+            procedure=in_units(offline, decode(every)),
+            too_large=_too_many(every),
+        )
+    )
+    rest = replace(part, decode=_no_decision)
+    source = f"Zhou et al., {where}, LP relaxation of {ilp}"
+    procedure = in_units(relaxed, _no_decision)
+    MODELS.register(
+        replace(rest, id=f"{part.id}.relaxed", kind="relaxation", build=relaxed, source=source, procedure=procedure)
+    )
+    source = f"Zhou et al., {where}, eq. {lp}, the dual of its relaxation"
+    MODELS.register(
+        replace(rest, id=f"zhou.{name}.dual", kind="bound", build=dual, source=source, procedure=_bound_of_dual(dual))
+    )
+
+
+for _name in ("ps", "ra"):
+    _register(_name)

@@ -1,0 +1,221 @@
+"""Elastic jobs: options that may be left out are never missed, and a ledger stays right while runs come and go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import zhou_cases as cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import instances
+from instances.elastic import Ledger, Machines, classes, fitting, options, runs_of
+from instances.elastic.machines import PLENTY
+from instances.schema import Instance
+from instances.views import zhou
+from instances.views.zhou import Architecture
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def architectures(instance: Instance) -> list[Architecture]:
+    """The architectures that all jobs can run with."""
+    return [a for a in zhou.view(instance).architectures.values() if a.reason is None]
+
+
+def prices(a: Architecture, slots: int, seed: int) -> Any:
+    """Random prices per server, some of them 0."""
+    rng = np.random.default_rng(seed)
+    shape = (a.machines.size, len(a.machines.resources), slots)
+    return rng.choice([0.0, 0.0, 0.3, 1.0, 2.5], shape)
+
+
+def length(a: Architecture) -> int:
+    return int(a.options.slots.max()) + 3
+
+
+@settings(max_examples=150)
+@given(cases.tiny(), SEEDS)
+def test_dominated_options_are_never_missed(instance: Instance, seed: int) -> None:
+    for a in architectures(instance):
+        everything = options(a.machines, a.work, a.most, a.rates, prune=False)
+        slots = int(everything.slots.max()) + 2
+        posted = prices(a, slots, seed)
+        late = np.asarray(np.arange(slots + 1) * 0.7)
+        found = []
+        for some in (a.options, everything):
+            ledger = Ledger(a.machines, some, slots)
+            ledger.post(posted)
+            found.append([ledger.find(job, 0, late=late) for job in range(a.size)])
+        assert len(a.options.slots) <= len(everything.slots)
+        for few, all_of_them in zip(*found, strict=True):
+            assert few is not None
+            assert all_of_them is not None
+            assert few.total == pytest.approx(all_of_them.total)
+
+
+@given(cases.tiny())
+def test_pairs_of_workers_and_slots_are_pareto_minimal(instance: Instance) -> None:
+    """One worker fewer would need more slots, and slots suffice for the work (2f)."""
+    for a in architectures(instance):
+        o = options(a.machines, a.work, a.most, a.rates, prune=False)
+        for i, job in enumerate(o.job.tolist()):
+            m, p, together, number = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
+            done = number * o.slots[i] / a.rates.slots(job, m, p, number, together)
+            assert done >= a.work[job] * (1 - 1e-8)
+            assert number <= a.most[job]
+            if number > (2 if a.id == "ra" and not together else 1):
+                fewer = (number - 1) * o.slots[i] / a.rates.slots(job, m, p, number - 1, together)
+                assert fewer < a.work[job] * (1 + 1e-8)
+
+
+@settings(max_examples=60)
+@given(cases.small(jobs=5), SEEDS)
+def test_a_ledger_forgets_what_is_given_back(instance: Instance, seed: int) -> None:
+    """After bookings and returns in any order it finds what a new one finds."""
+    rng = np.random.default_rng(seed)
+    for a in architectures(instance):
+        slots = length(a)
+        used, fresh = Ledger(a.machines, a.options, slots), Ledger(a.machines, a.options, slots)
+        posted = prices(a, slots, seed)
+        used.post(posted)
+        booked = []
+        for job in rng.integers(0, a.size, 6).tolist():
+            if found := used.find(job, int(rng.integers(0, 3))):
+                used.book(found)
+                booked.append(found)
+        assert (used.free >= -1e-9 * a.machines.capacity[:, :, None]).all()
+        for i in rng.permutation(len(booked)):
+            used.book(booked[i], -1)
+        used.set_free(fresh.free)
+        fresh.post(posted)
+        for job in range(a.size):
+            one, other = used.find(job, 0), fresh.find(job, 0)
+            assert one is not None
+            assert other is not None
+            assert (one.total, one.start, one.option) == (other.total, other.start, other.option)
+            assert (one.workers == other.workers).all()
+            assert (one.ps == other.ps).all()
+
+
+@settings(max_examples=60)
+@given(cases.small(jobs=5), SEEDS)
+def test_classes_cost_what_their_servers_cost(instance: Instance, seed: int) -> None:
+    """Where nothing runs and equal servers have equal prices, one entry per class is enough."""
+    for a in architectures(instance):
+        slots = length(a)
+        grouped = classes(a.machines)
+        posted = prices(a, slots, seed)[: grouped.size]
+        by_class, by_server = Ledger(grouped, a.options, slots, constant=True), Ledger(a.machines, a.options, slots)
+        by_class.post(posted)
+        by_server.post(posted[a.machines.kind])
+        for job in range(a.size):
+            one, other = by_class.find(job, 0), by_server.find(job, 0)
+            assert one is not None
+            assert other is not None
+            assert one.total == pytest.approx(other.total)
+            assert one.workers.sum() == other.workers.sum() or one.option != other.option
+
+
+@settings(max_examples=60)
+@given(cases.small(jobs=4), SEEDS, st.sampled_from([2, 3, 5]), st.sampled_from(["linear", "sigmoid", "deadline"]))
+def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
+    instance: Instance, seed: int, period: int, kind: str
+) -> None:
+    from models.elastic import Grid
+
+    for a in architectures(instance):
+        slots = length(a) + 2 * period
+        grid = Grid(classes(a.machines), slots, period)
+        ledger = Ledger(grid.machines, a.options, slots, constant=True)
+        posted = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 4.0], grid.rows)
+        ledger.post(grid.by_slot(posted))
+        times = np.arange(slots + 1.0)
+        late = {
+            "linear": 1.3 * times,
+            "sigmoid": -9 / (1 + np.exp(0.2 * times)),
+            "deadline": np.where(times <= slots - 2, np.minimum(np.maximum(times - 4, 0), 6), np.inf),
+        }[kind]
+        for job in range(a.size):
+            every = ledger.find(job, 1, late=late)
+            some = ledger.find(job, 1, late=late, stops=grid.stops(late))
+            assert (every is None) == (some is None)
+            if every and some:
+                assert some.total == pytest.approx(every.total)
+
+
+def test_prices_can_be_put_aside_and_taken_back() -> None:
+    a = zhou.view(cases.instance([cases.job()])).architectures["ps"]
+    ledger = Ledger(a.machines, a.options, 6)
+    ones = np.ones((1, 4, 6))
+    ledger.post(ones)
+    cost = ledger.find(0, 0)
+    sums = ledger.sums
+    ledger.repost(None)
+    ledger.post(3 * ones)
+    dearer = ledger.find(0, 0)
+    ledger.repost(sums)
+    again = ledger.find(0, 0)
+    assert cost is not None
+    assert dearer is not None
+    assert again is not None
+    assert dearer.cost == pytest.approx(3 * cost.cost)
+    assert again.cost == cost.cost
+
+
+def test_nothing_is_found_at_or_above_the_limit() -> None:
+    a = zhou.view(cases.instance([cases.job()])).architectures["ra"]
+    ledger = Ledger(a.machines, a.options, 6)
+    ledger.post(np.ones((1, 4, 6)))
+    found = ledger.find(0, 0)
+    assert found is not None
+    assert ledger.find(0, 0, limit=found.cost) is None
+    assert ledger.find(0, 0, limit=np.nextafter(found.cost, np.inf)) is not None
+
+
+def test_of_equally_cheap_runs_the_first_to_end_counts_then_the_smallest() -> None:
+    a = zhou.view(cases.instance([cases.job(4, 2)], [cases.servers(2, 4, 8.0)])).architectures["ps"]
+    found = Ledger(a.machines, a.options, 10).find(0, 0)
+    assert found is not None
+    # On two servers they would be as fast and take as much; one server is first in the order of options.
+    assert (found.start, found.slots) == (0, 2)
+    assert found.workers.tolist() == [4, 0]
+    assert found.ps.tolist() == [1, 0]
+
+
+def test_a_ring_on_several_servers_is_on_two_at_least() -> None:
+    """Where one server would be the cheapest for all, and has room, the last worker goes elsewhere."""
+    a = zhou.view(cases.instance([cases.job(3, 2)], [cases.servers(2, 3)])).architectures["ra"]
+    o = a.options
+    apart = next(i for i in range(len(o.slots)) if not o.together[i] and o.workers[i] == 3)
+    ledger = Ledger(a.machines, o, 8)
+    ledger.post(np.stack([np.zeros((4, 8)), np.ones((4, 8))]))
+    found = ledger.find(0, 0, among=slice(apart, apart + 1))
+    assert found is not None
+    assert found.workers.tolist() == [2, 1]
+
+
+def test_runs_become_a_decision() -> None:
+    a = zhou.view(cases.instance([cases.job(4, 2)], [cases.servers(2, 4, 8.0)])).architectures["ps"]
+    found = Ledger(a.machines, a.options, 10).find(0, 2)
+    assert found is not None
+    decision = runs_of([(0, found)], first_slot=1)
+    assert (decision.start.tolist(), decision.slots.tolist()) == ([3], [2])
+    assert (decision.run.tolist(), decision.server.tolist()) == ([0], [0])
+    empty = runs_of([], 1)
+    assert all(len(getattr(empty, name)) == 0 for name in ("job", "run", "server", "workers", "ps"))
+
+
+def test_what_nothing_limits_fits_plentifully() -> None:
+    assert fitting(np.array([[1.0, 2.0]]), np.zeros(2)).tolist() == [PLENTY]
+    assert fitting(np.array([[1.0, 2.0], [0.0, 9.0]]), np.array([1 / 3, 0.0])).tolist() == [3, 0]
+
+
+def test_servers_of_one_kind_are_one_class() -> None:
+    machines: Machines = zhou.view(instances.load("gen/200jobs")).architectures["ps"].machines
+    grouped = classes(machines)
+    assert grouped.size == 3
+    assert grouped.count.tolist() == [5, 5, 5]
+    assert (grouped.total == machines.total).all()

@@ -1,0 +1,123 @@
+"""Column generation for Zhou: the optimum of the LP over all schedules, by class as by server, and never wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import zhou_cases as cases
+from hypothesis import given, settings
+
+import models
+from harness.verify import VERIFIERS
+from instances.schema import Instance
+from instances.views import zhou
+from instances.views.zhou import ARCHITECTURES, Architecture, View
+from models import elastic
+from models.columns import GenerationOptions, Master, generate
+from models.elastic import ElasticJobs, Grid, Pricing
+from models.solve import SolveOptions, build, solve
+from models.zhou.columns import build_master, completing, weighing
+
+OPTIONS = SolveOptions(time_limit_s=20)
+EXACT = GenerationOptions(gap=1e-9)
+
+
+def runnable(instance: Instance) -> tuple[View, list[Architecture]]:
+    view = zhou.view(instance)
+    return view, [a for a in view.architectures.values() if a.reason is None]
+
+
+def lp(jobs: ElasticJobs, grid: Grid) -> Any:
+    return generate(grid.packing(jobs), Pricing(jobs, grid), EXACT, OPTIONS)
+
+
+@settings(max_examples=40)
+@given(cases.small(jobs=6))
+def test_the_lp_by_class_and_by_server_have_the_same_optimum(instance: Instance) -> None:
+    for a in runnable(instance)[1]:
+        for jobs in (completing(a), weighing(a)):
+            by_class = lp(jobs, Grid(a.classes, jobs.slots))
+            by_server = lp(jobs, Grid(a.machines, jobs.slots))
+            assert by_class.bound == pytest.approx(by_server.bound, rel=1e-6, abs=1e-6)
+            assert by_class.value == pytest.approx(by_class.bound, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=30)
+@given(cases.tiny())
+def test_bounds_hold_and_schedules_are_verified(instance: Instance) -> None:
+    """The bound is never beaten by the exact optimum, and the schedule found is one."""
+    view, architectures = runnable(instance)
+    for a in architectures:
+        for name, sign in (("", -1), (".maxweight", 1)):
+            spec = models.get(f"zhou.{a.id}.columns{name}")
+            outcome = spec.run(view, OPTIONS)
+            bound, found = outcome.solution.bound, outcome.solution.objective
+            exact = models.get(f"zhou.{a.id}.schedules{'.offline' if sign < 0 else ''}")
+            if exact.too_large(view):
+                continue
+            optimum = exact.run(view, OPTIONS).solution.objective
+            assert optimum is not None
+            assert bound is not None
+            assert found is not None
+            assert sign * bound >= sign * optimum - 1e-6 * max(1.0, abs(optimum))
+            assert sign * found <= sign * optimum + 1e-6 * max(1.0, abs(optimum))
+            verdict = VERIFIERS.get("zhou").check(view, outcome.decision, spec.problem, ())
+            assert verdict.violations == ()
+            assert verdict.objective == pytest.approx(found)
+
+
+@settings(max_examples=30)
+@given(cases.small(jobs=6))
+def test_periods_of_several_slots_only_lower_the_bound(instance: Instance) -> None:
+    for a in runnable(instance)[1]:
+        jobs = completing(a)
+        costs = [-lp(jobs, Grid(a.classes, jobs.slots, period)).bound for period in (1, 2, 4)]
+        assert costs[1] <= costs[0] * (1 + 1e-7) + 1e-7
+        assert costs[2] <= costs[1] * (1 + 1e-7) + 1e-7
+
+
+def test_a_horizon_that_is_too_short_makes_a_lower_bound_and_no_wrong_one() -> None:
+    """Jobs that do not fit into the slots end after them at the cost of the first end that is too late."""
+    instance = cases.instance([cases.job(1, 4, weight=2.0), cases.job(1, 4)], [cases.servers(1, 1)], types=())
+    a = zhou.view(instance).architectures["ra"]
+    late = a.weight[:, None] * (np.arange(7) + 1.0)
+    short = ElasticJobs(a.machines, a.options, 6, a.arrival - 1, late, a.weight * (6 + 2.0))
+    # Two jobs of 4 slots one after the other: 2·5 + 9; in 6 slots the second costs at least 8.
+    assert -lp(completing(a), Grid(a.classes, completing(a).slots)).bound == pytest.approx(2 * 5 + 9)
+    assert -lp(short, Grid(a.classes, 6)).bound == pytest.approx(2 * 5 + 8)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("weight", [False, True])
+def test_the_statement_in_pyomo_has_the_optimum_of_the_master(arch: str, weight: bool) -> None:
+    view = zhou.view(cases.instance([cases.job(4, 2, weight=w) for w in (1.0, 2.0, 3.0)], [cases.servers(2, 2)]))
+    a = view.architectures[arch]
+    jobs = weighing(a) if weight else completing(a)
+    found = lp(jobs, Grid(a.classes, jobs.slots))
+    solution = solve(build(build_master, view, arch, weight))
+    assert solution.objective == pytest.approx(found.value)
+    assert Master(Grid(a.classes, jobs.slots).packing(jobs), found.columns, OPTIONS).solve().value == pytest.approx(
+        found.value
+    )
+
+
+def test_prices_are_given_by_class_resource_and_slot() -> None:
+    view = zhou.view(cases.instance([cases.job(4, 4, weight=w) for w in (1.0, 2.0, 3.0)], [cases.servers(2, 2)]))
+    outcome = models.get("zhou.ps.columns").run(view, OPTIONS)
+    jobs = completing(view.architectures["ps"])
+    assert outcome.prices is not None
+    assert outcome.prices.shape == (4, jobs.slots)
+    assert (outcome.prices >= 0).all()
+    assert outcome.prices.max() > 0
+
+
+def test_rows_are_periods_where_there_are_many_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = zhou.view(cases.instance([cases.job(4, 9)], [cases.servers(2, 2)])).architectures["ps"]
+    jobs = completing(a)
+    assert elastic.coarse(jobs, a.classes).period == 1
+    monkeypatch.setattr(elastic, "ROWS", 20)
+    grid = elastic.coarse(jobs, a.classes)
+    assert grid.rows <= 20 + 4
+    assert grid.packing(jobs).capacity.sum() == pytest.approx(Grid(a.classes, jobs.slots).packing(jobs).capacity.sum())
