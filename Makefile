@@ -15,8 +15,9 @@ $(VENV)/.installed: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable .
 	@echo "compiling inner loops, once: one or two minutes"
-	@-$(BIN)/harness compare --instance paper/hadar-fig1 --instance paper/synergy-example \
-	  --method 'hadar.*' --method 'synergy.tune*' --no-report --jobs 1 --results $(VENV)/warm-up >/dev/null 2>&1
+	@-$(BIN)/harness compare --instance paper/hadar-fig1 --instance paper/synergy-example --instance paper/walkthrough \
+	  --method 'hadar.*' --method 'synergy.tune*' --method 'zhou.*.online' --method zhou.ps.columns \
+	  --method admission.online --no-report --jobs 1 --results $(VENV)/warm-up >/dev/null 2>&1
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed

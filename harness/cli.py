@@ -93,6 +93,8 @@ WindowOption = Annotated[
 ]
 JobsOption = Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")]
 ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results folder is made.")]
+ResumeOption = Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")]
+ReportOption = Annotated[bool, typer.Option(help="Write report.html and figures, too.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
 
 
@@ -111,8 +113,8 @@ def compare(
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),
-    resume: Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")] = None,
-    report: Annotated[bool, typer.Option(help="Write report.html and figures, too.")] = True,
+    resume: ResumeOption = None,
+    report: ReportOption = True,
 ) -> None:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
     from harness.comparing import compare as run_compare
@@ -132,16 +134,34 @@ def compare(
             on_start=start,
             on_result=advance,
         )
-    say(f"results: {comparison.folder}")
-    try:
-        if report and comparison.rows:
-            save_report(comparison)
-    finally:
-        emit(comparison, output)
-    if comparison.interrupted:
-        say(f"interrupted; go on with: --resume {comparison.folder}")
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(OK if comparison.ok else FAILED)
+    finish(comparison, output, report)
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
+    jobs: JobsOption = 0,
+    memory_mb: MemoryOption = 4096,
+    output: FormatOption = Format.TABLE,
+    results: ResultsOption = Path("results"),
+    resume: ResumeOption = None,
+    report: ReportOption = True,
+) -> None:
+    """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
+    from harness.sweeping import run_sweep
+    from harness.tasks import Limits
+
+    with progress() as (start, advance):
+        comparison = run_sweep(
+            file,
+            limits=Limits(memory_mb=memory_mb),
+            jobs=jobs,
+            results=results,
+            resume=resume,
+            on_start=start,
+            on_result=advance,
+        )
+    finish(comparison, output, report)
 
 
 @app.command()
@@ -292,6 +312,20 @@ def report(
     from harness.store import read_run
 
     save_report(Comparison(read_run(folder), folder), output)
+
+
+def finish(comparison: Comparison, output: Format, report: bool) -> None:
+    """Write the page, print the rows, and end with the exit code of a comparison."""
+    say(f"results: {comparison.folder}")
+    try:
+        if report and comparison.rows:
+            save_report(comparison)
+    finally:
+        emit(comparison, output)
+    if comparison.interrupted:
+        say(f"interrupted; go on with: --resume {comparison.folder}")
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(OK if comparison.ok else FAILED)
 
 
 def save_report(comparison: Comparison, output: Path | None = None) -> None:

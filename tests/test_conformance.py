@@ -109,7 +109,9 @@ def test_every_catalogued_instance_loads_and_is_seen_by_some_paper(entry: Any) -
     assert instance.name == entry.ref
     assert entry.title
     papers = [paper.id for paper in PAPERS if _has_view(paper.view, instance)]
-    if entry.ref.startswith(("paper/oef", "gen/")):
+    if entry.ref.startswith("gen/zhou"):
+        assert papers == ["zhou"]  # its jobs have times by worker type, no rates by GPU type
+    elif entry.ref.startswith(("paper/oef", "gen/")):
         assert "oef" in papers
 
 

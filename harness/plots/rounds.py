@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from harness.plots.bars import Group, beside_bounds
 from harness.plots.curves import COLUMNS, FEW_LINES, averaged, line_legend, line_style, never, steps
 from harness.plots.style import (
     DASHED,
     FAINT,
-    INK,
-    MUTED,
     PALETTE,
     is_first_column,
     label,
@@ -26,7 +25,7 @@ from harness.plots.style import (
     panels,
     time_unit,
 )
-from harness.render.text import number, ratio
+from harness.render.text import number
 
 Array = NDArray[np.float64]
 
@@ -183,29 +182,11 @@ def mean_times(means_s: Mapping[str, float], bound_s: float | None, unproved: st
     unproved
         What the bound is of, for the legend.
     """
-    figure, ax = one_axes(1.25 + 0.25 * len(means_s))
     unit_s, unit = time_unit(max(means_s.values()))
-    values = [value / unit_s for value in means_s.values()]
-    ax.barh(range(len(values)), values, 0.62, color=PALETTE[0])
-    for y, value in enumerate(values):
-        beside = f"  ({ratio(value * unit_s / bound_s, True)})" if bound_s else ""
-        ax.annotate(
-            f"{number(value)}{beside}",
-            (value, y),
-            (4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=MUTED,
-        )
-    ax.set_yticks(range(len(values)), [label(policy, 34) for policy in means_s])
-    ax.set(ylim=(len(values) - 0.5, -0.5), xlim=(0.0, max(values) * 1.26), xlabel=f"mean completion time [{unit}]")
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="x")
-    if bound_s:
-        ax.axvline(bound_s / unit_s, color=INK, lw=1.4, ls=DASHED)
-        legend_below(figure, [Line2D([], [], color=INK, ls=DASHED, label=f"certified lower bound{unproved}")])
-    return figure
+    values = {policy: value / unit_s for policy, value in means_s.items()}
+    bound = bound_s / unit_s if bound_s else None
+    group = Group(values, bound, bound_name=f"certified lower bound{unproved}")
+    return beside_bounds([group], f"mean completion time [{unit}]")
 
 
 def by_load(points: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:

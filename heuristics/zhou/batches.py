@@ -21,6 +21,7 @@ import numpy as np
 
 from instances.elastic import Found, Ledger, runs_of
 from instances.elastic.machines import Ints
+from instances.errors import NotApplicableError
 from instances.views.zhou import Architecture, Schedule
 
 LEAST = float(np.nextafter(0.0, 1.0))
@@ -129,12 +130,20 @@ def maxweight(a: Architecture, way: Way) -> Schedule:
 
 
 def mincost(a: Architecture, way: Way) -> Schedule:
-    """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7)."""
+    """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7).
+
+    Raises
+    ------
+    NotApplicableError
+        If it finds none.
+    """
     ledger = Ledger(a.machines, a.options, a.deadline - 1)
     ledger.set_free(a.machines.capacity[:, :, None] - a.loads)
     ledger.post(a.prices(a.loads))
     found = ledger.find(a.priced_job, 0, printed=way.printed)
-    return Schedule(**vars(runs_of([(a.priced_job, found)] if found else [], 1)))
+    if found is None:
+        raise NotApplicableError(f"no schedule of {a.ids[a.priced_job]} found beside the loads until τ = {a.deadline}")
+    return Schedule(**vars(runs_of([(a.priced_job, found)], 1)))
 
 
 def jain(a: Architecture, way: Way) -> Schedule:

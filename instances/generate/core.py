@@ -108,7 +108,10 @@ def generate(
     check_overrides(family.spec, overrides, where)
     table = {**file.generator, **{k: _number(v) for k, v in overrides.items()}}
     spec = parse(family.spec, table, where)
-    parts = dict(family.build(spec, Streams(spec.seed)))
+    try:
+        parts = dict(family.build(spec, Streams(spec.seed)))
+    except InstanceError as error:
+        raise InstanceError(f"{where}: {error}") from None
     if table == file.generator:
         parts["published"] = file.published
     try:

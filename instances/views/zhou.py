@@ -365,9 +365,9 @@ def _machines(instance: Instance, ring: bool) -> Machines:
 def describe(v: View) -> str:
     """Return the caption of a comparison: sizes, slots, and what theorems assume and promise."""
     machines = v.architectures["ra"].machines
-    kinds_of_servers = len(set(machines.kind.tolist()))
+    different = len(set(machines.kind.tolist()))
     parts = [
-        f"{v.size} jobs, {machines.size} servers of {kinds_of_servers} kinds, T = {v.slots} slots of {v.slot_s:g} s;"
+        f"{v.size} jobs, {machines.size} servers ({different} different), T = {v.slots} slots of {v.slot_s:g} s;"
         " objective: Σ w·c, c counted in slots from 1"
     ]
     for name, of in v.architectures.items():

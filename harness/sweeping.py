@@ -1,0 +1,161 @@
+"""Sweeps: many instances × methods × seeds, described by a TOML file and run as one comparison.
+
+.. code-block:: toml
+
+    title = "Number of servers at equal capacity"
+    source = "Zhou et al., Fig. 3"
+    methods = ["zhou.ps.online", "zhou.ps.fifo"]
+    time_limit_s = 60.0
+
+    [[grids]]
+    base = "gen/zhou-ps?capacity=0.5"
+    vary = { servers = [100, 150, 200], seed = [1, 2, 3] }
+
+A grid is the product of its lists, the last one running fastest; ``instances = ["paper/oef-eq1", …]`` names single
+ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import quote
+
+from pydantic import Field, model_validator
+
+from harness.comparing import compare, select
+from harness.comparison import Comparison
+from harness.rows import Row
+from harness.tasks import Limits
+from instances.canonical import read_mapping
+from instances.catalogue import MAX_REFERENCE
+from instances.errors import UsageError
+from instances.generate.core import parse
+from instances.schema import Name, Record, Text, rule, violation
+
+MAX_INSTANCES = 1000
+"""Most instances of one sweep; to raise it, set ``harness.sweeping.MAX_INSTANCES``."""
+
+Reference = Annotated[str, Field(min_length=1, max_length=MAX_REFERENCE)]
+Value = bool | int | float | str
+
+
+class Grid(Record):
+    """An instance, and values of its parameters of which every combination is one."""
+
+    base: Reference = rule("a reference, such as gen/zhou-ps or gen/200jobs?load=1.2")
+    vary: Mapping[Name, Annotated[tuple[Value, ...], Field(min_length=1)]] = rule(
+        "a list of one or more values by parameter", min_length=1
+    )
+
+    @property
+    def size(self) -> int:
+        """Number of combinations."""
+        return math.prod(len(values) for values in self.vary.values())
+
+    def references(self) -> Iterator[str]:
+        """Yield the references of all combinations."""
+        joined = "&" if "?" in self.base else "?"
+        for values in itertools.product(*self.vary.values()):
+            pairs = zip(self.vary, values, strict=True)
+            yield self.base + joined + "&".join(f"{_quoted(key)}={_quoted(value)}" for key, value in pairs)
+
+
+def _quoted(value: Value) -> str:
+    return quote(str(value), safe="+")
+
+
+class Sweep(Record):
+    """What a sweep file says."""
+
+    title: Text = rule("what is varied, in a line")
+    source: Text = ""
+    instances: tuple[Reference, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    methods: tuple[Name, ...] = rule("ids or patterns of methods ('oef.*'), one or more", min_length=1)
+    papers: tuple[Name, ...] = ()
+    seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
+    time_limit_s: float = rule("seconds each solve may take, positive", gt=0, default=Limits.time_limit_s)
+    all_sizes: bool = False
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        size = len(self.instances) + sum(grid.size for grid in self.grids)
+        if size == 0:
+            raise violation("instances", "[]", "one or more references here, or in [[grids]]")
+        if size > MAX_INSTANCES:
+            how = "to raise it, set harness.sweeping.MAX_INSTANCES in Python"
+            raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how}")
+        return self
+
+    @property
+    def references(self) -> list[str]:
+        """References of all instances, single ones first."""
+        return [*self.instances, *(ref for grid in self.grids for ref in grid.references())]
+
+
+def read(path: Path) -> Sweep:
+    """Return what a sweep file says; nothing is loaded yet.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, has unknown keys, empty or too large grids, or names unknown methods.
+    """
+    if path.suffix.lower() != ".toml":
+        raise UsageError(f"{path}: a sweep file ends in .toml")
+    sweep = parse(Sweep, read_mapping(path), str(path))
+    try:
+        select(sweep.methods, sweep.papers)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return sweep
+
+
+def run_sweep(
+    path: Path,
+    *,
+    limits: Limits | None = None,
+    jobs: int = 0,
+    results: Path | None = None,
+    resume: Path | None = None,
+    on_start: Callable[[int], None] = lambda count: None,
+    on_result: Callable[[Row], None] = lambda row: None,
+) -> Comparison:
+    """Run a sweep file and return certified rows; see :func:`harness.comparing.compare`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    limits
+        What one method may take; time limit and sizes are those of the file.
+    jobs, results, resume, on_start, on_result
+        As in :func:`harness.comparing.compare`.
+
+    Raises
+    ------
+    UsageError
+        If the file or one of its instances is invalid; nothing has run then.
+    """
+    sweep = read(path)
+    limits = limits or Limits()
+    words = [] if limits.memory_mb == Limits.memory_mb else ["--memory-mb", str(limits.memory_mb)]
+    return compare(
+        sweep.references,
+        sweep.methods,
+        sweep.papers,
+        seeds=sweep.seeds,
+        limits=replace(limits, time_limit_s=sweep.time_limit_s, all_sizes=sweep.all_sizes),
+        jobs=jobs,
+        results=results,
+        resume=resume,
+        command=shlex.join(["harness", "sweep", str(path), *words]),
+        on_start=on_start,
+        on_result=on_result,
+    )

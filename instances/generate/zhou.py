@@ -1,0 +1,244 @@
+"""Zhou et al.'s set-up: jobs that choose among types of workers and parameter servers, on EC2-like servers.
+
+Source: Zhou et al., section 7 (Settings). The paper prints ranges; every quantity is drawn uniformly from its own.
+
+**Capacity.** It is "approximately a [0.2, 0.5] fraction of the respective overall job resource demand", the ideal
+demand of all jobs added up. Alone and without limits, a job is fastest with ``D`` workers, of the worker and PS types
+that make a mini-batch shortest when not everything is on one server, and with the PSs that (2i) asks for. Its demand is
+all of that times its duration, and the sum is divided by the timespan: the fraction says what part of the ideal work
+fits into it. Without durations, a third of all jobs would fit side by side although each lasts for a tenth of the
+timespan, and nothing would ever wait. Read so, the default fraction makes the 150 servers nearly those of EC2. Servers
+are scaled alike, resource by resource, and GPUs then rounded; where there are more, each is smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from instances.elastic.options import ROUNDING
+from instances.elastic.profiles import rates, takes
+from instances.errors import InstanceError
+from instances.generate import draws
+from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from instances.generate.workload import Range, WholeRange
+from instances.model_catalogue import significant
+from instances.registry import unknown
+from instances.schema import (
+    Cluster,
+    DistributedProfile,
+    GpuType,
+    Horizon,
+    Job,
+    PSType,
+    ServerGroup,
+    WorkerType,
+    check_size,
+    rule,
+    violation,
+)
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ANY = "any"
+"""Value of `worker_type` with which jobs choose among all of them."""
+
+
+class ZhouSpec(GeneratorSpec):
+    """Ranges of section 7, types, and servers before they are scaled.
+
+    Types of workers and of parameter servers stand in the order of their speed, the fastest first: of a job's times,
+    the shortest goes to the first type.
+    """
+
+    architecture: Literal["ps", "ra"] = "ps"
+    jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
+    slots: int = rule("a whole number of slots, 1 or more", ge=1)
+    slot_s: float = rule("a slot has a positive length in seconds", gt=0)
+    servers: int = rule("a whole number of servers, 1 or more", ge=1)
+    capacity: float = rule("a positive part of the ideal demand, at most 1000", gt=0, le=1000)
+    unit_worth: float = rule("F, or 0 for the jobs' own", ge=0, default=0.0)
+    worker_type: str = ANY
+    workers: int = rule("the most workers that a job may have, or 0 for its chunks", ge=0, default=0)
+
+    weights: WholeRange = rule("two whole numbers, the smaller first")
+    epochs: WholeRange = rule("two whole numbers, the smaller first")
+    chunks: WholeRange = rule("two whole numbers, the smaller first")
+    minibatches: WholeRange = rule("two whole numbers, the smaller first")
+    minibatch_slots: Range = rule("slots per mini-batch, the smaller first")
+    update_ms: Range = rule("milliseconds, the smaller first")
+    gradient_mb: Range = rule("megabytes, the smaller first")
+
+    gpu_types: tuple[GpuType, ...] = rule("at least one GPU type", min_length=1, max_length=1000)
+    server_kinds: tuple[ServerGroup, ...] = rule("at least one kind of server", min_length=1, max_length=1000)
+    worker_types: tuple[WorkerType, ...] = rule("at least one worker type", min_length=1, max_length=1000)
+    ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        check_size("jobs · types", self.jobs * max(len(self.worker_types), len(self.ps_types)))
+        check_size("servers", self.servers)
+        check_size("slots", self.slots)
+        names = [worker.name for worker in self.worker_types]
+        if self.worker_type not in (ANY, *names):
+            raise violation("worker_type", self.worker_type, unknown("worker type", self.worker_type, [ANY, *names]))
+        if self.architecture == "ps" and not self.ps_types:
+            raise violation("ps_types", "[]", "parameter servers have at least one type")
+        if self.minibatch_slots[0] <= 0:
+            raise violation("minibatch_slots", self.minibatch_slots[0], "a positive lower end")
+        for name in ("epochs", "chunks", "minibatches"):
+            if getattr(self, name)[0] < 1:
+                raise violation(name, getattr(self, name)[0], "a lower end of 1 or more")
+        return self
+
+    @property
+    def ring(self) -> bool:
+        """Whether workers form a ring."""
+        return self.architecture == "ra"
+
+
+def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
+    """Draw the parts of an instance."""
+    jobs = list(_jobs(spec, streams))
+    offered = [w for w in spec.worker_types if spec.worker_type in (ANY, w.name)]
+    servers = tuple(_servers(spec, jobs))
+    _refuse_crumbs(spec, servers, offered)
+    return {
+        "cluster": Cluster(gpu_types=spec.gpu_types, servers=servers),
+        "jobs": tuple(_limited(job, spec, offered) for job in jobs),
+        "worker_types": tuple(offered),
+        "ps_types": () if spec.ring else spec.ps_types,
+        "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
+        "unit_worth": spec.unit_worth or None,
+        "derived": tuple(_derived(spec)),
+    }
+
+
+def _derived(spec: ZhouSpec) -> Iterator[str]:
+    with_servers = "" if spec.ring else " and PSs for their bandwidth"
+    yield (
+        f"capacity of each resource = {spec.capacity:g} x ideal demand (D workers of the type that makes a job alone"
+        f" fastest{with_servers}, times its duration) / {spec.slots} slots, in servers scaled alike; GPUs rounded"
+    )
+    yield "worker types run on every server, as in the paper's (2h), which counts GPUs of one kind only"
+    yield "memory of workers and servers as on EC2; of a job's times, the shortest goes to the fastest type"
+    if spec.workers:
+        yield f"at most {spec.workers} workers: jobs with more chunks have that many, of more mini-batches"
+
+
+def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
+    """Draw the jobs, which may still use every worker type and as many workers as they have chunks."""
+    n = spec.jobs
+    whole = {
+        "arrivals": (0, spec.slots - 1),
+        "weights": spec.weights,
+        "epochs": spec.epochs,
+        "chunks": spec.chunks,
+        "mini-batches": spec.minibatches,
+    }
+    drawn = [[draws.whole(u, *ends) for u in streams.uniform(name, n).tolist()] for name, ends in whole.items()]
+    gradients = _within(streams.uniform("gradients", n), spec.gradient_mb)
+    rings = _within(streams.uniform("ring updates", n), spec.update_ms)
+    slots = _ordered(streams, "mini-batch times", n, [w.name for w in spec.worker_types], spec.minibatch_slots)
+    updates = _ordered(streams, "updates", n, [p.name for p in spec.ps_types], spec.update_ms)
+    for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(*drawn, strict=True)):
+        profile = DistributedProfile(
+            gradient_mb=gradients[j],
+            minibatch_ms={name: significant(time * spec.slot_s * 1000) for name, time in slots[j].items()},
+            update_ms={} if spec.ring else updates[j],
+            ring_update_ms=rings[j] if spec.ring else None,
+        )
+        yield Job(
+            id=f"job-{j + 1:04d}",
+            submit_s=significant(arrival * spec.slot_s, 15),
+            gpus=1,
+            epochs=epochs,
+            chunks=chunks,
+            minibatches_per_chunk=batches,
+            weight=float(weight),
+            distributed=profile,
+        )
+
+
+def _within(u: Array, ends: tuple[float, float]) -> list[float]:
+    """Return values uniform between `ends`."""
+    return [significant(draws.between(value, *ends)) for value in u.tolist()]
+
+
+def _ordered(
+    streams: Streams, quantity: str, n: int, names: Sequence[str], ends: tuple[float, float]
+) -> list[dict[str, float]]:
+    """Return each job's values by type, uniform between `ends`, the first type's the smallest."""
+    u = np.sort(streams.uniform(quantity, n * len(names)).reshape(n, len(names)), axis=1)
+    return [dict(zip(names, _within(row, ends), strict=True)) for row in u]
+
+
+def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:
+    """Return what each of `n` jobs would take to be done first, alone and on any number of servers.
+
+    Returns
+    -------
+    slots, taken
+        ``(n,)`` duration, and ``(n, 4)`` GPUs, CPUs, gigabytes and Gbit/s of all its workers and PSs together.
+    """
+    with_servers, ring = rates(jobs, spec.worker_types, spec.ps_types, spec.slot_s)
+    work = np.array([job.iterations for job in jobs], float)
+    most = np.array([job.chunks for job in jobs])
+    r, share = (ring, (most - 1) / most) if spec.ring else (with_servers, np.ones(len(jobs)))
+    times = r.compute + share[:, None] * r.transfer
+    kind, per_batch = times.argmin(axis=1), times.min(axis=1) + share * r.update.min(axis=1)
+    needs = takes(spec.worker_types)
+    taken = most[:, None] * needs[kind]
+    if not spec.ring:
+        servers = takes(spec.ps_types)
+        chosen = r.update.argmin(axis=1)
+        count = np.maximum(1, np.ceil(most * needs[kind, 3] / servers[chosen, 3] * (1 - ROUNDING)))
+        taken = taken + count[:, None] * servers[chosen]
+    return np.ceil(work * per_batch / most * (1 - ROUNDING)).astype(np.int64), taken
+
+
+def _servers(spec: ZhouSpec, jobs: Sequence[Job]) -> Iterator[ServerGroup]:
+    """Yield the kinds of servers, as evenly as they come, scaled to the capacity."""
+    slots, taken = ideal(spec, jobs)
+    wanted = spec.capacity * (slots @ taken) / spec.slots
+    each, more = divmod(spec.servers, len(spec.server_kinds))
+    counts = [each + (i < more) for i in range(len(spec.server_kinds))]
+    base = np.array([[k.gpus, k.cpus, k.memory_gb, k.bandwidth_gbps] for k in spec.server_kinds], float)
+    factor = wanted / (np.array(counts) @ base)
+    for kind, count, (gpus, cpus, memory, bandwidth) in zip(spec.server_kinds, counts, base * factor, strict=True):
+        if count:
+            scaled = {"cpus": cpus, "memory_gb": memory, "bandwidth_gbps": bandwidth}
+            changes = {name: significant(float(value)) for name, value in scaled.items()}
+            yield kind.model_copy(update={"count": count, "gpus": max(1, round(float(gpus))), **changes})
+
+
+def _refuse_crumbs(spec: ZhouSpec, servers: Sequence[ServerGroup], offered: Sequence[WorkerType]) -> None:
+    """Raise where so little capacity is spread over so many servers that nothing runs on any."""
+    room = np.array([[s.gpus, s.cpus, s.memory_gb, s.bandwidth_gbps] for s in servers])
+    parts = takes(offered)
+    if not spec.ring:
+        parts = (parts[:, None] + takes(spec.ps_types)).reshape(-1, parts.shape[1])
+    if not (room[:, None] >= parts).all(axis=2).any():
+        what = "a worker" if spec.ring else "a worker with a parameter server"
+        right = "ask for fewer servers, more jobs or more capacity"
+        raise InstanceError(f"servers = {spec.servers}: each is too small for {what}; {right}")
+
+
+def _limited(job: Job, spec: ZhouSpec, offered: Sequence[WorkerType]) -> Job:
+    """Return the job as it is offered worker types and numbers of workers; the work stays, up to rounding."""
+    changes: dict[str, Any] = {}
+    if 0 < spec.workers < job.chunks:
+        batches = max(1, round(job.chunks * job.minibatches_per_chunk / spec.workers))
+        changes |= {"chunks": spec.workers, "minibatches_per_chunk": batches}
+    if len(offered) < len(spec.worker_types) and job.distributed:
+        times = {worker.name: job.distributed.minibatch_ms[worker.name] for worker in offered}
+        changes["distributed"] = job.distributed.model_copy(update={"minibatch_ms": times})
+    return job.model_copy(update=changes)
+
+
+FAMILIES.register(Family("zhou", ZhouSpec, build))

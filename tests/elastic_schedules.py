@@ -1,0 +1,48 @@
+"""Valid schedules of elastic jobs for tests: jobs in some order, each as early as it completes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from instances.elastic import Ledger, Runs, runs_of
+from instances.views import admission, zhou
+
+
+def zhou_schedule(
+    view: zhou.View, name: str, order: Sequence[int] | None = None, *, at_once: bool = False, latest: int | None = None
+) -> zhou.Schedule:
+    """Return a schedule of Zhou's jobs, in the order of the instance by default.
+
+    Parameters
+    ----------
+    view, name
+        The view, and ``"ps"`` or ``"ra"``.
+    order
+        Jobs in the order in which they choose; each completes as soon as it can.
+    at_once
+        Whether all jobs are there in slot 1.
+    latest
+        Time τ by which jobs complete; those that cannot are left out.
+    """
+    of = view.architectures[name]
+    slots = int(view.arrival.max() + of.options.shortest.sum()) if latest is None else latest - 1
+    ledger = Ledger(of.machines, of.options, slots)
+    found = []
+    for j in range(view.size) if order is None else order:
+        one = ledger.find(j, 0 if at_once else int(view.arrival[j]) - 1)
+        if one is not None:
+            ledger.book(one)
+            found.append((j, one))
+    return zhou.Schedule(**vars(runs_of(found, 1)))
+
+
+def admitted(view: admission.View, order: Sequence[int] | None = None, first: int = 1) -> Runs:
+    """Return admitted jobs, each as soon as it completes, `first` slots after its arrival or later."""
+    ledger = Ledger(view.machines, view.options, view.slots)
+    found = []
+    for j in range(view.size) if order is None else order:
+        one = ledger.find(j, int(view.arrival[j]) + first, int(view.deadline[j]))
+        if one is not None:
+            ledger.book(one)
+            found.append((j, one))
+    return runs_of(found, 0)
