@@ -134,11 +134,13 @@ def test_jobs_without_weight_run_where_that_costs_nothing() -> None:
 
 
 def test_prices_are_those_of_equation_11() -> None:
+    """Per unit of a resource of which a server has C: the paper's price for a whole server, divided by C, like F."""
     a = zhou.view(cases.instance([cases.job()], [cases.servers(1, 2, 4.0)], unit_worth=2.0)).architectures["ps"]
     assert a.price_base == 2 * a.slots * 1 * 4 * 2.0 + 1
     used = np.array([[1.0, 0.0, 16.0, 2.0]])
     price = a.prices(used)
-    assert price[0] == pytest.approx([a.price_base**0.5 - 1, 0.0, a.price_base - 1, a.price_base**0.25 - 1])
+    whole = [a.price_base**0.5 - 1, 0.0, a.price_base - 1, a.price_base**0.25 - 1]
+    assert price[0] == pytest.approx(np.array(whole) / [2.0, 4.0, 16.0, 8.0])
 
 
 @pytest.mark.parametrize(("ratio", "alpha"), [(2.0, 24), (1300.0, 247)])

@@ -232,7 +232,8 @@ def test_prices_are_those_of_equation_11(name: str, cells: int, large: Run, monk
             need = w * of.machines.worker[schedule.worker_type[r]]
             need = need + (s * of.machines.ps[schedule.ps_type[r]] if s else 0.0)
             used[h, :, at] += need[:, None]
-        price = of.price_base ** (used / of.machines.capacity[:, :, None]) - 1
+        capacity = of.machines.capacity[:, :, None]
+        price = (of.price_base ** (used / capacity) - 1) / capacity
         wanted = [price[of.machines.kind == k].mean(axis=0) for k in range(of.classes.size)]
         field = price_field(of, schedule)
         assert field == pytest.approx(np.concatenate(wanted), rel=1e-6, abs=1e-6 * of.price_base)

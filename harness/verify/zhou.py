@@ -250,8 +250,8 @@ def _judged_cost(view: View, of: Architecture, hardware: Hardware, plan: Plan, l
         name = hardware.servers[plan.server[e]]
         lines.append(f"{taken[e, r]:.9g} {RESOURCES[r]} of {name} taken, {free:.9g} available beside the loads")
     base = 2.0 * view.slots * len(hardware.servers) * len(RESOURCES) * of.unit_worth + 1.0
-    part = np.divide(loads, there, out=np.zeros(loads.shape), where=there > 0)
-    price = np.expm1(part * math.log(base)).sum(axis=2)
+    unit = np.divide(1.0, there, out=np.zeros(there.shape), where=there > 0)
+    price = (np.expm1(loads * unit * math.log(base)) * unit).sum(axis=2)
     metrics: dict[str, float | int | bool] = {
         "start": int(plan.start[0]),
         "slots": int(plan.slots[0]),

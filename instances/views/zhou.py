@@ -208,15 +208,19 @@ class Architecture:
         return np.asarray(np.floor(self.machines.capacity[:, :, None] * part / FRACTIONS))
 
     def prices(self, used: Array) -> Array:
-        """Return the prices (11) of servers where `used` ``(h, R, …)`` is in use: ``λ^(used/capacity) − 1``."""
+        """Return the prices (11) of servers where `used` ``(h, R, …)`` is in use; see :meth:`prices_of`."""
         return self.prices_of(used, np.arange(self.machines.size))
 
     def prices_of(self, used: Array, servers: Ints) -> Array:
-        """Return the prices (11) of some servers, of which `used` ``(servers, R, …)`` is in use."""
+        """Return the prices (11) per unit and slot of some servers, of which `used` ``(servers, R, …)`` is in use.
+
+        F counts a server's whole capacity of a resource as 1, and so must the price: ``(λ^(used/C) − 1)/C`` per unit.
+        With ``λ^(used/C) − 1`` per gigabyte, a job's cost would depend on whether memory is in giga- or megabytes.
+        """
         capacity = self.machines.capacity[servers]
         capacity = capacity.reshape(*capacity.shape, *([1] * (used.ndim - 2)))
-        part = np.divide(used, capacity, out=np.zeros(used.shape), where=capacity > 0)
-        return np.asarray(np.expm1(np.clip(part, 0.0, 1.0) * math.log(self.price_base)))
+        unit = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+        return np.asarray(np.expm1(np.clip(used * unit, 0.0, 1.0) * math.log(self.price_base)) * unit)
 
     @cached_property
     def priced_job(self) -> int:
