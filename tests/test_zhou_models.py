@@ -327,6 +327,7 @@ def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, sl
     statement = solve(build(build_mincost, offered, chosen.take(np.array([k]))), EXACT)
     assert (placed is None) == (statement.status == "infeasible")
     if placed:
+        assert statement.objective is not None
         unit = float(pyo.value(statement.model.unit))
         assert statement.objective * unit == pytest.approx(placed.cost, rel=1e-6, abs=scale)
         assert placed.cost >= bounds[k] * (1 - 1e-9)

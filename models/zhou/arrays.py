@@ -113,7 +113,8 @@ def placement_form(
     lower[3 * size :] = choice.workers, 0 if ring else 1
     most = choice.workers if ring else min(choice.most, int(workers.sum()))
     form = StandardForm(
-        cost=np.concatenate([cost[:, servers].ravel(), np.zeros(size + 2)]),
+        # What is left out must not make the unit of the objective large.
+        cost=np.concatenate([cost[0, servers] * (workers > 0), cost[1, servers] * (ps > 0), np.zeros(size + 2)]),
         offset=0.0,
         maximise=False,
         matrix=rows.matrix(3 * size + 2),
@@ -161,6 +162,7 @@ def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], fr
     rows.add(zeros + 1, zeros + np.inf, (1.0, at, all_y), (1.0, at, all_s), (-1.0, at, y), (-1.0, at, s))
     if not ring:
         rows.add(any_less, zeros, (1.0, at, s), (-ps, at, k))
+        # As in models.zhou.placement: without any rounding.
         covered = (-min(covers, choice.most), at, s)
         rows.add(any_less, zeros + choice.most, (1.0, at, all_y), (-1.0, at, y), covered, (choice.most, at, k))
     return rows
