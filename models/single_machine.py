@@ -236,8 +236,9 @@ def build_intervals(
 ) -> pyo.ConcreteModel:
     """Return (b) as an LP over intervals: ``x[j,t]`` of job j is done in interval t.
 
-    Work counts as done at the interval's start (or the job's own, if that is later), so that its optimum is a bound,
-    below (b) by at most an interval of all weights where jobs are not capped, and otherwise between the two.
+    Work counts as done at the interval's start (or the job's own, if that is later), so that its optimum is a bound.
+    Where jobs are not capped, it is below (b) by at most two intervals for each unit of weight: done one interval later
+    the work fits on the machine, each job after its start. With caps it is no lower.
 
     Parameters
     ----------
@@ -250,12 +251,10 @@ def build_intervals(
     intervals
         Number of equal intervals until everything can be done.
     since, over
-        When each job's time begins to count, and what the objective is divided by: arrivals and the number of jobs for
-        a mean of times since then.
+        When each job's time begins to count, and what the objective is divided by (the number of jobs for a mean).
     """
     volume = run.volume(weigh(run) if weights is None else weights)
-    end = float(run.start.max() + volume.sum() + run.alone.max())
-    length = end / intervals
+    length = float(run.start.max() + volume.sum() + run.alone.max()) / intervals
     begin = np.maximum(np.arange(intervals) * length, run.start[:, None])
     room = np.maximum(0.0, (np.arange(intervals) + 1) * length - begin)
     most = np.minimum(1.0, room / run.alone[:, None]) if capped else np.ones_like(room)
@@ -282,8 +281,8 @@ def build_intervals(
     def one_machine(m: Any, t: int) -> Any:
         return sum(m.volume[j] * m.x[j, t] for j in m.WHO[t]) <= 1
 
-    m.total = pyo.Objective(
-        rule=lambda m: m.mean_length * sum(m.weight[j] * m.begin[j, t] * m.x[j, t] for j, t in m.CELLS) + m.others,
-        sense=pyo.minimize,
-    )
+    @m.Objective(sense=pyo.minimize)
+    def total(m: Any) -> Any:
+        return m.mean_length * sum(m.weight[j] * m.begin[j, t] * m.x[j, t] for j, t in m.CELLS) + m.others
+
     return m

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from instances.elastic import Options
+from instances.errors import NotApplicableError
 from instances.views.zhou import Architecture, Schedule, View
 from models.registry import Outcome, solve_built
 from models.solve import Solution, SolveOptions
@@ -17,6 +18,10 @@ from models.solve import Solution, SolveOptions
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+MOST = 250_000
+"""Choices times servers beyond which no MILP over all choices is built: Pyomo would need many gigabytes."""
 
 
 def skip(name: str) -> Callable[[View], str | None]:
@@ -34,6 +39,18 @@ def horizon(a: Architecture) -> int:
     arrived, each fits, and c_l = A + D_l is less than before. With weights of 0 or more that is no worse.
     """
     return int(a.arrival.max() + a.options.shortest.sum())
+
+
+def refuse_huge(number: int, servers: int) -> None:
+    """Refuse a MILP over too many choices and servers.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are more than :data:`MOST` together.
+    """
+    if (size := number * servers) > MOST:
+        raise NotApplicableError(f"{size:,} choices times servers, more than {MOST:,}")
 
 
 @dataclass(frozen=True, eq=False)

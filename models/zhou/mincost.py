@@ -21,7 +21,7 @@ from instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from models.registry import MODELS, ModelSpec, Outcome
 from models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
 from models.zhou.arrays import Choice, Placed, placement, unit_costs
-from models.zhou.common import Array, Choices, Ints, choices, largest, skip
+from models.zhou.common import Array, Choices, Ints, choices, largest, refuse_huge, skip
 from models.zhou.placement import decode, statement
 
 TIES = 1e-9
@@ -81,9 +81,15 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
         What the job is offered.
     chosen
         Choices to choose from, all by default; (13) or (21) is one of them.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are too many of them.
     """
     a = offered.architecture
     chosen = offered.choices() if chosen is None else chosen
+    refuse_huge(chosen.size, a.machines.size)
     m = statement(a, chosen, offered.free)
     costs = []
     for k in m.CHOICES:

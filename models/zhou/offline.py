@@ -13,7 +13,7 @@ import pyomo.environ as pyo
 from instances.elastic import Options, options
 from instances.views.zhou import Architecture, View
 from models.registry import MODELS, ModelSpec
-from models.zhou.common import Ints, choices, horizon, in_units, largest, skip, starts
+from models.zhou.common import Ints, choices, horizon, in_units, largest, refuse_huge, skip, starts
 from models.zhou.placement import decode, statement
 
 LARGEST = 2_500
@@ -56,16 +56,20 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
 
 def _model(a: Architecture, earliest: Ints, end: int, optional: bool = False) -> pyo.ConcreteModel:
     """Return the constraints with everything free in slots 1 to `end` − 1."""
+    refuse_huge(_count(a, earliest, end), a.machines.size)
     free = np.repeat(a.machines.capacity[:, :, None], end - 1, axis=2)
     return statement(a, choices(every_option(a), earliest, end), free, optional)
+
+
+def _count(a: Architecture, earliest: Ints, end: int) -> int:
+    return int(starts(every_option(a), earliest, end).sum())
 
 
 def _too_large(name: str, weight: bool) -> Callable[[View], str | None]:
     def reason(view: View) -> str | None:
         a = view.architectures[name]
         earliest, end = (np.ones_like(a.arrival), a.deadline) if weight else (a.arrival, horizon(a))
-        size = int(starts(every_option(a), earliest, end).sum()) * a.machines.size
-        if size <= LARGEST:
+        if (size := _count(a, earliest, end) * a.machines.size) <= LARGEST:
             return None
         what = "columns.maxweight" if weight else "columns"
         return f"{size:,} choices times servers, more than {LARGEST:,}; zhou.{name}.{what} bounds the same optimum"

@@ -1,0 +1,154 @@
+"""The fluid bound of Zhou's jobs: its volumes, and what it bounds."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import zhou_cases as cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from zhou_solved import BOTH, architecture, run
+
+import instances
+from harness.verify import VERIFIERS
+from instances.schema import Instance
+from instances.views import zhou
+from instances.views.zhou import Architecture
+from models import single_machine
+from models.solve import build, solve
+from models.zhou import fluid
+
+Array = NDArray[np.float64]
+
+
+def thriftiest(a: Architecture, job: int, weights: Array) -> float:
+    """Least volume of a job, by looking at every number of workers and PSs on every kind of host."""
+    m, found = a.classes, math.inf
+    total = m.capacity * m.count[:, None]
+    each = weights.reshape(total.shape)
+
+    def cost(need: Array, fits: NDArray[np.bool_]) -> float:
+        parts = np.divide(need, total, out=np.zeros_like(total), where=total > 0)
+        return float(np.where(fits, (parts * each).sum(axis=1), math.inf).min())
+
+    for kind_, number in product(range(len(m.worker)), range(1, int(a.most[job]) + 1)):
+        e, room = m.worker[kind_], m.room[kind_]
+        x = cost(e, room > 0)
+        for p, together in product(range(len(m.ps)) if a.id == "ps" else (-1,), (True, False)):
+            y, least = 0.0, 0
+            if p >= 0:
+                z = m.ps[p]
+                holds = (z <= m.capacity * (1 + 1e-9)).all(axis=1)
+                y = cost(z, holds)
+                least = fewest(a, kind_, p, together, number)
+            elif (room.max() < number) if together else (number < 2 or room @ m.count < number):
+                continue
+            if p >= 0 and least == 0:
+                continue
+            seconds = a.rates.slots(job, kind_, p, number, together)
+            found = min(found, (number * x + least * y) * max(1.0, a.work[job] * seconds / number))
+    return found
+
+
+def fewest(a: Architecture, worker_type: int, ps_type: int, together: bool, number: int) -> int:
+    """Fewest PSs that serve so many workers from any host, 0 where none do."""
+    m = a.classes
+    e, z = m.worker[worker_type], m.ps[ps_type]
+    found = 0
+    for h, beside in product(range(m.size), [number] if together else range(number)):
+        if beside and not m.able[worker_type, h]:
+            continue
+        asked = 1.0 if together else (number - beside) * m.worker_bandwidth[worker_type] / m.ps_bandwidth[ps_type]
+        servers = max(1, math.ceil(asked * (1 - 1e-9)))
+        fits = (beside * e + servers * z <= m.capacity[h] * (1 + 1e-9)).all()
+        if fits and (found == 0 or servers < found):
+            found = servers
+    return found if together or m.room[worker_type] @ m.count >= number else 0
+
+
+@given(cases.small(jobs=3), st.sampled_from(BOTH), st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_volumes_are_those_of_the_thriftiest_choice(case: Instance, name: str, seed: int) -> None:
+    a = architecture(case, name)
+    if not (a.weight > 0).any():
+        return
+    run_ = fluid.run_of(a)
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(run_.group)))
+    wanted = [thriftiest(a, j, weights) for j in np.flatnonzero(a.weight > 0).tolist()]
+    volume = run_.volume(weights)
+    assert volume == pytest.approx(wanted, rel=1e-6)
+    assert run_.earliest - run_.start == pytest.approx(a.options.shortest[a.weight > 0])
+    assert (run_.alone <= run_.earliest - run_.start).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6), st.sampled_from(BOTH))
+@settings(max_examples=25)
+def test_on_one_gpu_the_fluid_of_equal_weights_is_the_optimum(jobs: list[tuple[int, int]], name: str) -> None:
+    """Shortest remaining first, slot by slot, is optimal with interruptions; the search for weights is not exact."""
+    made = [cases.job(1, slots, weight=2.0, submit_s=float(at)) for at, slots in jobs]
+    view = zhou.view(cases.instance(made, [cases.ONE_GPU]))
+    left, total = [slots for _, slots in jobs], 0
+    for slot in range(1, 60):
+        ready = [(left[j], j) for j, (at, _) in enumerate(jobs) if at < slot and left[j]]
+        if ready:
+            j = min(ready)[1]
+            left[j] -= 1
+            total += 2 * (slot + 1) * (left[j] == 0)
+    bound = run(f"zhou.{name}.fluid", view).solution.bound
+    assert bound is not None
+    assert total * (1 - 1e-3) <= bound <= total * (1 + 1e-9)
+
+
+@given(cases.small(), st.sampled_from(BOTH))
+@settings(max_examples=10)
+def test_the_lp_over_intervals_is_near_the_fast_bound(case: Instance, name: str) -> None:
+    a = architecture(case, name)
+    if not (a.weight > 0).any():
+        return
+    run_ = fluid.run_of(a)
+    weights = single_machine.weigh(run_)
+    _, busy = single_machine.completion(run_, weights)
+    loose, capped = (solve(build(single_machine.build_intervals, run_, weights, capped=c)) for c in (False, True))
+    assert loose.objective is not None
+    assert capped.objective is not None
+    two = 2 * float(pyo.value(loose.model.mean_length)) * run_.weight.sum()
+    assert loose.objective * (1 - 1e-6) <= busy <= (loose.objective + two) * (1 + 1e-6)
+    assert loose.objective <= capped.objective * (1 + 1e-6)
+    best = single_machine.best_bound(run_)[1]
+    assert best >= max(busy, float(run_.weight @ run_.earliest)) * (1 - 1e-12)
+
+
+def test_interrupting_can_be_better_than_any_uninterrupted_schedule_and_no_worse_than_the_fluid() -> None:
+    """A heavy short job comes while a long one runs: the bound is one of the problem that may interrupt it."""
+    jobs = [cases.job(1, 4), cases.job(1, 1, weight=5.0, submit_s=1.0)]
+    view = zhou.view(cases.instance(jobs, [cases.ONE_GPU]))
+    assert run("zhou.ra.offline", view).solution.objective == pytest.approx(5 * 3 + 7)
+    interrupted = zhou.Schedule(
+        job=np.array([0, 1, 0]), start=np.array([1, 2, 3]), slots=np.array([1, 1, 3]), worker_type=np.zeros(3, int),
+        ps_type=np.full(3, -1), run=np.arange(3), server=np.zeros(3, int), workers=np.ones(3, int), ps=np.zeros(3, int),
+    )  # fmt: skip
+    verdict = VERIFIERS.get("zhou").check(view, interrupted, "zhou.ra.preemptive", ())
+    assert not verdict.violations
+    assert verdict.objective == 5 * 3 + 6
+    bound = run("zhou.ra.fluid", view).solution.bound
+    assert bound is not None
+    assert 5 * 3 + 5 <= bound <= 21
+
+
+def test_jobs_of_no_weight_have_a_fluid_of_nothing() -> None:
+    view = zhou.view(cases.instance([cases.job(weight=0.0)]))
+    assert run("zhou.ps.fluid", view).solution.bound == 0
+    assert run("zhou.ps.offline", view).solution.objective == 0
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_thousands_of_jobs_have_a_fluid(name: str) -> None:
+    view = zhou.view(instances.load("gen/2000jobs"))
+    found = run(f"zhou.{name}.fluid", view).solution.bound
+    assert found is not None
+    assert found > 0

@@ -1,0 +1,205 @@
+"""The cheapest placement and run of a job: as ILPs, by a ledger, and by Algorithm 4 as printed: not the cheapest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+import zhou_cases as cases
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from zhou_solved import BOTH, EXACT, architecture, optimum, run
+
+from instances.elastic import Ledger, Options, options
+from instances.schema import Instance
+from instances.views import zhou
+from instances.views.zhou import Architecture
+from models.solve import SolveOptions, build, solve
+from models.zhou import mincost
+from models.zhou.arrays import Choice, placement
+from models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
+
+Array = NDArray[np.float64]
+
+
+def priced(a: Architecture, rng: np.random.Generator, slots: int) -> tuple[Array, Array]:
+    """Return what is free, and prices, at random: some of them 0, some dear, some servers partly booked."""
+    shape = (*a.machines.capacity.shape, slots)
+    price = rng.random(shape) * rng.choice([0.0, 1.0, 10.0, 1e4], shape)
+    part = rng.choice([0.0, 0.34, 0.5, 0.67, 1.0, 1.0, 1.0], shape) if rng.random() < 0.5 else np.ones(shape)
+    return a.machines.capacity[:, :, None] * part, price
+
+
+def choice_of(o: Options, i: int, a: Architecture) -> Choice:
+    return Choice(
+        int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i]), int(a.most[o.job[i]])
+    )
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str) -> None:
+    """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and two ways of Algorithm 4."""
+    rng = np.random.default_rng(7)
+    tried, found, worse, missed = 0, 0, 0, 0
+    while tried < 1000:
+        make = cases.tiny_one if rng.random() < 0.5 else cases.small_one
+        a = architecture(make(cases.picker(rng)), name)
+        o = options(a.machines, a.work, a.most, a.rates, prune=False)
+        one = replace(o, slots=np.minimum(o.slots, 3))
+        free, price = priced(a, rng, 4)
+        ledger = Ledger(a.machines, one, 4)
+        ledger.set_free(free)
+        ledger.post(price)
+        for i in rng.permutation(len(o.slots))[:20].tolist():
+            slots = int(one.slots[i])
+            start = int(rng.integers(5 - slots))
+            where = slice(start, start + slots)
+            best = placement(
+                a.machines, choice_of(o, i, a), free[:, :, where].min(axis=2), price[:, :, where].sum(axis=2), EXACT
+            )
+            mine, printed = (
+                ledger.find(int(o.job[i]), start, start + slots, among=slice(i, i + 1), printed=way)
+                for way in (False, True)
+            )
+            tried += 1
+            assert (mine is None) == (best is None)
+            if mine is None or best is None:
+                assert printed is None
+                continue
+            found += 1
+            assert mine.cost == pytest.approx(best.cost, rel=1e-9)
+            assert best.bound == pytest.approx(best.cost, rel=1e-6)
+            assert printed is None or printed.cost >= best.cost * (1 - 1e-9)
+            missed += printed is None
+            worse += printed is not None and printed.cost > best.cost * (1 + 1e-9)
+    assert found > 300
+    assert (worse > 10 and missed > 0) if name == "ps" else worse == missed == 0
+
+
+def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
+    """The worker is cheaper on server 0, but the PS much more so, and both do not fit there.
+
+    For host 0, line 15 ends with g = 1 = N, which asks for no PS at all, so that nothing is found: the PS goes to 1.
+    """
+    machines = [cases.servers(2, 1, 1.0, memory_gb=1.0)]
+    kinds = [cases.worker(cpus=0.0)], [cases.ps()]
+    a = architecture(cases.instance([cases.job(1)], machines, *kinds), "ps")
+    price = np.zeros((2, 4, 1))
+    price[:, 0, 0], price[:, 1, 0] = (1.0, 2.0), (0.0, 10.0)
+    ledger = Ledger(a.machines, a.options, 1)
+    ledger.post(price)
+    right, printed = ledger.find(0, 0), ledger.find(0, 0, printed=True)
+    assert right is not None
+    assert printed is not None
+    assert (right.cost, printed.cost) == (2.0, 11.0)
+    assert (right.workers.tolist(), right.ps.tolist()) == ([0, 1], [1, 0])
+    offered = Offer(a, 0, ledger.free, price)
+    assert optimum(build(build_mincost, offered)) == pytest.approx(2.0)
+    # Where only server 0 has a CPU, the printed algorithm finds nothing.
+    ledger.set_free(np.where(np.arange(2)[:, None, None] * (np.arange(4)[:, None] == 1) > 0, 0.0, ledger.free))
+    again = ledger.find(0, 0)
+    assert again is not None
+    assert again.cost == 2.0
+    assert ledger.find(0, 0, printed=True) is None
+
+
+@given(cases.tiny(), st.sampled_from(BOTH), st.integers(0, 10**6), st.integers(2, 6))
+@settings(max_examples=25)
+def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, slots: int) -> None:
+    a = architecture(case, name)
+    free, price = priced(a, np.random.default_rng(seed), slots)
+    offered = Offer(a, 0, free, price)
+    ledger = Ledger(a.machines, a.options, slots)
+    ledger.set_free(free)
+    ledger.post(price)
+    mine = ledger.find(0, 0)
+    chosen = offered.choices()
+    if not chosen.size:
+        assert mine is None
+        return
+    bounds = lower_bounds(offered, chosen)
+    found = cheapest(offered, chosen, bounds, EXACT)
+    if mine is None:
+        assert found.placed is None
+        assert found.bound == math.inf
+        assert solve(build(build_mincost, offered), EXACT).status == "infeasible"
+        return
+    assert found.placed is not None
+    assert found.placed.cost == pytest.approx(mine.cost, rel=1e-9)
+    assert found.bound == pytest.approx(mine.cost, rel=1e-6)
+    scale = float(price.max()) * 1e-6
+    assert optimum(build(build_mincost, offered)) == pytest.approx(mine.cost, rel=1e-6, abs=scale)
+    # One choice is (13), (21), and no dearer than its bound says.
+    k = int(np.random.default_rng(seed).integers(chosen.size))
+    window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
+    placed = placement(a.machines, kind(offered, chosen, k), *window, EXACT)
+    statement = solve(build(build_mincost, offered, chosen.take(np.array([k]))), EXACT)
+    assert (placed is None) == (statement.status == "infeasible")
+    if placed:
+        assert statement.objective is not None
+        unit = float(pyo.value(statement.model.unit))
+        assert statement.objective * unit == pytest.approx(placed.cost, rel=1e-6, abs=scale)
+        assert placed.cost >= bounds[k] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e12])
+def test_prices_of_all_sizes(name: str, unit: float) -> None:
+    """Where one server costs 1e9 times as much as the others, what the cheap ones cost is exact all the same."""
+    host = cases.servers(3, gpus=2, cpus=3.0)
+    a = architecture(cases.instance([cases.job(4)], [host]), name)
+    price = np.ones((3, 4, 3)) * unit * np.array([1.0, 1.3, 1e9])[:, None, None]
+    ledger = Ledger(a.machines, a.options, 3)
+    ledger.post(price)
+    mine = ledger.find(0, 0)
+    offered = Offer(a, 0, ledger.free, price)
+    chosen = offered.choices()
+    found = cheapest(offered, chosen, lower_bounds(offered, chosen), EXACT)
+    assert mine is not None
+    assert found.placed is not None
+    assert found.placed.cost == pytest.approx(mine.cost, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_heaviest_job_beside_the_loads(name: str) -> None:
+    jobs = [cases.job(3, 90), cases.job(2, 3, weight=4.0, gradient_mb=0.1)]
+    view = zhou.view(cases.instance(jobs, [cases.servers(3, 8, 11.0, bandwidth_gbps=40.0)], slots=30))
+    a = view.architectures[name]
+    assert a.deadline >= 8
+    found = run(f"zhou.{name}.mincost", view, cross_check=True)
+    assert found.decision.job.tolist() == [1]
+    ledger = Ledger(a.machines, a.options, a.deadline - 1)
+    ledger.set_free(a.machines.capacity[:, :, None] - a.loads)
+    ledger.post(a.prices(a.loads))
+    mine = ledger.find(1, 0)
+    assert mine is not None
+    assert found.solution.objective == pytest.approx(mine.cost, rel=1e-9)
+    assert found.solution.status == "optimal"
+    assert found.solution.cross_check is not None
+    assert found.solution.cross_check < 1e-6
+
+
+def test_a_search_that_is_stopped_has_a_bound() -> None:
+    a = architecture(cases.instance([cases.job(4, 3)], [cases.servers(4)], slots=20), "ps")
+    free, price = priced(a, np.random.default_rng(1), 12)
+    offered = Offer(a, 0, free, price)
+    chosen = offered.choices()
+    bounds = lower_bounds(offered, chosen)
+    stopped = cheapest(offered, chosen, bounds, SolveOptions(time_limit_s=1e-9))
+    assert stopped.placed is None
+    assert stopped.bound == bounds.min()
+    late = mincost._solution(stopped, chosen, EXACT)
+    assert (late.status, late.bound) == ("time limit without incumbent", bounds.min())
+
+
+def test_loads_may_leave_no_room() -> None:
+    """With loads of up to five elevenths over time, a long job that needs most of a server runs nowhere."""
+    kinds = [cases.worker(bandwidth_gbps=7.0)], [cases.ps(bandwidth_gbps=1.0)]
+    view = zhou.view(cases.instance([cases.job(1, 12)], [cases.servers()], *kinds, slots=20))
+    found = run("zhou.ps.mincost", view)
+    assert found.solution.status == "infeasible"
+    assert found.decision is None

@@ -1,0 +1,41 @@
+"""What tests of Zhou's models share: solving exactly, and running registered models with their decisions re-checked."""
+
+from __future__ import annotations
+
+import pyomo.environ as pyo
+import pytest
+
+import models
+from harness.verify import VERIFIERS
+from instances.schema import Instance
+from instances.views import zhou
+from instances.views.zhou import Architecture, View
+from models import Outcome
+from models.solve import SolveOptions, solve
+
+EXACT = SolveOptions(rel_gap=0.0)
+BOTH = ("ps", "ra")
+
+
+def optimum(model: pyo.ConcreteModel) -> float:
+    """Return the optimum of a model in units of 1."""
+    found = solve(model, EXACT)
+    assert found.status == "optimal"
+    assert found.objective is not None
+    return found.objective * float(pyo.value(model.unit))
+
+
+def architecture(case: Instance, name: str) -> Architecture:
+    """Return an instance's ``"ps"`` or ``"ra"``."""
+    return zhou.view(case).architectures[name]
+
+
+def run(method: str, view: View, **given: object) -> Outcome:
+    """Run a registered model and re-check what it decides."""
+    spec = models.get(method)
+    outcome = spec.run(view, SolveOptions(rel_gap=0.0, **given))  # type: ignore[arg-type]
+    if outcome.decision is not None:
+        verdict = VERIFIERS.get("zhou").check(view, outcome.decision, spec.problem, spec.claims)
+        assert not verdict.violations
+        assert verdict.objective == pytest.approx(outcome.solution.objective, rel=1e-6, abs=1e-9)
+    return outcome
