@@ -14,9 +14,8 @@ from harness.verify import VERIFIERS
 from instances.schema import Instance
 from instances.views import zhou
 from instances.views.zhou import ARCHITECTURES, Architecture, View
-from models import elastic
 from models.columns import GenerationOptions, Master, generate
-from models.elastic import ElasticJobs, Grid, Pricing
+from models.elastic import ElasticJobs, Grid, Pricing, generation
 from models.solve import SolveOptions, build, solve
 from models.zhou.columns import build_master, completing, weighing
 
@@ -116,8 +115,8 @@ def test_prices_are_given_by_class_resource_and_slot() -> None:
 def test_rows_are_periods_where_there_are_many_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     a = zhou.view(cases.instance([cases.job(4, 9)], [cases.servers(2, 2)])).architectures["ps"]
     jobs = completing(a)
-    assert elastic.coarse(jobs, a.classes).period == 1
-    monkeypatch.setattr(elastic, "ROWS", 20)
-    grid = elastic.coarse(jobs, a.classes)
+    assert generation.coarse(jobs, a.classes).period == 1
+    monkeypatch.setattr(generation, "ROWS", 20)
+    grid = generation.coarse(jobs, a.classes)
     assert grid.rows <= 20 + 4
     assert grid.packing(jobs).capacity.sum() == pytest.approx(Grid(a.classes, jobs.slots).packing(jobs).capacity.sum())

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from instances.elastic import Runs
 from instances.errors import NotApplicableError
 from instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from models.elastic import placements
 from models.registry import MODELS, ModelSpec, Outcome, solve_built
 from models.solve import Solution, SolveOptions
-from models.zhou.common import grouped, largest, rescaled
-from models.zhou.schedules import placements
+from models.statements import grouped, largest, rescaled
 
 Ints = NDArray[np.int64]
 

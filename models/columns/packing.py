@@ -11,6 +11,8 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from models.statements import grouped
+
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -127,7 +129,8 @@ def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.
     m = pyo.ConcreteModel()
     use = columns.use.tocoo()
     pairs = list(zip(use.row.tolist(), use.col.tolist(), strict=True))
-    of_row, of_block = _grouped(use.row, use.col), _grouped(columns.block, np.arange(len(columns)))
+    of_row = grouped(use.row.tolist(), use.col.tolist())
+    of_block = grouped(columns.block.tolist(), range(len(columns)))
     if packing.cover and len(of_block) < packing.blocks:
         raise ValueError(f"{packing.blocks - len(of_block)} blocks need a column and have none")
     m.COLUMNS = pyo.RangeSet(0, len(columns) - 1)
@@ -156,10 +159,3 @@ def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.
         return sum(m.value[c] * m.x[c] for c in m.COLUMNS)
 
     return m
-
-
-def _grouped(keys: Any, items: Any) -> dict[int, list[int]]:
-    groups: dict[int, list[int]] = {}
-    for key, item in zip(keys.tolist(), items.tolist(), strict=True):
-        groups.setdefault(key, []).append(item)
-    return groups

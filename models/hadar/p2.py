@@ -21,6 +21,7 @@ from models.hadar.common import nobody_completes, somebody_rejected
 from models.hadar.schedules import Prices, Schedules, schedules
 from models.registry import MODELS, ModelSpec, Outcome, solve_built, total
 from models.solve import Session, Solution, SolveOptions, Times, TracePoint, build, compile_model, cross_check
+from models.statements import grouped
 
 SLACK = 0.01
 """Part of the relaxation's optimum that a schedule may cost at first; up to twice as much in every further round."""
@@ -43,14 +44,6 @@ def _common(view: View, columns: Schedules) -> pyo.ConcreteModel:
     return m
 
 
-def _grouped(keys: Any, members: Any) -> dict[Any, list[Any]]:
-    """Return the members of each key, in order."""
-    found: dict[Any, list[Any]] = {}
-    for key, member in zip(keys, members, strict=True):
-        found.setdefault(key, []).append(member)
-    return found
-
-
 def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bool = False) -> pyo.ConcreteModel:
     """Return P2.
 
@@ -64,8 +57,8 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
         Whether schedules may be chosen in part.
     """
     m = _common(view, columns)
-    m.USERS = pyo.Set(m.CELLS, initialize=_grouped(((t, r) for _, t, r in m.USES), (s for s, _, _ in m.USES)))
-    m.OWN = pyo.Set(m.JOBS, initialize=dict.fromkeys(m.JOBS, ()) | _grouped(columns.job.tolist(), m.SCHEDULES))
+    m.USERS = pyo.Set(m.CELLS, initialize=grouped(((t, r) for _, t, r in m.USES), (s for s, _, _ in m.USES)))
+    m.OWN = pyo.Set(m.JOBS, initialize=dict.fromkeys(m.JOBS, ()) | grouped(columns.job.tolist(), m.SCHEDULES))
     # A bound of 1 on parts would take its share of the payoffs; 2 never binds, and keeps an early bound finite.
     m.x = pyo.Var(m.SCHEDULES, domain=pyo.Reals if relaxed else pyo.Binary, bounds=(0, 2 if relaxed else 1))
     # Rejecting a job is a column of its own, so that (2b) is an equation with at least one variable in either case.
@@ -86,7 +79,7 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
 def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
     """Return P3: prices of GPUs by slot and type, and payoffs of jobs, that no schedule beats."""
     m = _common(view, columns)
-    m.HELD = pyo.Set(m.SCHEDULES, dimen=2, initialize=_grouped((u[0] for u in m.USES), (u[1:] for u in m.USES)))
+    m.HELD = pyo.Set(m.SCHEDULES, dimen=2, initialize=grouped((u[0] for u in m.USES), (u[1:] for u in m.USES)))
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(columns.job.tolist())))
     m.price = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
     m.payoff = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)

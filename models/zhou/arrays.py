@@ -18,7 +18,8 @@ from instances.elastic import Machines
 from instances.elastic.machines import SLACK, fitting
 from instances.views.zhou import ROUNDING
 from models.solve import Session, SolveOptions, StandardForm
-from models.zhou.common import Array, Ints, largest
+from models.statements import largest
+from models.zhou.common import Array, Ints
 
 PRECISE = 1e-3
 """Part of the dearest column that a cost must reach: below it, tolerances of the solver are too large for it."""

@@ -19,6 +19,7 @@ from models.columns import generate, statement
 from models.elastic import ElasticJobs, Pricing, coarse, runs, solve
 from models.registry import MODELS, ModelSpec, Outcome
 from models.solve import Solution, SolveOptions
+from models.zhou.common import skip
 
 LARGEST = 50_000_000
 """Jobs times slots times classes up to which it runs unasked."""
@@ -85,10 +86,6 @@ def _too_large(view: View, arch: str) -> str | None:
     return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
 
 
-def _cannot_run(view: View, arch: str) -> str | None:
-    return view.architectures[arch].reason
-
-
 for _arch in ARCHITECTURES:
     for _weight, _name, _equations in ((False, "", "(2) and (15)"), (True, ".maxweight", "(8) and (17)")):
         MODELS.register(
@@ -101,7 +98,7 @@ for _arch in ARCHITECTURES:
                 decode=_no_decision,
                 source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
                 procedure=partial(columns, arch=_arch, weight=_weight),
-                skip=partial(_cannot_run, arch=_arch),
+                skip=skip(_arch),
                 too_large=partial(_too_large, arch=_arch),
             )
         )

@@ -1,8 +1,8 @@
-"""What Zhou's exact models share: choices of jobs, how long slots go on, and units that make tolerances relative."""
+"""What Zhou's exact models share: choices of jobs, how long slots go on, objectives in units of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from instances.errors import NotApplicableError
 from instances.views.zhou import Architecture, Schedule, View
 from models.registry import Outcome, solve_built
 from models.solve import Solution, SolveOptions
+from models.statements import rescaled
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -115,14 +116,6 @@ def choices(options: Options, earliest: Ints, end: int) -> Choices:
     )
 
 
-def grouped(keys: Iterable[Any], members: Iterable[Any]) -> dict[Any, list[Any]]:
-    """Return the members of each key, in order."""
-    found: dict[Any, list[Any]] = {}
-    for key, member in zip(keys, members, strict=True):
-        found.setdefault(key, []).append(member)
-    return found
-
-
 def in_units(
     build: Callable[[View], Any], decode: Callable[[View, Any, Solution], Schedule | None]
 ) -> Callable[[View, SolveOptions], Outcome]:
@@ -134,24 +127,3 @@ def in_units(
         return replace(outcome, solution=rescaled(found, found.model.unit.value)) if found.model else outcome
 
     return procedure
-
-
-def rescaled(solution: Solution, unit: float) -> Solution:
-    """Return a solution whose objective was in some unit in units of 1."""
-
-    def times(number: Any) -> Any:
-        return None if number is None else number * unit
-
-    return replace(
-        solution,
-        objective=times(solution.objective),
-        bound=times(solution.bound),
-        trace=tuple(p._replace(incumbent=times(p.incumbent), bound=times(p.bound)) for p in solution.trace),
-        column_duals=times(solution.column_duals),
-        row_duals=times(solution.row_duals),
-    )
-
-
-def largest(numbers: Array) -> float:
-    """Return the largest absolute value, 1 where all are 0: the unit of an objective."""
-    return float(np.abs(numbers).max(initial=0.0)) or 1.0

@@ -20,8 +20,9 @@ from instances.elastic.machines import SLACK
 from instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from models.registry import MODELS, ModelSpec, Outcome
 from models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
+from models.statements import largest
 from models.zhou.arrays import Choice, Placed, placement, unit_costs
-from models.zhou.common import Array, Choices, Ints, choices, largest, refuse_huge, skip
+from models.zhou.common import Array, Choices, Ints, choices, refuse_huge, skip
 from models.zhou.placement import decode, statement
 
 TIES = 1e-9

@@ -13,7 +13,8 @@ import pyomo.environ as pyo
 from instances.elastic import Options, options
 from instances.views.zhou import Architecture, View
 from models.registry import MODELS, ModelSpec
-from models.zhou.common import Ints, choices, horizon, in_units, largest, refuse_huge, skip, starts
+from models.statements import largest
+from models.zhou.common import Ints, choices, horizon, in_units, refuse_huge, skip, starts
 from models.zhou.placement import decode, statement
 
 LARGEST = 2_500

@@ -15,7 +15,8 @@ from instances.elastic import Machines
 from instances.elastic.machines import fitting
 from instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from models.solve import Solution
-from models.zhou.common import Array, Choices, Ints, grouped
+from models.statements import grouped
+from models.zhou.common import Array, Choices, Ints
 
 
 @dataclass(frozen=True, eq=False)

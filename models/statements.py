@@ -1,0 +1,43 @@
+"""Small things that models are stated with: sets by key, and units that make the solver's tolerances relative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.solve import Solution
+
+Array = NDArray[np.float64]
+
+
+def grouped(keys: Iterable[Any], members: Iterable[Any]) -> dict[Any, list[Any]]:
+    """Return the members of each key, in order."""
+    found: dict[Any, list[Any]] = {}
+    for key, member in zip(keys, members, strict=True):
+        found.setdefault(key, []).append(member)
+    return found
+
+
+def rescaled(solution: Solution, unit: float) -> Solution:
+    """Return a solution whose objective was in some unit in units of 1."""
+
+    def times(number: Any) -> Any:
+        return None if number is None else number * unit
+
+    return replace(
+        solution,
+        objective=times(solution.objective),
+        bound=times(solution.bound),
+        trace=tuple(p._replace(incumbent=times(p.incumbent), bound=times(p.bound)) for p in solution.trace),
+        column_duals=times(solution.column_duals),
+        row_duals=times(solution.row_duals),
+    )
+
+
+def largest(numbers: Array) -> float:
+    """Return the largest absolute value, 1 where all are 0: the unit of an objective."""
+    return float(np.abs(numbers).max(initial=0.0)) or 1.0
