@@ -14,10 +14,10 @@ from models.solve import Solution
 Array = NDArray[np.float64]
 
 
-def grouped(keys: Iterable[Any], members: Iterable[Any]) -> dict[Any, list[Any]]:
-    """Return the members of each key, in order."""
+def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """Return the members of each key, in order, from pairs of key and member."""
     found: dict[Any, list[Any]] = {}
-    for key, member in zip(keys, members, strict=True):
+    for key, member in pairs:
         found.setdefault(key, []).append(member)
     return found
 

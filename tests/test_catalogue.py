@@ -358,7 +358,7 @@ def test_walkthrough_utilities() -> None:
     def f(delay: int) -> float:
         return 300 / (1 + math.exp(0.02 * delay))
 
-    assert exact["admission.online"] == pytest.approx(f(3) + 2 * f(5))
+    assert exact["admission.online"] == pytest.approx(f(3) + f(4) + f(5))
     assert exact["admission.offline"] == pytest.approx(2 * f(3) + f(4))
 
 

@@ -217,3 +217,35 @@ def test_choices_start_between_arrival_and_the_end() -> None:
     kept = list(zip(chosen.job.tolist(), chosen.start.tolist(), chosen.slots.tolist(), strict=True))
     assert kept == [*((0, t, 2) for t in (1, 2, 3, 4)), *((1, t, 2) for t in (3, 4))]
     assert horizon(a) == 3 + 2 + 2
+
+
+# --------------------------------------------------------------------------------------- what once was wrong
+
+
+def test_the_weight_of_a_job_that_cannot_run_does_not_drown_the_others() -> None:
+    """Beside 1e7 of a job that cannot end by τ, a weight of 1 vanished in the solver's tolerances: the bound was 0."""
+    jobs = [cases.job(1, 1, 1, weight=1.0), cases.job(1, 1, 6, weight=1e7)]
+    view = zhou.view(cases.instance(jobs))
+    for name in ("schedules", "schedules.relaxed", "dual", "maxweight"):
+        bound = models.get(f"zhou.ps.{name}").run(view).solution.bound
+        assert bound == pytest.approx(1.0), name
+
+
+@pytest.mark.parametrize("arch", ["ps", "ra"])
+def test_types_that_take_nothing_to_speak_of_are_no_error(arch: str) -> None:
+    case = cases.instance(
+        [cases.job(), cases.job(weight=2.0)],
+        [cases.servers(2, 1, bandwidth_gbps=1e9)],
+        [cases.worker(0, 0.0, memory_gb=0.0, bandwidth_gbps=1e-3)],
+        [cases.ps(0, 0.0, memory_gb=0.0, bandwidth_gbps=1e-3)],
+    )
+    view = zhou.view(case)
+    for name, right in (("offline", 6.0), ("schedules.offline", 6.0), ("columns", 6.0), ("schedules", 3.0)):
+        assert models.get(f"zhou.{arch}.{name}").run(view).solution.objective == pytest.approx(right), name
+    assert models.get(f"zhou.{arch}.dual").run(view).solution.bound == pytest.approx(3.0)
+
+
+def test_long_jobs_are_too_large_rather_than_slow() -> None:
+    view = zhou.view(cases.instance([cases.job(epochs=10**6), cases.job(weight=3.0)]))
+    for name in ("columns", "schedules", "schedules.offline", "offline", "maxweight"):
+        assert models.get(f"zhou.ps.{name}").too_large(view), name

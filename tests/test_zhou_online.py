@@ -133,6 +133,39 @@ def test_jobs_without_weight_run_where_that_costs_nothing() -> None:
     assert online(nothing, Way()).job.tolist() == [0]
 
 
+def test_algorithm_4_as_printed_may_never_find_a_schedule() -> None:
+    """Its windows would double for ever: the PS's server could hold the only worker, too, so line 17 takes g = N."""
+    case = cases.instance(
+        [cases.job(2, minibatch_s=1 / 3, submit_s=0.5)],
+        [cases.servers(1, 1, 1 / 3, memory_gb=1.0, bandwidth_gbps=1e4), cases.servers(1, 1, 2.2, memory_gb=3.0)],
+        [cases.worker(1, 0.3, bandwidth_gbps=0.5)],
+        [cases.ps(0, 0.1, memory_gb=0.0, bandwidth_gbps=1e3)],
+        unit_worth=1.0,
+    )
+    a = zhou.view(case).architectures["ps"]
+    assert len(online(a, Way()).job) == 1
+    with pytest.raises(NotApplicableError, match="no schedule of J1 found"):
+        online(a, Way(printed=True))
+
+
+def test_very_long_jobs_are_skipped_unless_asked_for() -> None:
+    view = zhou.view(cases.instance([cases.job(epochs=10**7)]))
+    assert "more than" in str(heuristics.get("zhou.ra.online").too_large(view))
+    assert heuristics.get("zhou.ra.online").too_large(zhou.view(cases.instance([cases.job()]))) is None
+
+
+def test_the_loads_do_not_depend_on_units() -> None:
+    """Memory in megabytes is the same problem as in gigabytes."""
+    costs = []
+    for unit in (1.0, 1024.0):
+        groups = [cases.servers(2, 2, memory_gb=16.0 * unit)]
+        case = cases.instance([cases.job(4, 2)], groups, [cases.worker(memory_gb=unit)], [cases.ps(memory_gb=unit)])
+        view = zhou.view(case)
+        decision = mincost(view.architectures["ps"], Way())
+        costs.append(judged(view, "zhou.ps.amincost", decision).objective)
+    assert costs[0] == pytest.approx(costs[1])
+
+
 def test_prices_are_those_of_equation_11() -> None:
     """Per unit of a resource of which a server has C: the paper's price for a whole server, divided by C, like F."""
     a = zhou.view(cases.instance([cases.job()], [cases.servers(1, 2, 4.0)], unit_worth=2.0)).architectures["ps"]

@@ -42,7 +42,7 @@ Ints = NDArray[np.int64]
 
 WINDOW_FIELDS = ("window_start", "window_slots", "window_rounds")
 
-IDLE = 2
+IDLE = 10
 """A schedule without windows ends within so many times the last arrival and the slots of all runs together: servers
 that all idle while jobs wait for longer are an error in a slot, not a decision."""
 

@@ -38,6 +38,16 @@ def _skip(view: View, arch: str) -> str | None:
     return view.architectures[arch].reason
 
 
+CELLS = 2_000_000
+"""Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
+
+
+def _too_large(view: View, arch: str) -> str | None:
+    a = view.architectures[arch]
+    cells = a.machines.size * int(a.arrival.max() + 2 * a.options.shortest.max())
+    return None if cells <= CELLS else f"servers x slots = {cells:,}, more than {CELLS:,}"
+
+
 def _four_alpha(view: View, arch: str) -> Guarantee:
     """Theorem 5, with α by its formula."""
     alpha = view.architectures[arch].alpha
@@ -74,6 +84,7 @@ def _register(
                 source=source,
                 guarantee=partial(theorem, arch=arch),
                 skip=partial(_skip, arch=arch),
+                too_large=partial(_too_large, arch=arch),
             )
         )
 

@@ -27,6 +27,9 @@ from instances.views.zhou import Architecture, Schedule
 LEAST = float(np.nextafter(0.0, 1.0))
 """Limit below which only a cost of 0 is."""
 
+HOPELESS = 4
+"""Windows so many times as long as the fastest run of any job hold one, or none is ever found."""
+
 Plan = list[tuple[int, Found]]
 
 
@@ -96,7 +99,14 @@ def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way) -> list[Plan]:
 
 
 def online(a: Architecture, way: Way) -> Schedule:
-    """Return the schedule of A_online (Algorithm 1), and its windows."""
+    """Return the schedule of A_online (Algorithm 1), and its windows.
+
+    Raises
+    ------
+    NotApplicableError
+        If nothing is found for a waiting job even in an empty window many times as long as it needs, which happens to
+        Algorithm 4 as printed.
+    """
     waiting = np.ones(a.size, bool)
     chosen: Plan = []
     windows: list[tuple[int, int, int]] = []
@@ -113,6 +123,9 @@ def online(a: Architecture, way: Way) -> Schedule:
             if way.tight:
                 free_from = 1 + max(found.end for _, found in batch)
                 windows[-1] = (start, free_from - start, len(plans))
+        elif tau > max(HOPELESS * int(a.options.shortest.max()), int(a.arrival.max())):
+            name = a.ids[int(np.flatnonzero(waiting)[0])]
+            raise NotApplicableError(f"no schedule of {name} found in an empty window of {tau} slots")
         tau *= 2
     found = runs_of(chosen, 1)
     starts, lengths, rounds = np.array(windows, np.int64).reshape(-1, 3).T

@@ -108,7 +108,7 @@ def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bo
     from instances.elastic import _options as kernels
 
     each = (rates.compute, rates.update, rates.transfer)
-    most_by_type = largest(classes(machines), rates.ring)
+    most_by_type = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
     found = kernels.pareto(np.asarray(work, float), np.asarray(most, np.int64), most_by_type, each, rates.ring)
     if prune:
         costs = _costs(machines, found)
@@ -140,8 +140,10 @@ def _costs(m: Machines, found: Ints) -> Array:
     return np.column_stack((np.where(one[:, None], whole, apart), ~classes(m).able.T[:, worker].T, slots))
 
 
-def largest(m: Machines, ring: bool) -> Ints:
+def largest(m: Machines, ring: bool, most: int) -> Ints:
     """Return ``(M, P, 2)`` the most workers that fit on empty servers: on several of them ([…, 0]) and on one.
+
+    More than `most` on one server do not count.
 
     What fits with N workers fits with one fewer, too, but for a ring on several servers, which has at least two.
     """
@@ -149,7 +151,7 @@ def largest(m: Machines, ring: bool) -> Ints:
     found = np.zeros((len(m.worker), servers, 2), np.int64)
     for worker in range(len(m.worker)):
         for server in range(servers):
-            found[worker, server] = _ring(m, worker) if ring else _with_servers(m, worker, server)
+            found[worker, server] = _ring(m, worker) if ring else _with_servers(m, worker, server, most)
     return found
 
 
@@ -159,7 +161,7 @@ def _ring(m: Machines, worker: int) -> tuple[int, int]:
     return int(room @ m.count) if usable > 1 else 0, int(room.max(initial=0))
 
 
-def _with_servers(m: Machines, worker: int, server: int) -> tuple[int, int]:
+def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int, int]:
     room, e, z = m.room[worker], m.worker[worker], m.ps[server]
     hosts = fitting(m.capacity, z) > 0
     beside = np.where(m.able[worker] & hosts, fitting(np.maximum(m.capacity - z, 0.0), e), 0)
@@ -168,7 +170,7 @@ def _with_servers(m: Machines, worker: int, server: int) -> tuple[int, int]:
     spread = 0
     per_server = m.ps_bandwidth[server] / m.worker_bandwidth[worker]
     for host in np.flatnonzero(hosts).tolist():
-        for g in range(int(room[host]) + 1):
+        for g in range(min(int(room[host]), most) + 1):
             servers = int(fitting((m.capacity[host] - g * e)[None, :], z)[0])
             covered = math.floor(min(servers * per_server * (1 + ROUNDING), 1e15))
             others = min(covered, total - int(room[host]))

@@ -112,6 +112,8 @@ def generate(
         parts = dict(family.build(spec, Streams(spec.seed)))
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
+    except ValidationError as error:
+        raise InstanceError(f"{where}: {describe(error)}") from None
     if table == file.generator:
         parts["published"] = file.published
     try:

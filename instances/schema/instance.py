@@ -70,7 +70,7 @@ class Instance(Record):
     worker_types: tuple[WorkerType, ...] = rule("at most 1000 worker types", max_length=1000, default=())
     ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
     horizon: Horizon | None = None
-    unit_worth: float | None = rule("the most that a unit of capacity is worth, positive", gt=0, default=None)
+    unit_worth: float | None = rule("a unit's worth is positive, at most 1e15", gt=0, le=1e15, default=None)
     published: tuple[Published, ...] = ()
 
     @model_validator(mode="after")

@@ -199,13 +199,15 @@ class Architecture:
     def loads(self) -> Array:
         """``(h, R, τ − 1)`` what is in use in slots 1 … τ − 1 of ``zhou.*.cost``.
 
-        An arithmetic pattern of elevenths of each capacity, at most five of them, rounded down to whole units, so that
-        servers and slots have different prices and yet something fits.
+        An arithmetic pattern of elevenths of each capacity, at most five of them (GPUs whole), so that servers and
+        slots have different prices and yet something fits.
         """
         h, resources = self.machines.capacity.shape
         server, resource, slot = np.ogrid[:h, :resources, : self.deadline - 1]
         part = (3 * server + 7 * resource + 5 * slot) % FRACTIONS // 2
-        return np.asarray(np.floor(self.machines.capacity[:, :, None] * part / FRACTIONS))
+        used = self.machines.capacity[:, :, None] * part / FRACTIONS
+        used[:, 0] = np.floor(used[:, 0])
+        return np.asarray(used)
 
     def prices(self, used: Array) -> Array:
         """Return the prices (11) of servers where `used` ``(h, R, …)`` is in use; see :meth:`prices_of`."""

@@ -13,7 +13,7 @@ import pyomo.environ as pyo
 from instances.elastic import Runs
 from instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from models.columns import generate, statement
-from models.elastic import ElasticJobs, Pricing, coarse, runs, solve
+from models.elastic import CELLS, ElasticJobs, Pricing, coarse, runs, solve
 from models.registry import MODELS, ModelSpec, Outcome
 from models.solve import Solution, SolveOptions
 
@@ -59,6 +59,8 @@ def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> Ru
 
 
 def _too_large(view: View) -> str | None:
+    if (cells := view.machines.size * view.slots) > CELLS:
+        return f"servers x slots = {cells:,}, more than {CELLS:,}"
     size = view.size * view.classes.size * view.slots
     return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
 

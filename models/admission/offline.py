@@ -96,7 +96,7 @@ def _common(view: View, found: Runs) -> pyo.ConcreteModel:
         setattr(m, f"{held}_USES", pyo.Set(dimen=3, initialize=list(use)))
         setattr(m, held, pyo.Param(getattr(m, f"{held}_USES"), initialize=use))
         setattr(m, cells, pyo.Set(dimen=3, initialize=sorted({cell for _, cell in holds})))
-        setattr(m, at, pyo.Set(m.SCHEDULES, dimen=3, initialize=grouped(*zip(*holds, strict=True))))
+        setattr(m, at, pyo.Set(m.SCHEDULES, dimen=3, initialize=grouped(holds)))
     return m
 
 
@@ -114,7 +114,7 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
     m = _common(view, found)
     m.RUN = pyo.Set(m.WORKERS, initialize=_turned(m.RUNNING, m.SCHEDULES))
     m.SERVE = pyo.Set(m.SERVERS, initialize=_turned(m.SERVING, m.SCHEDULES))
-    m.OWN = pyo.Set(m.JOBS, initialize=grouped(found.job.tolist(), m.SCHEDULES))
+    m.OWN = pyo.Set(m.JOBS, initialize=grouped(zip(found.job.tolist(), m.SCHEDULES, strict=True)))
     m.x = pyo.Var(m.SCHEDULES, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
 
     @m.Constraint(m.WORKERS)
@@ -135,8 +135,7 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
 
 def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
     """Return the schedules that hold each cell."""
-    pairs = [(cell, k) for k in schedules for cell in held[k]]
-    return grouped(*zip(*pairs, strict=True))
+    return grouped((cell, k) for k in schedules for cell in held[k])
 
 
 def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:

@@ -129,8 +129,8 @@ def statement(packing: Packing, columns: Columns, integer: bool = False) -> pyo.
     m = pyo.ConcreteModel()
     use = columns.use.tocoo()
     pairs = list(zip(use.row.tolist(), use.col.tolist(), strict=True))
-    of_row = grouped(use.row.tolist(), use.col.tolist())
-    of_block = grouped(columns.block.tolist(), range(len(columns)))
+    of_row = grouped(zip(use.row.tolist(), use.col.tolist(), strict=True))
+    of_block = grouped(zip(columns.block.tolist(), range(len(columns)), strict=True))
     if packing.cover and len(of_block) < packing.blocks:
         raise ValueError(f"{packing.blocks - len(of_block)} blocks need a column and have none")
     m.COLUMNS = pyo.RangeSet(0, len(columns) - 1)

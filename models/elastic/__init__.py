@@ -1,6 +1,7 @@
 """Models of elastic jobs, for Zhou and the admission example: column generation, all placements of tiny instances."""
 
 from models.elastic.generation import (
+    CELLS,
     ElasticJobs,
     Grid,
     Insertion,
@@ -14,6 +15,7 @@ from models.elastic.generation import (
 from models.elastic.placements import Placement, placements
 
 __all__ = [
+    "CELLS",
     "ElasticJobs",
     "Grid",
     "Insertion",

@@ -42,6 +42,9 @@ from models.columns import (
 )
 from models.solve import Solution, SolveOptions, Status, TracePoint
 
+CELLS = 2_000_000
+"""Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
+
 MOVES, PROGRESS = 3.0, 1e-3
 """Ruin and recreate ends where so many moves per job gain less than that part: three times the effort gains 0.1 %."""
 

@@ -57,8 +57,9 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
         Whether schedules may be chosen in part.
     """
     m = _common(view, columns)
-    m.USERS = pyo.Set(m.CELLS, initialize=grouped(((t, r) for _, t, r in m.USES), (s for s, _, _ in m.USES)))
-    m.OWN = pyo.Set(m.JOBS, initialize=dict.fromkeys(m.JOBS, ()) | grouped(columns.job.tolist(), m.SCHEDULES))
+    m.USERS = pyo.Set(m.CELLS, initialize=grouped(((t, r), s) for s, t, r in m.USES))
+    own = grouped(zip(columns.job.tolist(), m.SCHEDULES, strict=True))
+    m.OWN = pyo.Set(m.JOBS, initialize=dict.fromkeys(m.JOBS, ()) | own)
     # A bound of 1 on parts would take its share of the payoffs; 2 never binds, and keeps an early bound finite.
     m.x = pyo.Var(m.SCHEDULES, domain=pyo.Reals if relaxed else pyo.Binary, bounds=(0, 2 if relaxed else 1))
     # Rejecting a job is a column of its own, so that (2b) is an equation with at least one variable in either case.
@@ -79,7 +80,7 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
 def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
     """Return P3: prices of GPUs by slot and type, and payoffs of jobs, that no schedule beats."""
     m = _common(view, columns)
-    m.HELD = pyo.Set(m.SCHEDULES, dimen=2, initialize=grouped((u[0] for u in m.USES), (u[1:] for u in m.USES)))
+    m.HELD = pyo.Set(m.SCHEDULES, dimen=2, initialize=grouped((u[0], u[1:]) for u in m.USES))
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(columns.job.tolist())))
     m.price = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
     m.payoff = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)

@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 from instances.elastic import Runs
 from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from models.columns import generate, statement
-from models.elastic import ElasticJobs, Pricing, coarse, runs, solve
+from models.elastic import CELLS, ElasticJobs, Pricing, coarse, runs, solve
 from models.registry import MODELS, ModelSpec, Outcome
 from models.solve import Solution, SolveOptions
 from models.zhou.common import skip
@@ -82,7 +82,10 @@ def _too_large(view: View, arch: str) -> str | None:
     a = view.architectures[arch]
     if a.reason:
         return None
-    size = a.size * a.classes.size * (int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots))
+    slots = int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots) + int(a.options.shortest.max())
+    if (cells := a.machines.size * slots) > CELLS:
+        return f"servers x slots = {cells:,}, more than {CELLS:,}"
+    size = a.size * a.classes.size * slots
     return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
 
 

@@ -126,7 +126,7 @@ Rows = tuple[Ints, Ints, Ints, Array, Array]
 
 def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
     """Return ``(n,)`` times alone, and the choices of rings: of every type one worker, whose 1/ρ is the least."""
-    most = np.minimum(a.most[jobs, None, None], largest(a.classes, ring=True)[:, 0])
+    most = np.minimum(a.most[jobs, None, None], largest(a.classes, True, int(a.most.max()))[:, 0])
     work, update, transfer = (x[jobs] for x in (a.work[:, None] * (1 - ROUNDING), a.rates.update, a.rates.transfer))
     single = work * a.rates.compute[jobs]
     able = (most[:, :, 1] > 0) & np.isfinite(single)
@@ -144,7 +144,7 @@ def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
 def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
     """Return ``(n,)`` times alone, and the choices with PSs: up to two for types and one server or several."""
     machines, rates = a.classes, a.rates
-    fit = largest(machines, ring=False)
+    fit = largest(machines, False, int(a.most.max()))
     shape = (len(jobs), *fit.shape, 2)
     workers, servers = np.full(shape, np.inf), np.zeros(shape)
     alone = np.full(len(jobs), np.inf)

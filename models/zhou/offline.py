@@ -49,7 +49,7 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
         τ, the architecture's by default: jobs complete by the beginning of slot τ (7b).
     """
     m = _model(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline, optional=True)
-    m.unit = pyo.Param(initialize=largest(a.weight))
+    m.unit = pyo.Param(initialize=largest(a.weight[list(m.JOBS)]))
     m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
     m.total = pyo.Objective(rule=lambda m: sum(m.weight[m.job[k]] * m.x[k] for k in m.CHOICES), sense=pyo.maximize)
     return m

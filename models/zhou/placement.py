@@ -75,10 +75,10 @@ def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = Fa
         setattr(m, field.name, pyo.Param(m.CHOICES, initialize=dict(enumerate(values)), within=pyo.Any))
     m.most = pyo.Param(m.CHOICES, initialize=dict(enumerate(np.minimum(most, where.workers.sum(axis=1)).tolist())))
     m.JOBS = pyo.Set(initialize=np.unique(chosen.job).tolist())
-    m.OF_JOB = pyo.Set(m.JOBS, initialize=grouped(chosen.job.tolist(), m.CHOICES))
+    m.OF_JOB = pyo.Set(m.JOBS, initialize=grouped(zip(chosen.job.tolist(), m.CHOICES, strict=True)))
     m.PLACES = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(where.workers > 0).tolist())))
     m.HOSTS = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(where.ps > 0).tolist())))
-    m.AT = pyo.Set(m.CHOICES, initialize=grouped(*zip(*m.PLACES, strict=True)))
+    m.AT = pyo.Set(m.CHOICES, initialize=grouped(m.PLACES))
     m.room_y = pyo.Param(m.PLACES, initialize={(k, h): int(where.workers[k, h]) for k, h in m.PLACES})
     m.room_s = pyo.Param(m.HOSTS, initialize={(k, h): int(where.ps[k, h]) for k, h in m.HOSTS})
     m.x = pyo.Var(m.CHOICES, domain=pyo.Binary)
@@ -111,7 +111,7 @@ def _add_amounts(m: Any, ring: bool) -> None:
 
     if ring:
         return
-    m.HOSTS_OF = pyo.Set(m.CHOICES, initialize=grouped(*zip(*m.HOSTS, strict=True)))
+    m.HOSTS_OF = pyo.Set(m.CHOICES, initialize=grouped(m.HOSTS))
 
     @m.Constraint(m.CHOICES)
     def server_2e(m: Any, k: int) -> Any:
@@ -148,7 +148,7 @@ def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
     places = [(k, h) for k, h in m.PLACES if not chosen.together[k]]
     hosts = [(k, h) for k, h in m.HOSTS if not chosen.together[k]]
     somewhere = sorted({*places, *hosts})
-    on, has = grouped(*zip(*places, strict=True)), grouped(*zip(*hosts, strict=True)) if hosts else {}
+    on, has = grouped(places), grouped(hosts)
     m.OTHER_Y = pyo.Set(somewhere, initialize={(k, h): [g for g in on[k] if g != h] for k, h in somewhere})
     m.OTHER_S = pyo.Set(somewhere, initialize={(k, h): [g for g in has.get(k, ()) if g != h] for k, h in somewhere})
 
@@ -187,6 +187,8 @@ def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> N
                 for t in range(m.start[k], m.start[k] + m.slots[k]):
                     users.setdefault((h, r, t), []).append((k, kind[k]))
     cells = sorted({*running, *serving})
+    if not cells:  # Pyomo cannot make a template over an empty set
+        return
     m.CELLS = pyo.Set(dimen=3, initialize=cells)
     m.RUNNING = pyo.Set(m.CELLS, dimen=2, initialize={c: running.get(c, []) for c in cells})
     m.SERVING = pyo.Set(m.CELLS, dimen=2, initialize={c: serving.get(c, []) for c in cells})

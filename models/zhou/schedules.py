@@ -23,6 +23,9 @@ from models.zhou.common import Array, Ints, horizon, in_units, skip, starts
 MOST_SCHEDULES = 10_000
 """Schedules of all jobs together beyond which they are not enumerated."""
 
+MOST_HELD = 150_000
+"""Servers times slots that all schedules together hold, beyond which they are not enumerated: ten seconds of Pyomo."""
+
 
 class TooManyError(NotApplicableError):
     """There are more schedules than are enumerated."""
@@ -38,15 +41,18 @@ def listed(a: Architecture, earliest: Ints, end: int) -> list[tuple[int, int, Pl
     """
     o = a.options
     found: list[tuple[int, int, Placement]] = []
-    total = 0
+    total = held = 0
     for i, times in enumerate(starts(o, earliest, end).tolist()):
         if not times:
             continue
         kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
         for placement in placements(a.machines, *kind):
             total += times
-            if total > MOST_SCHEDULES:
-                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules; zhou.{a.id}.columns makes them as needed")
+            held += times * int(o.slots[i]) * len(placement)
+            if total > MOST_SCHEDULES or held > MOST_HELD:
+                many = total > MOST_SCHEDULES
+                most = f"{MOST_SCHEDULES:,} schedules" if many else f"{MOST_HELD:,} servers times slots of schedules"
+                raise TooManyError(f"more than {most} to enumerate; zhou.{a.id}.columns makes them as needed")
             found.append((i, times, placement))
     return found
 
@@ -118,11 +124,12 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
     m.HELD = pyo.Set(
         m.SCHEDULES,
         dimen=3,
-        initialize=grouped(*zip(*((k, (h, r, t)) for k, h, r in use for t in times[k]), strict=True)),
+        initialize=dict.fromkeys(m.SCHEDULES, ()) | grouped((k, (h, r, t)) for k, h, r in use for t in times[k]),
     )
     m.CELLS = pyo.Set(dimen=3, initialize=sorted({(h, r, t) for k, h, r in use for t in times[k]}))
-    m.unit = pyo.Param(initialize=largest(a.weight))
-    weight = (a.weight / m.unit.value)[found.job]
+    # Of jobs with schedules: beside the weight of one that cannot run, those of the others may vanish in tolerances.
+    m.unit = pyo.Param(initialize=largest(a.weight[found.job]))
+    weight = a.weight[found.job] / m.unit.value
     m.weight = pyo.Param(m.SCHEDULES, initialize=dict(enumerate(weight.tolist())))
     m.cost = pyo.Param(m.SCHEDULES, initialize=dict(enumerate((weight * ends).tolist())))
     return m
@@ -143,14 +150,16 @@ def build_schedules(
         Whether schedules may be chosen in part.
     """
     m = _common(a, found)
-    users = grouped(*zip(*((cell, k) for k in m.SCHEDULES for cell in m.HELD[k]), strict=True))
+    users = grouped((cell, k) for k in m.SCHEDULES for cell in m.HELD[k])
     m.USERS = pyo.Set(m.CELLS, initialize=users)
-    m.OWN = pyo.Set(m.JOBS, initialize=grouped(found.job.tolist(), m.SCHEDULES))
+    m.OWN = pyo.Set(m.JOBS, initialize=grouped(zip(found.job.tolist(), m.SCHEDULES, strict=True)))
     m.x = pyo.Var(m.SCHEDULES, domain=pyo.NonNegativeReals if relaxed else pyo.Binary)
 
-    @m.Constraint(m.CELLS)
-    def capacity_8a(m: Any, h: int, r: int, t: int) -> Any:
-        return sum(m.f[k, h, r] * m.x[k] for k in m.USERS[h, r, t]) <= 1
+    if users:  # Pyomo cannot make a template over an empty set
+
+        @m.Constraint(m.CELLS)
+        def capacity_8a(m: Any, h: int, r: int, t: int) -> Any:
+            return sum(m.f[k, h, r] * m.x[k] for k in m.USERS[h, r, t]) <= 1
 
     @m.Constraint(m.JOBS)
     def one_8b(m: Any, j: int) -> Any:
