@@ -237,8 +237,7 @@ def build_intervals(
     """Return (b) as an LP over intervals: ``x[j,t]`` of job j is done in interval t.
 
     Work counts as done at the interval's start (or the job's own, if that is later), so that its optimum is a bound.
-    Where jobs are not capped, it is below (b) by at most two intervals for each unit of weight: done one interval later
-    the work fits on the machine, each job after its start. With caps it is no lower.
+    Without caps it is below (b) by at most two intervals per unit of weight: one interval later, all work fits.
 
     Parameters
     ----------

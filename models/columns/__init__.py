@@ -19,8 +19,10 @@ from models.columns.generation import Generated, GenerationOptions, Oracle, Pric
 from models.columns.integer import Choice, Insert, Packed, PackingOptions, pack
 from models.columns.master import Master, Relaxation
 from models.columns.packing import Columns, Packing, statement
+from models.columns.phases import Answer, solve_in_phases
 
 __all__ = [
+    "Answer",
     "Choice",
     "Columns",
     "Generated",
@@ -36,5 +38,6 @@ __all__ = [
     "generate",
     "lagrangian",
     "pack",
+    "solve_in_phases",
     "statement",
 ]

@@ -21,7 +21,6 @@ any schedule that really ends there. So the bound holds for schedules of any len
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,8 +38,9 @@ from models.columns import (
     Priced,
     generate,
     pack,
+    solve_in_phases,
 )
-from models.solve import Solution, SolveOptions, Status, TracePoint
+from models.solve import Solution, SolveOptions
 
 CELLS = 2_000_000
 """Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
@@ -274,56 +274,12 @@ def solve(jobs: ElasticJobs, options: SolveOptions, sense: int) -> tuple[Solutio
     sense
         1 where values are maximised, −1 where costs are minimised.
     """
-    began = time.perf_counter()
-    limit = options.time_limit_s
-    bounding = GenerationOptions(time_limit_s=None if limit is None else BOUND_SHARE * limit)
-    generated, grid = bound(jobs, bounding, options)
-    bounded = time.perf_counter()
-    left = None if limit is None else max(limit - (bounded - began), 0.1)
-    packed = None
-    if generated.ended not in ("infeasible", "error"):
-        effort = PackingOptions(
-            gap=options.rel_gap,
-            moves=MOVES,
-            progress=PROGRESS,
-            time_limit_s=left,
-            seed=options.seed,
-            milp_columns=-1,
-        )
-        packed = schedule(jobs, generated, grid, effort, options)
-    solution = _solution(generated, packed, options, sense)
-    trace = [TracePoint(t, None, sense * value) for t, _, value in generated.trace if value is not None]
-    if packed:
-        trace += [
-            TracePoint(t + bounded - began, sense * value, sense * generated.bound)
-            for t, value, _ in packed.trace
-            if value is not None
-        ]
-    times = replace(generated.times, solve_s=time.perf_counter() - began - generated.times.transfer_s)
-    prices = grid.by_slot(generated.prices).reshape(-1, jobs.slots)
-    return replace(solution, times=times, trace=tuple(trace)), packed, prices
+    grid = coarse(jobs, classes(jobs.machines))
 
+    def packer(generated: Generated, effort: PackingOptions) -> Packed:
+        return schedule(jobs, generated, grid, effort, options)
 
-def _solution(generated: Generated, packed: Packed | None, options: SolveOptions, sense: int) -> Solution:
-    told = f"bound: {generated.ended} after {generated.pricings} pricings, {generated.gap:.2g} above the master"
-    solution = Solution(
-        status="infeasible" if generated.ended == "infeasible" else "error",
-        termination=told,
-        bound=sense * generated.bound if np.isfinite(generated.bound) else None,
-        size=generated.size,
-        iterations=generated.pivots,
-    )
-    if packed is None:
-        return solution
-    if packed.missing:
-        told = f"no schedule found for {packed.missing} jobs"
-        return replace(solution, status="time limit without incumbent", solution_status=told)
-    gap = (generated.bound - packed.value) / max(abs(packed.value), 1e-10)
-    late: Status = "time limit with incumbent" if generated.ended == "time limit" else "feasible"
-    return replace(
-        solution,
-        status="optimal" if gap <= options.rel_gap else late,
-        solution_status=f"{packed.moves} moves of ruin and recreate",
-        objective=sense * packed.value,
-        column_values=np.ones(len(packed.columns)),
-    )
+    effort = PackingOptions(moves=MOVES, progress=PROGRESS, milp_columns=-1)
+    packing, oracle = grid.packing(jobs), Pricing(jobs, grid)
+    answer = solve_in_phases(packing, oracle, packer, effort, options, share=BOUND_SHARE, sense=sense)
+    return answer.solution, answer.packed, grid.by_slot(answer.generated.prices).reshape(-1, jobs.slots)
