@@ -126,6 +126,12 @@ def _rates(job: Job, owner: Tenant, position: int) -> Mapping[str, float]:
     return kinds[0].rates
 
 
+def server_names(instance: Instance) -> tuple[str, ...]:
+    """Return the names of the servers, group by group: a group's own, with a number where there are several."""
+    groups = instance.cluster.servers
+    return tuple(g.name if g.count == 1 else f"{g.name}.{i}" for g in groups for i in range(g.count))
+
+
 def servers(instance: Instance) -> Servers:
     """Return the servers of `instance`, group by group.
 
@@ -140,7 +146,7 @@ def servers(instance: Instance) -> Servers:
         raise InstanceError(f"{instance.name}: {sum(count)} servers: a simulation takes up to {MAX_SERVERS}")
     index = {g.name: i for i, g in enumerate(instance.cluster.gpu_types)}
     return Servers(
-        names=tuple(g.name if g.count == 1 else f"{g.name}.{i}" for g in groups for i in range(g.count)),
+        names=server_names(instance),
         gpu_type=np.repeat([index[g.gpu_type] for g in groups], count),
         gpus=np.repeat([g.gpus for g in groups], count),
         cpus=np.repeat([g.cpus for g in groups], count),

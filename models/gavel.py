@@ -26,8 +26,7 @@ import pyomo.environ as pyo
 
 from instances.views.gavel import MAKESPAN
 from instances.views.hadar import View
-from models.registry import MODELS, ModelSpec
-from models.solve import Solution
+from models.registry import MODELS, ModelSpec, no_decision
 
 
 def build_makespan(view: View) -> pyo.ConcreteModel:
@@ -68,10 +67,6 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     return m
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: shares of work are no schedule."""
-
-
 MODELS.register(
     ModelSpec(
         id="gavel.makespan_fluid",
@@ -79,7 +74,7 @@ MODELS.register(
         problem=MAKESPAN.id,
         kind="relaxation",
         build=build_makespan,
-        decode=_no_decision,
+        decode=no_decision,
         source="Gavel §4.2, makespan policy, as one LP over shares of work",
     )
 )

@@ -23,6 +23,10 @@ def no_reason(view: object) -> str | None:
     return None
 
 
+def no_decision(view: object, model: object, solution: Solution) -> None:
+    """Decide nothing: for models whose answer is a bound, or whose procedure decides."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A solved model.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.solve import Solution
+from models.registry import Outcome, no_decision, solve_built
+from models.solve import Solution, SolveOptions
 
 Array = NDArray[np.float64]
 
@@ -41,3 +42,27 @@ def rescaled(solution: Solution, unit: float) -> Solution:
 def largest(numbers: Array) -> float:
     """Return the largest absolute value, 1 where all are 0: the unit of an objective."""
     return float(np.abs(numbers).max(initial=0.0)) or 1.0
+
+
+def in_units(
+    build: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any]
+) -> Callable[[Any, SolveOptions], Outcome]:
+    """Return the procedure that solves a model whose objective is in units of its ``unit``, in which it answers."""
+
+    def procedure(view: Any, options: SolveOptions) -> Outcome:
+        outcome = solve_built(build, decode, view, options)
+        found = outcome.solution
+        return replace(outcome, solution=rescaled(found, found.model.unit.value)) if found.model else outcome
+
+    return procedure
+
+
+def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outcome]:
+    """Return the procedure that solves a dual in its units: the value of any feasible prices and payoffs is a bound."""
+    solved = in_units(build, no_decision)
+
+    def procedure(view: Any, options: SolveOptions) -> Outcome:
+        outcome = solved(view, options)
+        return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
+
+    return procedure

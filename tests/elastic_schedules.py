@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from instances.elastic import Ledger, Runs, runs_of
 from instances.views import admission, zhou
+
+CHANGES: list[Callable[[Any], Any]] = [
+    lambda a: a * 3 + 10_000,
+    lambda a: -a - 1,
+    lambda a: a * np.nan,
+    lambda a: a[:-1],
+    lambda a: a.astype(float),
+    lambda a: a[None],
+    lambda a: a[:0],
+    lambda a: a.astype(object),
+    lambda a: a > 0,
+    lambda a: np.int64(3),
+    lambda a: None,
+    lambda a: np.full(len(a), np.iinfo(np.int64).max),
+    lambda a: np.full(len(a), np.iinfo(np.int64).min),
+    lambda a: np.full(len(a), 2**64 - 1, np.uint64),
+]
+"""Ways to mutilate an array of a decision, each of which a checker refuses."""
 
 
 def zhou_schedule(

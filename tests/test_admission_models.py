@@ -20,6 +20,7 @@ from instances.errors import NotApplicableError
 from instances.schema import Instance
 from instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from models.admission import offline
+from models.elastic import placements
 from models.solve import Solution, SolveOptions, build, solve
 
 WALK = view(instances.load("paper/walkthrough"))
@@ -102,7 +103,7 @@ def test_the_ilp_finds_what_an_exhaustive_search_finds(of: Instance, name: str) 
 @example(CROWDED)
 def test_the_dual_is_that_of_the_relaxation(of: Instance) -> None:
     v = view(of)
-    if offline.starts(v, UTILITY.id).any():
+    if placements.starts(v.options, v.first_start(UTILITY.id), v.deadline).any():
         relaxed, dual = relaxation(v), models.get("admission.dual").run(v, EXACT).solution
         assert relaxed.objective is not None
         unit = relaxed.model.unit.value
@@ -179,8 +180,8 @@ def test_too_many_schedules_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) 
     asked = run_task(replace(task, limits=Limits(all_sizes=True))).row
     assert (asked.status, asked.reason) == ("skipped", "more than 10,000 schedules")
     found = len(offline.schedules(WALK, FROM_ARRIVAL.id).job)
-    monkeypatch.setattr(offline, "MOST_SCHEDULES", found)
+    monkeypatch.setattr(placements, "MOST_SCHEDULES", found)
     assert len(offline.schedules(WALK, FROM_ARRIVAL.id).job) == found
-    monkeypatch.setattr(offline, "MOST_SCHEDULES", found - 1)
+    monkeypatch.setattr(placements, "MOST_SCHEDULES", found - 1)
     with pytest.raises(NotApplicableError):
         offline.schedules(WALK, FROM_ARRIVAL.id)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zhou_cases as cases
-from elastic_schedules import zhou_schedule
+from elastic_schedules import CHANGES, zhou_schedule
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -380,22 +380,6 @@ def test_only_the_heaviest_job_is_priced() -> None:
 # mutilated decisions ------------------------------------------------------------------------------
 
 FIELDS = [f for f in Schedule.__dataclass_fields__ if not f.startswith("window")]
-CHANGES = [
-    lambda a: a * 3 + 10_000,
-    lambda a: -a - 1,
-    lambda a: a * np.nan,
-    lambda a: a[:-1],
-    lambda a: a.astype(float),
-    lambda a: a[None],
-    lambda a: a[:0],
-    lambda a: a.astype(object),
-    lambda a: a > 0,
-    lambda a: np.int64(3),
-    lambda a: None,
-    lambda a: np.full(len(a), np.iinfo(np.int64).max),
-    lambda a: np.full(len(a), np.iinfo(np.int64).min),
-    lambda a: np.full(len(a), 2**64 - 1, np.uint64),
-]
 PROBLEMS = [f"{name}.{kind}" for name in ("ps", "ra") for kind in ("completion", "preemptive", "weight", "cost")]
 
 

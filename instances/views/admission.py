@@ -26,7 +26,7 @@ from instances.errors import InstanceError, NotApplicableError
 from instances.registry import PAPERS, PaperSpec, Problem
 from instances.schema import Instance, PSType, WorkerType
 from instances.utility import Utilities, utilities
-from instances.workload import MAX_SERVERS
+from instances.workload import MAX_SERVERS, server_names
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -170,7 +170,7 @@ def _machines(instance: Instance, workers: Sequence[WorkerType], server: PSType)
     able = np.ones((len(workers), len(capacity)), bool)
     unit = np.eye(len(workers) + 1)
     return Machines(
-        names=tuple(g.name if g.count == 1 else f"{g.name}.{i}" for g in groups for i in range(g.count)),
+        names=server_names(instance),
         resources=(*(worker.name for worker in workers), server.name),
         worker_types=tuple(worker.name for worker in workers),
         ps_types=(server.name,),

@@ -25,7 +25,7 @@ from instances.elastic.profiles import able, rates, takes
 from instances.errors import InstanceError, NotApplicableError
 from instances.registry import PAPERS, PaperSpec, Problem
 from instances.schema import Instance
-from instances.workload import MAX_SERVERS
+from instances.workload import MAX_SERVERS, server_names
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -353,7 +353,7 @@ def _machines(instance: Instance, ring: bool) -> Machines:
     each = np.repeat(np.array(capacity, float), count, axis=0)
     fits = np.ascontiguousarray(np.repeat(runs_on, count, axis=1))
     return Machines(
-        names=tuple(g.name if g.count == 1 else f"{g.name}.{i}" for g in groups for i in range(g.count)),
+        names=server_names(instance),
         resources=RESOURCES,
         worker_types=tuple(worker.name for worker in workers),
         ps_types=tuple(server.name for server in servers),

@@ -10,12 +10,11 @@ from functools import partial
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.elastic import Runs
 from instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from models.columns import generate, statement
 from models.elastic import CELLS, ElasticJobs, Pricing, coarse, runs, solve
-from models.registry import MODELS, ModelSpec, Outcome
-from models.solve import Solution, SolveOptions
+from models.registry import MODELS, ModelSpec, Outcome, no_decision
+from models.solve import SolveOptions
 
 LARGEST = 50_000_000
 """Jobs times slots times classes up to which it runs unasked."""
@@ -53,11 +52,6 @@ def columns(view: View, options: SolveOptions, problem: str) -> Outcome:
     return Outcome(solution, runs(packed, 0) if packed and solution.objective is not None else None, prices)
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> Runs | None:
-    """Decide nothing: a part of a schedule is none."""
-    return None
-
-
 def _too_large(view: View) -> str | None:
     if (cells := view.machines.size * view.slots) > CELLS:
         return f"servers x slots = {cells:,}, more than {CELLS:,}"
@@ -73,7 +67,7 @@ for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
             problem=_problem.id,
             kind="exact",
             build=partial(build_master, problem=_problem.id),
-            decode=_no_decision,
+            decode=no_decision,
             source="walk-through, (18a) and its primal, by column generation",
             procedure=partial(columns, problem=_problem.id),
             too_large=_too_large,

@@ -6,8 +6,6 @@ units of the largest utility, so that tolerances of the solver are relative ones
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,61 +14,24 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 from instances.elastic import Runs
-from instances.errors import NotApplicableError
 from instances.views.admission import FROM_ARRIVAL, UTILITY, View
-from models.elastic import placements
-from models.registry import MODELS, ModelSpec, Outcome, solve_built
-from models.solve import Solution, SolveOptions
-from models.statements import grouped, largest, rescaled
+from models import elastic
+from models.registry import MODELS, ModelSpec, no_decision
+from models.solve import Solution
+from models.statements import bounding, grouped, in_units, largest
 
 Ints = NDArray[np.int64]
 
-MOST_SCHEDULES = 10_000
-"""Schedules of all jobs together beyond which they are not enumerated."""
-
-
-def starts(view: View, problem: str) -> Ints:
-    """Return ``(o,)`` how many starts each of the view's options has in a problem, to meet its deadline."""
-    o = view.options
-    return np.asarray(np.maximum(view.deadline[o.job] - o.slots - view.first_start(problem)[o.job] + 1, 0))
-
 
 def schedules(view: View, problem: str) -> Runs:
-    """Return all schedules of the jobs, as runs of one decision.
-
-    They are those of options that no other one beats, on one server or with all parameter servers on one: some
-    optimum has no others.
+    """Return all schedules of the jobs that meet their deadlines, as runs of one decision.
 
     Raises
     ------
-    NotApplicableError
-        If there are more than :data:`MOST_SCHEDULES`.
+    TooManyError
+        If there are too many.
     """
-    o, first = view.options, view.first_start(problem)
-    option: list[int] = []
-    start: list[int] = []
-    entries: list[tuple[int, int, int, int]] = []
-    for i, times in enumerate(starts(view, problem).tolist()):
-        kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
-        for placement in placements(view.machines, *kind) if times else ():
-            if len(option) + times > MOST_SCHEDULES:
-                raise NotApplicableError(f"more than {MOST_SCHEDULES:,} schedules")
-            for later in range(times):
-                entries += [(len(option), *entry) for entry in placement]
-                option.append(i)
-                start.append(int(first[o.job[i]]) + later)
-    run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T
-    return Runs(
-        job=o.job[option],
-        start=np.array(start, np.int64),
-        slots=o.slots[option],
-        worker_type=o.worker_type[option],
-        ps_type=o.ps_type[option],
-        run=run,
-        server=server,
-        workers=workers,
-        ps=ps,
-    )
+    return elastic.schedules(view.machines, view.options, view.first_start(problem), view.deadline)
 
 
 def _common(view: View, found: Runs) -> pyo.ConcreteModel:
@@ -177,34 +138,15 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution, problem: st
     )
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: prices are no schedule."""
-
-
-Decode = Callable[[View, Any, Solution], Runs | None]
-
-
-def _solve(view: View, options: SolveOptions, build: Callable[[View], pyo.ConcreteModel], read: Decode) -> Outcome:
-    """Solve a model that is in units of the largest utility, and answer in utilities."""
-    outcome = solve_built(build, read, view, options)
-    solution = outcome.solution
-    return replace(outcome, solution=rescaled(solution, solution.model.unit.value)) if solution.model else outcome
-
-
-def _bound(view: View, options: SolveOptions) -> Outcome:
-    """Solve the dual: the value of any feasible prices and payoffs is a bound."""
-    outcome = _solve(view, options, build_dual, _no_decision)
-    return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
-
-
 def _nobody(view: View, problem: str) -> str | None:
-    return None if starts(view, problem).any() else "no job can meet its deadline"
+    times = elastic.starts(view.options, view.first_start(problem), view.deadline)
+    return None if times.any() else "no job can meet its deadline"
 
 
 def _too_many(view: View, problem: str) -> str | None:
     try:
         schedules(view, problem)
-    except NotApplicableError as error:
+    except elastic.TooManyError as error:
         return str(error)
     return None
 
@@ -223,7 +165,7 @@ for _name, _problem, _start in (
             build=_build,
             decode=_read,
             source=f"walk-through, the ILP over schedules, {_start}",
-            procedure=partial(_solve, build=_build, read=_read),
+            procedure=in_units(_build, _read),
             skip=partial(_nobody, problem=_problem),
             too_large=partial(_too_many, problem=_problem),
         )
@@ -235,9 +177,9 @@ MODELS.register(
         problem=UTILITY.id,
         kind="bound",
         build=build_dual,
-        decode=_no_decision,
+        decode=no_decision,
         source="walk-through, (18a), the dual of the ILP's relaxation",
-        procedure=_bound,
+        procedure=bounding(build_dual),
         skip=partial(_nobody, problem=UTILITY.id),
         too_large=partial(_too_many, problem=UTILITY.id),
     )

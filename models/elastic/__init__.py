@@ -12,19 +12,20 @@ from models.elastic.generation import (
     schedule,
     solve,
 )
-from models.elastic.placements import Placement, placements
+from models.elastic.placements import TooManyError, schedules, starts
 
 __all__ = [
     "CELLS",
     "ElasticJobs",
     "Grid",
     "Insertion",
-    "Placement",
     "Pricing",
+    "TooManyError",
     "bound",
     "coarse",
-    "placements",
     "runs",
     "schedule",
+    "schedules",
     "solve",
+    "starts",
 ]

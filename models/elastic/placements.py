@@ -1,4 +1,4 @@
-"""Every placement of an option on the servers of a tiny instance, for models over all schedules."""
+"""All schedules of a tiny instance: every option, start and placement, for the ILPs over schedules."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from instances.elastic import Machines
+from instances.elastic import Machines, Options, Runs
+from instances.elastic.machines import Ints
 from instances.elastic.options import ROUNDING
+from instances.errors import NotApplicableError
+
+MOST_SCHEDULES = 10_000
+"""Schedules of all jobs together beyond which they are not enumerated."""
+
+MOST_HELD = 150_000
+"""Servers times slots that all schedules together hold, beyond which they are not enumerated: ten seconds of Pyomo."""
 
 Placement = tuple[tuple[int, int, int], ...]
 """Server, workers and parameter servers there."""
@@ -57,3 +65,77 @@ def _splits(number: int, room: list[int]) -> Iterator[tuple[int, ...]]:
     for here in range(min(number, room[0]) + 1):
         for rest in _splits(number - here, room[1:]):
             yield (here, *rest)
+
+
+class TooManyError(NotApplicableError):
+    """There are more schedules than are enumerated."""
+
+
+def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
+    """Return ``(o,)`` in how many slots each option can start.
+
+    Parameters
+    ----------
+    options
+        What the jobs choose from.
+    earliest, end
+        ``(n,)`` first slot in which each job may run, and slot by whose beginning it completes (or one for all).
+    """
+    latest = np.broadcast_to(end, earliest.shape)
+    return np.asarray(np.maximum((latest - earliest)[options.job] - options.slots + 1, 0))
+
+
+def schedules(machines: Machines, options: Options, earliest: Ints, end: Ints | int) -> Runs:
+    """Return all schedules of the jobs, as runs of one decision.
+
+    They are on one server, or have all parameter servers on one: some optimum has no others.
+
+    Parameters
+    ----------
+    machines
+        Servers.
+    options, earliest, end
+        As in :func:`starts`.
+
+    Raises
+    ------
+    TooManyError
+        If there are too many.
+    """
+    option: list[int] = []
+    start: list[int] = []
+    entries: list[tuple[int, int, int, int]] = []
+    for i, times, placement in _listed(machines, options, starts(options, earliest, end)):
+        for later in range(times):
+            entries += [(len(option), *entry) for entry in placement]
+            option.append(i)
+            start.append(int(earliest[options.job[i]]) + later)
+    run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T
+    return Runs(
+        job=options.job[option],
+        start=np.array(start, np.int64),
+        slots=options.slots[option],
+        worker_type=options.worker_type[option],
+        ps_type=options.ps_type[option],
+        run=run,
+        server=server,
+        workers=workers,
+        ps=ps,
+    )
+
+
+def _listed(m: Machines, o: Options, count: Ints) -> list[tuple[int, int, Placement]]:
+    """Return option, number of starts, and placement of all schedules."""
+    found: list[tuple[int, int, Placement]] = []
+    total = held = 0
+    for i, times in enumerate(count.tolist()):
+        kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
+        for placement in placements(m, *kind) if times else ():
+            total += times
+            held += times * int(o.slots[i]) * len(placement)
+            if total > MOST_SCHEDULES:
+                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules")
+            found.append((i, times, placement))
+    if held > MOST_HELD:
+        raise TooManyError(f"more than {MOST_HELD:,} servers times slots of schedules")
+    return found

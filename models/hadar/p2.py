@@ -19,7 +19,7 @@ import pyomo.environ as pyo
 from instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
 from models.hadar.common import nobody_completes, somebody_rejected
 from models.hadar.schedules import Prices, Schedules, schedules
-from models.registry import MODELS, ModelSpec, Outcome, solve_built, total
+from models.registry import MODELS, ModelSpec, Outcome, no_decision, solve_built, total
 from models.solve import Session, Solution, SolveOptions, Times, TracePoint, build, compile_model, cross_check
 from models.statements import grouped
 
@@ -104,14 +104,10 @@ def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule
     return placed(view, *np.array(held, np.int64).reshape(-1, 4).T)
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: a part of a schedule is none."""
-
-
 def relax(view: View, options: SolveOptions, complete: bool = False) -> Solution:
     """Solve the LP relaxation of P2 over the schedules of extreme mixes, which has the optimum of that over all."""
     builder = _builder(complete, relaxed=True)
-    return solve_built(builder, _no_decision, view, options).solution
+    return solve_built(builder, no_decision, view, options).solution
 
 
 def _builder(complete: bool, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
@@ -200,7 +196,7 @@ def _time_left(options: SolveOptions, began: float) -> SolveOptions:
 
 def _bound_of_p3(view: View, options: SolveOptions) -> Outcome:
     """Solve P3; the value of any feasible prices and payoffs is a bound, that of the best ones the relaxation's."""
-    solution = solve_built(_build_p3, _no_decision, view, options).solution
+    solution = solve_built(_build_p3, no_decision, view, options).solution
     return Outcome(replace(solution, bound=solution.objective), None)
 
 
@@ -229,7 +225,7 @@ MODELS.register(
         problem=UTILITY.id,
         kind="relaxation",
         build=_builder(False, relaxed=True),
-        decode=_no_decision,
+        decode=no_decision,
         source="Hadar §III-B, LP relaxation of (2)–(2c) over all schedules",
         skip=nobody_completes,
     )
@@ -241,7 +237,7 @@ MODELS.register(
         problem=UTILITY.id,
         kind="bound",
         build=_build_p3,
-        decode=_no_decision,
+        decode=no_decision,
         source="Hadar §III-B, eq. (3)–(3a), the dual of (2)'s relaxation",
         procedure=_bound_of_p3,
         skip=nobody_completes,

@@ -22,7 +22,7 @@ import pyomo.environ as pyo
 from instances.sensitivity import ROUNDING
 from instances.views.synergy import RUN, View
 from models import single_machine
-from models.registry import MODELS, ModelSpec, Outcome
+from models.registry import MODELS, ModelSpec, Outcome, no_decision
 from models.single_machine import (
     INTERVALS,
     Array,
@@ -136,10 +136,6 @@ def build_intervals(
     )
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: a fluid on one machine is no schedule."""
-
-
 MODELS.register(
     ModelSpec(
         id="synergy.jct",
@@ -147,7 +143,7 @@ MODELS.register(
         problem=RUN.id,
         kind="bound",
         build=build_intervals,
-        decode=_no_decision,
+        decode=no_decision,
         source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
         procedure=bound,
     )

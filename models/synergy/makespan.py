@@ -23,8 +23,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from instances.views.synergy import MAKESPAN, View
-from models.registry import MODELS, ModelSpec
-from models.solve import Solution
+from models.registry import MODELS, ModelSpec, no_decision
 from models.synergy.configurations import capacity, configurations, fitting
 
 
@@ -70,10 +69,6 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     return m
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: times in configurations are no schedule."""
-
-
 MODELS.register(
     ModelSpec(
         id="synergy.makespan_fluid",
@@ -81,7 +76,7 @@ MODELS.register(
         problem=MAKESPAN.id,
         kind="relaxation",
         build=build_makespan,
-        decode=_no_decision,
+        decode=no_decision,
         source="after Synergy's LP1, eq. (1)–(3), over the whole run",
     )
 )

@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 
 from instances.sensitivity import ROUNDING
 from instances.views.synergy import PLACEMENT, Schedule, View
-from models.registry import MODELS, ModelSpec, Outcome, total
+from models.registry import MODELS, ModelSpec, Outcome, no_decision, total
 from models.solve import Session, Solution, SolveOptions, build, cross_check, solve
 from models.synergy.arrays import placement_form
 from models.synergy.configurations import SMALLEST, Array, Bools, Ints
@@ -297,10 +297,6 @@ def _after(first: Solution, solution: Solution, build_s: float, decision: Schedu
     return Outcome(solution, decision)
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: both models are solved by their procedures, which decide."""
-
-
 def too_many(view: View) -> str | None:
     """Return why the fewest fragments are searched only on request, or ``None``."""
     size = view.runnable.size * int((view.servers.gpus > 0).sum())
@@ -314,7 +310,7 @@ MODELS.register(
         problem=PLACEMENT.id,
         kind="baseline",
         build=build_vertex,
-        decode=_no_decision,
+        decode=no_decision,
         source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
         method="simplex",
         procedure=vertex,
@@ -328,7 +324,7 @@ MODELS.register(
         problem=PLACEMENT.id,
         kind="exact",
         build=build_fewest,
-        decode=_no_decision,
+        decode=no_decision,
         source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
         procedure=fewest,
         too_large=too_many,

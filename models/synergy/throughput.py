@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 from instances.registry import Problem
 from instances.sensitivity import ROUNDING
 from instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
-from models.registry import MODELS, Kind, ModelSpec, no_reason
+from models.registry import MODELS, Kind, ModelSpec, no_decision, no_reason
 from models.solve import Solution
 from models.synergy.configurations import (
     SMALLEST,
@@ -249,10 +249,6 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
     return ideal_schedule(view, chosen.classes.jobs[chosen.classes.first[owner] + turn], chosen.held, at)
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: a mix of configurations is none."""
-
-
 def mixed_cluster(view: View) -> str | None:
     """Say that Synergy's LP1 is about one GPU type, or ``None``."""
     return "servers have GPUs of several types: synergy.hetero.lp1 and .ilp1 count them apart" if view.mixed else None
@@ -278,7 +274,7 @@ def _register(name: str, rule: Rule, problem: Problem, source: str, skip: Callab
             problem=problem.id,
             kind=kind,
             build=partial(build_round, rule=rule),
-            decode=decode_round if rule.integer else _no_decision,
+            decode=decode_round if rule.integer else no_decision,
             source=f"Synergy {source}",
             skip=skip,
         )

@@ -17,8 +17,8 @@ from instances.elastic import Runs
 from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from models.columns import generate, statement
 from models.elastic import CELLS, ElasticJobs, Pricing, coarse, runs, solve
-from models.registry import MODELS, ModelSpec, Outcome
-from models.solve import Solution, SolveOptions
+from models.registry import MODELS, ModelSpec, Outcome, no_decision
+from models.solve import SolveOptions
 from models.zhou.common import skip
 
 LARGEST = 50_000_000
@@ -74,10 +74,6 @@ def decode(found: Runs) -> Schedule:
     return Schedule(**vars(found))
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: a part of a schedule is none."""
-
-
 def _too_large(view: View, arch: str) -> str | None:
     a = view.architectures[arch]
     if a.reason:
@@ -98,7 +94,7 @@ for _arch in ARCHITECTURES:
                 problem=f"zhou.{_arch}.{'weight' if _weight else 'completion'}",
                 kind="exact",
                 build=partial(build_master, arch=_arch, weight=_weight),
-                decode=_no_decision,
+                decode=no_decision,
                 source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
                 procedure=partial(columns, arch=_arch, weight=_weight),
                 skip=skip(_arch),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from instances.elastic import Options
 from instances.errors import NotApplicableError
-from instances.views.zhou import Architecture, Schedule, View
-from models.registry import Outcome, solve_built
-from models.solve import Solution, SolveOptions
-from models.statements import rescaled
+from instances.views.zhou import Architecture, View
+from models.elastic import starts
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,11 +81,6 @@ class Choices:
         return Choices(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
 
-def starts(options: Options, earliest: Ints, end: int) -> Ints:
-    """Return ``(o,)`` in how many slots each option can start, to complete by the beginning of slot `end`."""
-    return np.asarray(np.maximum(end - options.slots - earliest[options.job] + 1, 0))
-
-
 def choices(options: Options, earliest: Ints, end: int) -> Choices:
     """Return all choices of the jobs.
 
@@ -114,16 +106,3 @@ def choices(options: Options, earliest: Ints, end: int) -> Choices:
         workers=options.workers[which],
         together=options.together[which],
     )
-
-
-def in_units(
-    build: Callable[[View], Any], decode: Callable[[View, Any, Solution], Schedule | None]
-) -> Callable[[View, SolveOptions], Outcome]:
-    """Return the procedure that solves a model whose objective is in units of its ``unit``, in which it answers."""
-
-    def procedure(view: View, options: SolveOptions) -> Outcome:
-        outcome = solve_built(build, decode, view, options)
-        found = outcome.solution
-        return replace(outcome, solution=rescaled(found, found.model.unit.value)) if found.model else outcome
-
-    return procedure

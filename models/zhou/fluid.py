@@ -38,7 +38,7 @@ from instances.elastic import Machines
 from instances.elastic.machines import fitting
 from instances.elastic.options import largest
 from instances.views.zhou import ROUNDING, Architecture, View
-from models.registry import MODELS, ModelSpec, Outcome
+from models.registry import MODELS, ModelSpec, Outcome, no_decision
 from models.single_machine import Array, Ints, Jobs, best_bound, build_intervals
 from models.solve import Solution, SolveOptions, Times, peak_mb
 from models.zhou.common import skip
@@ -243,10 +243,6 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
     return build_intervals(run_of(view.architectures[name]))
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: a fluid on one machine is no schedule."""
-
-
 for _name in ("ps", "ra"):
     MODELS.register(
         ModelSpec(
@@ -255,7 +251,7 @@ for _name in ("ps", "ra"):
             problem=f"zhou.{_name}.preemptive",
             kind="bound",
             build=partial(_build, name=_name),
-            decode=_no_decision,
+            decode=no_decision,
             source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Zhou's resources",
             procedure=partial(bound, name=_name),
             skip=skip(_name),

@@ -12,9 +12,10 @@ import pyomo.environ as pyo
 
 from instances.elastic import Options, options
 from instances.views.zhou import Architecture, View
+from models.elastic import starts
 from models.registry import MODELS, ModelSpec
-from models.statements import largest
-from models.zhou.common import Ints, choices, horizon, in_units, refuse_huge, skip, starts
+from models.statements import in_units, largest
+from models.zhou.common import Ints, choices, horizon, refuse_huge, skip
 from models.zhou.placement import decode, statement
 
 LARGEST = 2_500

@@ -12,49 +12,12 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.errors import NotApplicableError
 from instances.views.zhou import ROUNDING, Architecture, Schedule, View
-from models.elastic import Placement, placements
-from models.registry import MODELS, ModelSpec, Outcome
-from models.solve import Solution, SolveOptions
-from models.statements import grouped, largest
-from models.zhou.common import Array, Ints, horizon, in_units, skip, starts
-
-MOST_SCHEDULES = 10_000
-"""Schedules of all jobs together beyond which they are not enumerated."""
-
-MOST_HELD = 150_000
-"""Servers times slots that all schedules together hold, beyond which they are not enumerated: ten seconds of Pyomo."""
-
-
-class TooManyError(NotApplicableError):
-    """There are more schedules than are enumerated."""
-
-
-def listed(a: Architecture, earliest: Ints, end: int) -> list[tuple[int, int, Placement]]:
-    """Return option, number of starts, and placement of all schedules that complete by the beginning of slot `end`.
-
-    Raises
-    ------
-    TooManyError
-        If there are more than :data:`MOST_SCHEDULES` schedules.
-    """
-    o = a.options
-    found: list[tuple[int, int, Placement]] = []
-    total = held = 0
-    for i, times in enumerate(starts(o, earliest, end).tolist()):
-        if not times:
-            continue
-        kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
-        for placement in placements(a.machines, *kind):
-            total += times
-            held += times * int(o.slots[i]) * len(placement)
-            if total > MOST_SCHEDULES or held > MOST_HELD:
-                many = total > MOST_SCHEDULES
-                most = f"{MOST_SCHEDULES:,} schedules" if many else f"{MOST_HELD:,} servers times slots of schedules"
-                raise TooManyError(f"more than {most} to enumerate; zhou.{a.id}.columns makes them as needed")
-            found.append((i, times, placement))
-    return found
+from models import elastic
+from models.registry import MODELS, ModelSpec, no_decision
+from models.solve import Solution
+from models.statements import bounding, grouped, in_units, largest
+from models.zhou.common import Array, Ints, horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
@@ -74,20 +37,7 @@ def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
     TooManyError
         If there are too many.
     """
-    o = a.options
-    option: list[int] = []
-    start: list[int] = []
-    entries: list[tuple[int, int, int, int]] = []
-    for i, times, placement in listed(a, earliest, end):
-        for later in range(times):
-            entries += [(len(option), *entry) for entry in placement]
-            option.append(i)
-            start.append(int(earliest[o.job[i]]) + later)
-    run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T
-    return Schedule(
-        job=o.job[option], start=np.array(start, np.int64), slots=o.slots[option], worker_type=o.worker_type[option],
-        ps_type=o.ps_type[option], run=run, server=server, workers=workers, ps=ps,
-    )  # fmt: skip
+    return Schedule(**vars(elastic.schedules(a.machines, a.options, earliest, end)))
 
 
 def offline_schedules(a: Architecture) -> Schedule:
@@ -205,27 +155,12 @@ def decode(find: Callable[[View], Schedule]) -> Callable[[View, pyo.ConcreteMode
     return read
 
 
-def _no_decision(view: View, model: pyo.ConcreteModel, solution: Solution) -> None:
-    """Decide nothing: a part of a schedule is none."""
-
-
-def _bound_of_dual(build: Callable[[View], pyo.ConcreteModel]) -> Callable[[View, SolveOptions], Outcome]:
-    """Return the procedure that solves a dual: the value of any feasible prices and payoffs is a bound."""
-    solved = in_units(build, _no_decision)
-
-    def procedure(view: View, options: SolveOptions) -> Outcome:
-        outcome = solved(view, options)
-        return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
-
-    return procedure
-
-
-def _too_many(find: Callable[[View], Schedule]) -> Callable[[View], str | None]:
+def _too_many(name: str, find: Callable[[View], Schedule]) -> Callable[[View], str | None]:
     def reason(view: View) -> str | None:
         try:
             find(view)
-        except TooManyError as error:
-            return str(error)
+        except elastic.TooManyError as error:
+            return f"{error}; zhou.{name}.columns makes them as needed"
         return None
 
     return reason
@@ -261,7 +196,7 @@ def _register(name: str) -> None:
         source=f"Zhou et al., {where}, eq. {ilp}",
         procedure=in_units(exact, decode(until)),
         skip=skip(name),
-        too_large=_too_many(until),
+        too_large=_too_many(name, until),
     )
     MODELS.register(part)
     MODELS.register(
@@ -273,18 +208,18 @@ def _register(name: str) -> None:
             decode=decode(every),
             source=f"{part.source}, every job completes, at the least weighted completion time (2)",
             procedure=in_units(offline, decode(every)),
-            too_large=_too_many(every),
+            too_large=_too_many(name, every),
         )
     )
-    rest = replace(part, decode=_no_decision)
+    rest = replace(part, decode=no_decision)
     source = f"Zhou et al., {where}, LP relaxation of {ilp}"
-    procedure = in_units(relaxed, _no_decision)
+    procedure = in_units(relaxed, no_decision)
     MODELS.register(
         replace(rest, id=f"{part.id}.relaxed", kind="relaxation", build=relaxed, source=source, procedure=procedure)
     )
     source = f"Zhou et al., {where}, eq. {lp}, the dual of its relaxation"
     MODELS.register(
-        replace(rest, id=f"zhou.{name}.dual", kind="bound", build=dual, source=source, procedure=_bound_of_dual(dual))
+        replace(rest, id=f"zhou.{name}.dual", kind="bound", build=dual, source=source, procedure=bounding(dual))
     )
 
 
