@@ -1,0 +1,33 @@
+"""The ``harness`` command. Every heavy import happens inside the command that needs it, so that help is instant."""
+
+from __future__ import annotations
+
+import sys
+
+from harness import streams
+from harness.cli.app import INTERRUPTED, USAGE, app
+from harness.cli.terminal import complain
+from instances.discovery import import_submodules
+from instances.errors import UsageError
+
+import_submodules("harness.cli.commands")
+
+
+def main() -> None:
+    """Run the command; a mistake of the user is one line on standard error and exit code 2."""
+    streams.protect()
+    try:
+        try:
+            app()
+        finally:
+            # Text that cannot be written is a mistake like others; Python would complain while shutting down.
+            sys.stdout.flush()
+    except UsageError as error:
+        complain(str(error))
+        sys.exit(USAGE)
+    except OSError as error:
+        complain(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        complain("interrupted")
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,63 @@
+"""``harness compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import app
+from harness.cli.options import (
+    Format,
+    FormatOption,
+    InstanceOption,
+    JobsOption,
+    MemoryOption,
+    ReportOption,
+    ResultsOption,
+    ResumeOption,
+    SeedOption,
+)
+from harness.cli.output import finish
+from harness.cli.terminal import progress
+from instances.ranges import MOST_THREADS
+
+
+@app.command()
+def compare(
+    instance: InstanceOption,
+    paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
+    method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
+    seed: SeedOption = [0],  # noqa: B006
+    time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = 60.0,
+    rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
+    threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
+    memory_mb: MemoryOption = 4096,
+    jobs: JobsOption = 0,
+    all_sizes: Annotated[bool, typer.Option("--all", help="Run methods above their stated size, too.")] = False,
+    cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
+    output: FormatOption = Format.TABLE,
+    results: ResultsOption = Path("results"),
+    resume: ResumeOption = None,
+    report: ReportOption = True,
+) -> None:
+    """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
+    from harness.comparing import compare as run_compare
+    from harness.tasks import Limits
+
+    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
+    with progress() as (start, advance):
+        comparison = run_compare(
+            instance,
+            method,
+            paper,
+            seeds=seed,
+            limits=limits,
+            jobs=jobs,
+            results=results,
+            resume=resume,
+            on_start=start,
+            on_result=advance,
+        )
+    finish(comparison, output, report)

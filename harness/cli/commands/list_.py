@@ -1,0 +1,35 @@
+"""``harness list``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import app
+from harness.cli.options import Format, FormatOption
+from harness.cli.output import emit_lines
+
+
+class Kind(StrEnum):
+    """What ``harness list`` lists."""
+
+    INSTANCES = "instances"
+    MODELS = "models"
+    HEURISTICS = "heuristics"
+    POLICIES = "policies"
+    PAPERS = "papers"
+    FORMATS = "formats"
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """List what there is, one line each, with source."""
+    from harness.listing import listing
+
+    columns, lines = listing(kind.value)
+    emit_lines(kind.value, columns, lines, output)

@@ -1,0 +1,32 @@
+"""``harness show``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import app
+from harness.cli.terminal import stdout
+
+
+@app.command()
+def show(
+    instance: Annotated[str, typer.Argument(help="gen/…, paper/…, or a path.")],
+    picture: Annotated[Path | None, typer.Option(help="Also draw the instance to this .png or .svg file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
+) -> None:
+    """Show an instance in words and a picture."""
+    from harness.showing import draw_instance, words
+    from instances import load
+    from instances.canonical import to_json
+
+    loaded = load(instance)
+    if picture:
+        draw_instance(loaded, picture)
+    if json:
+        sys.stdout.write(to_json(loaded))
+    else:
+        stdout().print(words(loaded))

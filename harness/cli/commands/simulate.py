@@ -1,0 +1,87 @@
+"""``harness simulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import FAILED, INTERRUPTED, OK, app
+from harness.cli.options import (
+    Format,
+    FormatOption,
+    InstanceOption,
+    JobsOption,
+    MemoryOption,
+    PolicyOption,
+    ProfilingOption,
+    ResultsOption,
+    WindowOption,
+)
+from harness.cli.output import emit_simulation, save_figures
+from harness.cli.terminal import progress, say
+from instances.ranges import LARGEST_SEED
+
+
+@app.command()
+def simulate(
+    instance: InstanceOption,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
+    ] = None,
+    policy: PolicyOption = None,
+    round_s: Annotated[float | None, typer.Option(help="Seconds of a round. Default: the instance's slot.")] = None,
+    restart_s: Annotated[
+        float | None, typer.Option(help="Seconds that a changed allocation costs. Default: 10, 0 in shorter rounds.")
+    ] = None,
+    spread_factor: Annotated[
+        float, typer.Option(help="Factor on the rate of gangs that span servers, in (0, 1].")
+    ] = 1.0,
+    until_h: Annotated[float, typer.Option(help="No round starts after so many hours.")] = float("inf"),
+    profiling_min: ProfilingOption = 0.0,
+    window: WindowOption = None,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=LARGEST_SEED, help="Seed of the solver; ?seed=… draws another instance."),
+    ] = 0,
+    time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
+    memory_mb: MemoryOption = 4096,
+    jobs: JobsOption = 0,
+    output: FormatOption = Format.TABLE,
+    results: ResultsOption = Path("results"),
+    figures: Annotated[bool, typer.Option(help="Draw the histories, too.")] = True,
+) -> None:
+    """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
+    from harness.simulating import POLICIES
+    from harness.simulating import simulate as run_simulation
+    from harness.simulation.caps import Caps
+    from heuristics.simulator.metrics import ALL, Window
+
+    with progress() as (start, advance):
+        simulation = run_simulation(
+            instance,
+            [*(policy or []), *(more or [])] or POLICIES,
+            round_s=round_s,
+            restart_s=restart_s,
+            spread_factor=spread_factor,
+            until_s=until_h * 3600,
+            profiling_s=profiling_min * 60,
+            window=Window.parse(window) if window else ALL,
+            seed=seed,
+            jobs=jobs,
+            caps=Caps(time_limit, memory_mb),
+            results=results,
+            on_start=start,
+            on_result=advance,
+        )
+    say(f"results: {simulation.folder}")
+    try:
+        if figures and simulation.folder:
+            save_figures(simulation, simulation.folder)
+    finally:
+        emit_simulation(simulation, output)
+    if simulation.interrupted:
+        say("interrupted; finished policies are kept")
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(OK if simulation.ok else FAILED)

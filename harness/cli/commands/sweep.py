@@ -1,0 +1,48 @@
+"""``harness sweep``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import app
+from harness.cli.options import (
+    Format,
+    FormatOption,
+    JobsOption,
+    MemoryOption,
+    ReportOption,
+    ResultsOption,
+    ResumeOption,
+)
+from harness.cli.output import finish
+from harness.cli.terminal import progress
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
+    jobs: JobsOption = 0,
+    memory_mb: MemoryOption = 4096,
+    output: FormatOption = Format.TABLE,
+    results: ResultsOption = Path("results"),
+    resume: ResumeOption = None,
+    report: ReportOption = True,
+) -> None:
+    """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
+    from harness.sweeping import run_sweep
+    from harness.tasks import Limits
+
+    with progress() as (start, advance):
+        comparison = run_sweep(
+            file,
+            limits=Limits(memory_mb=memory_mb),
+            jobs=jobs,
+            results=results,
+            resume=resume,
+            on_start=start,
+            on_result=advance,
+        )
+    finish(comparison, output, report)

@@ -1,0 +1,95 @@
+"""What commands print and write at their end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.cli.app import FAILED, INTERRUPTED, OK
+from harness.cli.options import Format
+from harness.cli.terminal import say, stdout
+from instances.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.comparison import Comparison
+    from harness.simulating import Simulation
+
+
+def finish(comparison: Comparison, output: Format, report: bool) -> None:
+    """Write the page, print the rows, and end with the exit code of a comparison."""
+    say(f"results: {comparison.folder}")
+    try:
+        if report and comparison.rows:
+            save_report(comparison)
+    finally:
+        emit(comparison, output)
+    if comparison.interrupted:
+        say(f"interrupted; go on with: --resume {comparison.folder}")
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(OK if comparison.ok else FAILED)
+
+
+def save_report(comparison: Comparison, output: Path | None = None) -> None:
+    """Write the page (and, into a results folder, the figures as files) and say where it is."""
+    from harness.report import save
+
+    if comparison.folder is None:
+        return
+    path = output or comparison.folder / "report.html"
+    try:
+        save(comparison.run, path, figures=comparison.folder if output is None else None)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    say(f"report: {path}")
+
+
+def save_figures(simulation: Simulation, folder: Path) -> None:
+    """Draw the histories into the results folder."""
+    from harness.plots import write_figures
+
+    try:
+        paths = write_figures(simulation.figures(), folder)
+    except OSError as error:
+        raise UsageError(f"{folder}: figures cannot be written: {error.strerror or error}") from error
+    if paths:
+        say(f"figures: {paths[0].parent}")
+
+
+def emit(comparison: Comparison, output: Format) -> None:
+    """Print a comparison to standard output."""
+    from harness import render
+
+    if output is Format.TABLE:
+        stdout().print(render.to_rich(comparison.run))
+    else:
+        formats = {
+            Format.MARKDOWN: render.to_markdown,
+            Format.CSV: render.to_csv,
+            Format.JSON: render.to_json,
+        }
+        sys.stdout.write(formats[output](comparison.run).rstrip("\n") + "\n")
+
+
+def emit_simulation(simulation: Simulation, output: Format) -> None:
+    """Print a simulation to standard output."""
+    from harness.simulation import render
+
+    if output is Format.TABLE:
+        stdout().print(render.to_rich(simulation.rows))
+    else:
+        formats = {Format.MARKDOWN: render.to_markdown, Format.CSV: render.to_csv, Format.JSON: render.to_json}
+        sys.stdout.write(formats[output](simulation.rows))
+
+
+def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
+    """Print a listing to standard output."""
+    from harness import listing
+
+    if output is Format.TABLE:
+        stdout().print(listing.to_rich(title, columns, lines))
+    else:
+        sys.stdout.write(listing.to_text(columns, lines, output.value))
