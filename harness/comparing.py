@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,12 +13,13 @@ from typing import Any
 
 from harness import environment
 from harness.certify import certify
+from harness.cluster import connect, run_on_cluster
 from harness.comparison import Comparison
 from harness.pool import run_all
-from harness.rows import Row
+from harness.rows import Name, Row
 from harness.run import Run
-from harness.store import SCHEMA_VERSION, Store, new_folder, read_run
-from harness.tasks import Limits, Spec, Task, TaskResult, specs
+from harness.store import SCHEMA_VERSION, Store, new_folder, read_run, trace_key
+from harness.tasks import Limits, Spec, Task, TaskResult, run_task, specs
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UnknownNameError, UsageError
@@ -36,8 +37,9 @@ def compare(
     papers: Sequence[str] = (),
     *,
     seeds: Sequence[int] = (0,),
-    limits: Limits | None = None,
+    limits: Limits | Mapping[str, Limits] | None = None,
     jobs: int = 0,
+    dask: str | None = None,
     results: Path | None = None,
     resume: Path | None = None,
     command: str | None = None,
@@ -54,12 +56,17 @@ def compare(
         Ids or shell patterns (``oef.*``), and papers to restrict them to.
     seeds
         Seeds of the heuristics and of the solver; every method runs once per seed.
-    limits, jobs
-        Time, gap, threads and memory of one method; worker processes (0: as many as there are cores).
+    limits
+        Time, gap, threads and memory of one method, or several of them by name: every method runs once under each.
+    jobs
+        Worker processes on this machine (0: as many as there are cores).
+    dask
+        Address of a Dask scheduler whose workers run the methods instead (:mod:`harness.cluster`).
     results
         Folder in which a new results folder is made; nothing is written where absent.
     resume
-        An earlier results folder to complete: finished rows of the same content, method, seed, limits and code stay.
+        An earlier results folder to complete: finished rows of the same content, method, seed, limits and code stay;
+        failed ones are tried again. There may be more instances now, not fewer.
     command
         How to reproduce the run, for the report; composed from the arguments where absent.
     on_start, on_result
@@ -68,33 +75,36 @@ def compare(
     Raises
     ------
     UsageError
-        If a reference or method is unknown, an instance is invalid, or results cannot be written; nothing has run then.
+        If a reference or method is unknown, an instance is invalid, results cannot be written, or no cluster answers;
+        nothing has run then.
     """
-    limits = limits or Limits()
-    _refuse_impossible(limits, seeds)
+    kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
+    _refuse_impossible(kinds, seeds)
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     chosen = select(methods, papers)
     loaded = [load(ref) for ref in references]
-    tasks = plan(loaded, chosen, seeds, limits)
-    command = command or reproduction(references, methods, papers, seeds, limits)
-    meta = _meta(command, loaded, seeds, limits) | {"plan": [task.key for task in tasks]}
+    tasks = plan(loaded, chosen, seeds, kinds)
+    command = command or reproduction(references, methods, papers, seeds, next(iter(kinds.values())))
+    meta = _meta(command, loaded, seeds, kinds) | {"plan": [task.key for task in tasks]}
     kept = _kept(resume, tasks, meta) if resume else []
+    client = connect(dask) if dask else None
     store = _open(resume or (new_folder(results, meta) if results else None), loaded, meta)
     left = [task for task in tasks if task.key not in {r.row.key for r in kept}]
     on_start(len(left))
     began = time.perf_counter()
-    done, interrupted = _run(left, jobs, store, on_result)
+    done, interrupted = _run(run_on_cluster(left, client) if client else run_all(left, jobs), store, on_result)
     meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
-    run = assemble(meta, loaded, tasks, [*kept, *done])
+    run = assemble(meta, loaded, meta["plan"], [*kept, *done])
     if store:
         store.finish(run)
     return Comparison(run, store.folder if store else None)
 
 
-def _refuse_impossible(limits: Limits, seeds: Sequence[int]) -> None:
+def _refuse_impossible(kinds: Mapping[str, Limits], seeds: Sequence[int]) -> None:
     """Raise on limits or seeds that no method could run with."""
-    for seed in seeds:
-        limits.options(seed)
+    for limits in kinds.values():
+        for seed in seeds:
+            limits.options(seed)
     if len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
 
@@ -129,26 +139,51 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
     return [spec for spec in everything if spec.id in chosen]
 
 
-def plan(instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], limits: Limits) -> list[Task]:
-    """Return one task per instance, method and seed, in the order of the table."""
+def plan(
+    instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], kinds: Mapping[str, Limits]
+) -> list[Task]:
+    """Return one task per instance, method, seed and kind of limits, in the order of the table."""
     if len({i.fingerprint for i in instances}) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     return [
-        Task(text, instance.name, instance.fingerprint, spec.id, seed, limits)
+        Task(text, instance.name, instance.fingerprint, spec.id, seed, limits, name)
         for instance in instances
         for text in [to_json(instance)]
         for spec in chosen
         for seed in seeds
+        for name, limits in kinds.items()
     ]
 
 
+def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limits: Limits | None = None) -> list[Row]:
+    """Run methods on a loaded instance in this process, one after the other, and return certified rows.
+
+    What searches over thousands of small instances uses: no worker processes, so no hard limit on time or memory.
+
+    Parameters
+    ----------
+    instance, methods
+        The instance; ids or patterns of methods.
+    seed, limits
+        As in :func:`compare`.
+
+    Raises
+    ------
+    UsageError
+        If a method is unknown or a limit impossible.
+    """
+    kinds = {"": limits or Limits()}
+    _refuse_impossible(kinds, [seed])
+    return certify(run_task(task).row for task in plan([instance], select(methods, ()), [seed], kinds))
+
+
 def _run(
-    tasks: list[Task], jobs: int, store: Store | None, on_result: Callable[[Row], None]
+    results: Iterator[TaskResult], store: Store | None, on_result: Callable[[Row], None]
 ) -> tuple[list[TaskResult], bool]:
-    """Run the tasks; return what finished, and whether Ctrl-C ended it early."""
+    """Keep results as they come; return what finished, and whether Ctrl-C ended it early."""
     done: list[TaskResult] = []
     try:
-        for result in run_all(tasks, jobs):
+        for result in results:
             done.append(result)
             if store:
                 store.add(result)
@@ -159,29 +194,24 @@ def _run(
 
 
 def assemble(
-    meta: dict[str, Any], instances: Sequence[Instance], tasks: Sequence[Task], done: Iterable[TaskResult]
+    meta: dict[str, Any], instances: Sequence[Instance], keys: Sequence[str], done: Iterable[TaskResult]
 ) -> Run:
-    """Put finished tasks into a run: in the order of the plan, with bounds, gaps and ratios certified."""
+    """Put finished tasks into a run: in the order of the plan's keys, with bounds, gaps and ratios certified."""
     by_key = {result.row.key: result for result in done}
-    ordered = [by_key[task.key] for task in tasks if task.key in by_key]
+    ordered = [by_key[key] for key in keys if key in by_key]
     rows = certify(result.row for result in ordered)
     return Run(
         meta=meta,
         rows=rows,
         instances={instance.fingerprint: instance for instance in instances},
-        decisions={_name(r.row): r.decision for r in ordered if r.decision is not None},
+        decisions={r.row.name: r.decision for r in ordered if r.decision is not None},
         traces=[_point(r.row, *point) for r in ordered for point in r.trace],
-        prices={_name(r.row): r.prices for r in ordered if r.prices is not None},
+        prices={r.row.name: r.prices for r in ordered if r.prices is not None},
     )
 
 
-def _name(row: Row) -> tuple[str, str, int]:
-    return row.fingerprint, row.method, row.seed
-
-
 def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None) -> dict[str, Any]:
-    key = {"instance": row.instance, "fingerprint": row.fingerprint, "method": row.method, "seed": row.seed}
-    return {**key, "time_s": time_s, "incumbent": incumbent, "bound": bound}
+    return {**trace_key(row), "time_s": time_s, "incumbent": incumbent, "bound": bound}
 
 
 def _kept(folder: Path, tasks: Sequence[Task], meta: Mapping[str, Any]) -> list[TaskResult]:
@@ -193,32 +223,47 @@ def _kept(folder: Path, tasks: Sequence[Task], meta: Mapping[str, Any]) -> list[
         If the earlier run was about other instances: its folder would lose them.
     """
     run = read_run(folder)
-    if set(run.meta["instances"]) != set(meta["instances"]):
-        names = ", ".join(run.meta["instances"].values())
-        raise UsageError(f"{folder}: a run of {names}; only a run of the same instances can be resumed there")
+    if not set(run.meta["instances"]) <= set(meta["instances"]):
+        names = _some(list(run.meta["instances"].values()))
+        raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
     wanted = {task.key for task in tasks}
+    return [result for result in task_results(run) if result.row.key in wanted and finished(result.row)]
+
+
+def finished(row: Row) -> bool:
+    """Return whether a row need not be tried again."""
+    return row.status in FINISHED and row.verified is not False
+
+
+def task_results(run: Run) -> list[TaskResult]:
+    """Return the results that a run was assembled from."""
+    points: dict[Name, list[tuple[float, float | None, float | None]]] = {}
+    for t in run.traces:
+        name = (t["fingerprint"], t["method"], t["seed"], t["limits"])
+        points.setdefault(name, []).append((t["time_s"], t["incumbent"], t["bound"]))
     return [
-        TaskResult(row, run.decisions.get(name), _trace(run, row), run.prices.get(name))
+        TaskResult(row, run.decisions.get(row.name), tuple(points.get(row.name, ())), run.prices.get(row.name))
         for row in run.rows
-        for name in [_name(row)]
-        if row.key in wanted and row.status in FINISHED and row.verified is not False
     ]
 
 
-def _trace(run: Run, row: Row) -> tuple[tuple[float, float | None, float | None], ...]:
-    mine = (row.fingerprint, row.method, row.seed)
-    points = [t for t in run.traces if (t["fingerprint"], t["method"], t["seed"]) == mine]
-    return tuple((t["time_s"], t["incumbent"], t["bound"]) for t in points)
+def _some(names: Sequence[str], most: int = 5) -> str:
+    """Return names with commas, of many only the first ones."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def _meta(command: str, instances: Sequence[Instance], seeds: Sequence[int], limits: Limits) -> dict[str, Any]:
+def _meta(
+    command: str, instances: Sequence[Instance], seeds: Sequence[int], kinds: Mapping[str, Limits]
+) -> dict[str, Any]:
+    plain = {name: asdict(limits) for name, limits in kinds.items()}
     return {
         "schema_version": SCHEMA_VERSION,
         "command": command,
         "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "instances": {i.fingerprint: i.name for i in instances},
         "seeds": list(seeds),
-        "limits": asdict(limits),
+        "limits": plain.get("", plain),
         "versions": environment.versions(),
         "machine": environment.machine(),
         "git_commit": environment.git_commit(),

@@ -60,7 +60,7 @@ class Comparison:
 
     def decision(self, method: str, seed: int = 0) -> Any:
         """Return the decision of a method on the (first) instance that it decided."""
-        return next(d for (_, name, s), d in self.run.decisions.items() if (name, s) == (method, seed))
+        return next(d for (_, name, s, _), d in self.run.decisions.items() if (name, s) == (method, seed))
 
     def to_html(self) -> str:
         """Return the self-contained report page."""

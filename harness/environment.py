@@ -72,7 +72,7 @@ def code_digest() -> str:
     digest = hashlib.sha256()
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):
-            if path.suffix in {".py", ".toml"}:
+            if path.suffix in {".py", ".toml", ".json"}:
                 digest.update(path.relative_to(ROOT).as_posix().encode())
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

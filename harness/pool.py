@@ -75,7 +75,7 @@ def run_all(tasks: Iterable[Work[T]], jobs: int = 0) -> Iterator[T]:
     Parameters
     ----------
     tasks
-        Tasks of one run; the first one's limits size the pool.
+        Tasks of one run; the one with the most threads sizes the pool.
     jobs
         Worker processes; 0 for as many as there are cores.
 
@@ -87,27 +87,33 @@ def run_all(tasks: Iterable[Work[T]], jobs: int = 0) -> Iterator[T]:
     tasks = list(tasks)
     if not tasks:
         return
-    limits = tasks[0].limits
-    context = _Context()
-    context.set_forkserver_preload([type(tasks[0]).__module__])
-    _start_fork_server(limits.threads)
-    pool = ProcessPool(
-        max_workers=min(workers_for(jobs, limits.threads), len(tasks)),
-        initializer=_settle_worker,
-        context=context,
-    )
+    threads = max(task.limits.threads for task in tasks)
+    pool = started(min(workers_for(jobs, threads), len(tasks)), threads, type(tasks[0]).__module__)
     finished = False
     try:
         with _ctrl_c_later():
             # The first call starts the workers; one that is interrupted then finds its semaphores gone, and says so.
-            futures = {pool.schedule(run_capped, args=[t], timeout=t.limits.hard_limit_s): t for t in tasks}
+            futures = {submit(pool, task): task for task in tasks}
         while futures:
             for future in wait(futures, return_when=FIRST_COMPLETED).done:
-                yield _result(future, futures.pop(future))
+                yield result_of(future, futures.pop(future))
         finished = True
     finally:
         pool.close() if finished else pool.stop()
         pool.join()
+
+
+def started(workers: int, threads: int, module: str) -> ProcessPool:
+    """Return a pool whose workers run so many threads each; they have imported `module` when they start."""
+    context = _Context()
+    context.set_forkserver_preload([module])
+    _start_fork_server(threads)
+    return ProcessPool(max_workers=workers, initializer=_settle_worker, context=context)
+
+
+def submit(pool: ProcessPool, task: Work[T]) -> Any:
+    """Hand a task to a pool; the future goes to :func:`result_of`."""
+    return pool.schedule(run_capped, args=[task], timeout=task.limits.hard_limit_s)
 
 
 class _Process(ForkServerProcess):
@@ -203,7 +209,7 @@ def run_capped(task: Work[T]) -> T:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _result(future: Any, task: Work[T]) -> T:
+def result_of(future: Any, task: Work[T]) -> T:
     """Return the task's result, or that of a task whose worker was killed or died."""
     try:
         result: T = future.result()

@@ -20,6 +20,9 @@ Status = Literal[
     "skipped",
 ]
 
+Name = tuple[str, str, int, str]
+"""Fingerprint of the instance, method, seed, limits."""
+
 FAILED: frozenset[Status] = frozenset(
     {"error", "out of memory", "unbounded", "interrupted", "time limit without incumbent"}
 )
@@ -34,6 +37,8 @@ class Row:
     ----------
     kind
         ``exact``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
+    limits
+        Which of a sweep's limits it ran under; empty where there is one kind only.
     problem, sense
         What the objective means, and whether larger (``max``) or smaller (``min``) is better.
     objective
@@ -70,6 +75,7 @@ class Row:
     kind: str
     sense: str
     seed: int = 0
+    limits: str = ""
     objective: float | None = None
     own_bound: float | None = None
     best_bound: float | None = None
@@ -99,6 +105,11 @@ class Row:
     cross_check: float | None = None
     reason: str | None = None
     key: str = ""
+
+    @property
+    def name(self) -> Name:
+        """What tells results of one run apart: fingerprint, method, seed and limits."""
+        return self.fingerprint, self.method, self.seed, self.limits
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, in order."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.rows import Row
+from harness.rows import Name, Row
 from instances.schema import Instance
 
 
@@ -24,16 +24,16 @@ class Run:
     instances
         Instances by fingerprint.
     decisions
-        Decisions by ``(fingerprint, method, seed)``; methods without a verified decision are absent.
+        Decisions by :attr:`~harness.rows.Row.name`; methods without a verified decision are absent.
     traces
-        Bound and incumbent over time: ``{instance, fingerprint, method, seed, time_s, incumbent, bound}``.
+        Bound and incumbent over time: ``{instance, fingerprint, method, seed, limits, time_s, incumbent, bound}``.
     prices
-        Prices that bounds come from, by ``(fingerprint, method, seed)``, where a model gives them.
+        Prices that bounds come from, by :attr:`~harness.rows.Row.name`, where a model gives them.
     """
 
     meta: dict[str, Any]
     rows: list[Row]
     instances: dict[str, Instance]
-    decisions: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    decisions: dict[Name, Any] = field(default_factory=dict)
     traces: list[Mapping[str, Any]] = field(default_factory=list)
-    prices: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    prices: dict[Name, Any] = field(default_factory=dict)

@@ -52,7 +52,7 @@ _INTEGERS = ("seed", "nodes", "iterations", "rows", "columns", "nonzeros")
 _BOOLEANS = ("ratio_is_upper", "verified")
 _STRINGS = (
     *("instance", "fingerprint", "paper", "method", "problem", "kind", "sense", "bound_from"),
-    *("guarantee", "status", "termination", "reason", "key"),
+    *("guarantee", "status", "termination", "reason", "key", "limits"),
 )
 
 
@@ -188,13 +188,13 @@ def _read(folder: Path) -> Run:
     lines = _planned(_journal_lines(folder), meta["plan"])
     rows = certify(_row(line["row"]) for line in lines)
     instances = {name: read(folder / "instances" / f"{name}.json") for name in meta["instances"]}
-    decisions = {_name(row): _decision(folder, row, instances[row.fingerprint]) for row in rows}
+    decisions = {row.name: _decision(folder, row, instances[row.fingerprint]) for row in rows}
     traces: list[Mapping[str, Any]] = [
-        {**_trace_key(line["row"]), "time_s": t, "incumbent": incumbent, "bound": bound}
+        {**trace_key(_row(line["row"])), "time_s": t, "incumbent": incumbent, "bound": bound}
         for line in lines
         for t, incumbent, bound in line["trace"]
     ]
-    prices = {_name(_row(line["row"])): codec.rich(line["prices"]) for line in lines if "prices" in line}
+    prices = {_row(line["row"]).name: codec.rich(line["prices"]) for line in lines if "prices" in line}
     return Run(meta, rows, instances, {k: d for k, d in decisions.items() if d is not None}, traces, prices)
 
 
@@ -221,17 +221,15 @@ def _row(fields: Mapping[str, Any]) -> Row:
     return Row(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
 
 
-def _name(row: Row) -> tuple[str, str, int]:
-    return row.fingerprint, row.method, row.seed
-
-
-def _trace_key(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("instance", "fingerprint", "method", "seed")}
+def trace_key(row: Row) -> dict[str, Any]:
+    """Return the fields of a row that its points in the trace carry, too."""
+    return {name: getattr(row, name) for name in ("instance", "fingerprint", "method", "seed", "limits")}
 
 
 def _schedule_name(row: Row) -> str:
     method = re.sub(r"[^a-z0-9_.-]", "_", row.method)
-    return f"{method}-{row.fingerprint[:12]}-{row.seed}.json.gz"
+    limits = f"-{row.key[:8]}" if row.limits else ""
+    return f"{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
 
 
 def _decision(folder: Path, row: Row, instance: Instance) -> Any:
@@ -264,7 +262,7 @@ def rows_parquet(rows: Iterable[Row]) -> bytes:
 def _traces_parquet(traces: Iterable[Mapping[str, Any]]) -> bytes:
     import pyarrow as pa
 
-    names = {"instance": pa.string(), "fingerprint": pa.string(), "method": pa.string(), "seed": pa.int64()}
+    names = dict.fromkeys(("instance", "fingerprint", "method", "limits"), pa.string()) | {"seed": pa.int64()}
     numbers = dict.fromkeys(("time_s", "incumbent", "bound"), pa.float64())
     return _parquet([dict(t) for t in traces], pa.schema(list({**names, **numbers}.items())))
 

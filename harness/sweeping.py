@@ -1,4 +1,4 @@
-"""Sweeps: many instances × methods × seeds, described by a TOML file and run as one comparison.
+"""Sweeps: many instances × methods × seeds × limits, described by a TOML file and run as one comparison.
 
 .. code-block:: toml
 
@@ -11,8 +11,12 @@
     base = "gen/zhou-ps?capacity=0.5"
     vary = { servers = [100, 150, 200], seed = [1, 2, 3] }
 
+    [[limits]]
+    name = "short"
+    time_limit_s = 10.0
+
 A grid is the product of its lists, the last one running fastest; ``instances = ["paper/oef-eq1", …]`` names single
-ones.
+ones. Every method runs once per seed and under each of the limits; what these leave open is as the file says for all.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from instances.canonical import read_mapping
 from instances.catalogue import MAX_REFERENCE
 from instances.errors import UsageError
 from instances.generate.core import parse
+from instances.ranges import MOST_THREADS
 from instances.schema import Name, Record, Text, rule, violation
 
 MAX_INSTANCES = 1000
@@ -70,6 +75,21 @@ def _quoted(value: Value) -> str:
     return quote(str(value), safe="+")
 
 
+class LimitSet(Record):
+    """Limits under which every method runs; what is absent is as the file says for all."""
+
+    name: Name = rule("what rows show in their column limits")
+    time_limit_s: float | None = rule("seconds each solve may take, positive", gt=0, default=None)
+    rel_gap: float | None = rule("relative gap at which a MIP counts as solved, in [0, 1)", ge=0, lt=1, default=None)
+    threads: int | None = rule("threads of one solve", ge=1, le=MOST_THREADS, default=None)
+    all_sizes: bool | None = None
+
+    def over(self, limits: Limits) -> Limits:
+        """Return `limits` with what is said here."""
+        said = {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
+        return replace(limits, **{name: value for name, value in said.items() if value is not None})
+
+
 class Sweep(Record):
     """What a sweep file says."""
 
@@ -82,6 +102,7 @@ class Sweep(Record):
     seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
     time_limit_s: float = rule("seconds each solve may take, positive", gt=0, default=Limits.time_limit_s)
     all_sizes: bool = False
+    limits: tuple[LimitSet, ...] = ()
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -91,12 +112,20 @@ class Sweep(Record):
         if size > MAX_INSTANCES:
             how = "to raise it, set harness.sweeping.MAX_INSTANCES in Python"
             raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how}")
+        names = [limits.name for limits in self.limits]
+        if len(set(names)) < len(names):
+            raise violation("limits", ", ".join(names), "limits of different names")
         return self
 
     @property
     def references(self) -> list[str]:
         """References of all instances, single ones first."""
         return [*self.instances, *(ref for grid in self.grids for ref in grid.references())]
+
+    def kinds(self, limits: Limits) -> dict[str, Limits]:
+        """Return `limits` as the file changes them, by name; the empty name where it has one kind only."""
+        common = replace(limits, time_limit_s=self.time_limit_s, all_sizes=self.all_sizes)
+        return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 
 def read(path: Path) -> Sweep:
@@ -122,6 +151,7 @@ def run_sweep(
     *,
     limits: Limits | None = None,
     jobs: int = 0,
+    dask: str | None = None,
     results: Path | None = None,
     resume: Path | None = None,
     on_start: Callable[[int], None] = lambda count: None,
@@ -134,8 +164,8 @@ def run_sweep(
     path
         The file.
     limits
-        What one method may take; time limit and sizes are those of the file.
-    jobs, results, resume, on_start, on_result
+        What one method may take, where the file does not say it.
+    jobs, dask, results, resume, on_start, on_result
         As in :func:`harness.comparing.compare`.
 
     Raises
@@ -151,8 +181,9 @@ def run_sweep(
         sweep.methods,
         sweep.papers,
         seeds=sweep.seeds,
-        limits=replace(limits, time_limit_s=sweep.time_limit_s, all_sizes=sweep.all_sizes),
+        limits=sweep.kinds(limits),
         jobs=jobs,
+        dask=dask,
         results=results,
         resume=resume,
         command=shlex.join(["harness", "sweep", str(path), *words]),

@@ -83,7 +83,7 @@ class Task:
     """A method to run on an instance. The instance travels as JSON text; each worker parses it once.
 
     `code` is the digest of the code at planning time: workers report under the plan's key even if a file is edited
-    while they run.
+    while they run. `limits_name` tells rows of one run under several limits apart.
     """
 
     instance_json: str
@@ -92,6 +92,7 @@ class Task:
     method: str
     seed: int
     limits: Limits
+    limits_name: str = ""
     code: str = field(default_factory=code_digest)
 
     @property
@@ -127,6 +128,7 @@ class Task:
             kind=spec.kind,
             sense=problem.sense,
             seed=self.seed,
+            limits=self.limits_name,
             key=self.key,
             **known,
         )

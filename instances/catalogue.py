@@ -1,13 +1,15 @@
 """Loading instances by reference.
 
-A reference is ``gen/<spec>`` (a seeded generator), ``paper/<example>`` (a worked example), or the path of a
-``.json`` or ``.toml`` file that holds an instance or a generator spec of one's own. ``?key=value&…``
+A reference is ``gen/<spec>`` (a seeded generator), ``paper/<example>`` (a worked example), ``worst/<name>`` (the
+instance on which an algorithm was found to be furthest from the optimum), or the path of a ``.json`` or ``.toml`` file
+that holds an instance or a generator spec of one's own. ``?key=value&…``
 overrides parameters of a generator; ``slot_s`` also works on other instances, and keeps the end of the
 horizon.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -30,8 +32,11 @@ from instances.generate.workload import slots_until
 from instances.registry import unknown
 from instances.schema import Horizon, Instance
 
-KINDS = {"gen": "gen", "paper": "paper"}
-"""First part of a reference -> folder of its TOML files inside this package."""
+KINDS = ("gen", "paper", "worst")
+"""First parts of references; each is a folder of files inside this package."""
+
+SUFFIXES = (".json", ".toml")
+"""Endings of files that hold an instance."""
 
 MAX_REFERENCE = 4096
 """Longest reference in characters, as long as paths can be."""
@@ -144,16 +149,17 @@ def _document(target: str) -> tuple[dict[str, Any], str]:
 
 
 def _looks_like_path(target: str) -> bool:
-    """Whether a file is meant: by its suffix, or by a folder other than ``gen`` and ``paper``."""
+    """Whether a file is meant: by its suffix, or by a folder other than :data:`KINDS`."""
     in_folder = os.sep in target and target.partition("/")[0] not in KINDS
-    return Path(target).suffix.lower() in {".json", ".toml"} or (in_folder and bool(Path(target).suffix))
+    return Path(target).suffix.lower() in SUFFIXES or (in_folder and bool(Path(target).suffix))
 
 
 @cache
 def _files(kind: str) -> dict[str, Traversable]:
-    """TOML files of a kind by name, smaller numbers first."""
-    folder = resources.files("instances").joinpath(KINDS[kind])
-    found = {f.name.removesuffix(".toml"): f for f in folder.iterdir() if f.name.endswith(".toml")}
+    """Files of a kind by name, smaller numbers first."""
+    folder = resources.files("instances").joinpath(kind)
+    files = folder.iterdir() if folder.is_dir() else ()
+    found = {Path(f.name).stem: f for f in files if f.name.endswith(SUFFIXES)}
     return {name: found[name] for name in sorted(found, key=_natural)}
 
 
@@ -165,7 +171,13 @@ def _natural(name: str) -> list[tuple[bool, int, str]]:
 
 def _packaged(kind: str, name: str) -> dict[str, Any]:
     """Return the content of a packaged file, with what it inherits."""
-    return _inherit(tomllib.loads(_files(kind)[name].read_text("utf-8")), kind, f"{kind}/{name}")
+    return _inherit(_parsed(_files(kind)[name]), kind, f"{kind}/{name}")
+
+
+def _parsed(file: Traversable) -> dict[str, Any]:
+    text = file.read_text("utf-8")
+    document: dict[str, Any] = json.loads(text) if file.name.endswith(".json") else tomllib.loads(text)
+    return document
 
 
 def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int = 0) -> dict[str, Any]:
@@ -182,7 +194,7 @@ def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int 
         raise UnknownNameError(f"{where}: {unknown('base', text[:200], references())}")
     if depth >= MAX_BASES:
         raise InstanceError(f"{where}: more than {MAX_BASES} bases one upon another; is {text} its own base?")
-    below = _inherit(tomllib.loads(_files(base_kind)[name].read_text("utf-8")), base_kind, where, depth + 1)
+    below = _inherit(_parsed(_files(base_kind)[name]), base_kind, where, depth + 1)
     below.pop("published", None)
     return _merged(below, document)
 

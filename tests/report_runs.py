@@ -97,10 +97,10 @@ KINDS = {"oef.gavel": "baseline", "oef.gandiva_fair": "baseline"}
 def oef_run(**changes: Any) -> Run:
     """Return a run of the OEF methods on the paper's three tenants."""
     inst = instance()
-    decisions = {(inst.fingerprint, m, 0): Allocation(np.array(x, float)) for m, x in ALLOCATIONS.items()}
+    decisions = {(inst.fingerprint, m, 0, ""): Allocation(np.array(x, float)) for m, x in ALLOCATIONS.items()}
     v = view(inst)
     rows = []
-    for (_, method, _), decision in decisions.items():
+    for (_, method, *_), decision in decisions.items():
         per_tenant = efficiency(v.true_speedups, decision.devices)
         kind = KINDS.get(method, "exact")
         rows.append(
@@ -173,7 +173,7 @@ def large_run(tenants: int = 60, seed: int = 5) -> Run:
         "oef.mixed": (stairs + v.equal_split) / 2,
     }
     run = oef_run(instances={inst.fingerprint: inst})
-    run.decisions = {(inst.fingerprint, m, 0): Allocation(x) for m, x in shares.items()}
+    run.decisions = {(inst.fingerprint, m, 0, ""): Allocation(x) for m, x in shares.items()}
     run.rows = [
         row(
             m,
@@ -195,6 +195,7 @@ def _trace(name: str, mark: str, method: str) -> list[dict[str, Any]]:
             "fingerprint": mark,
             "method": method,
             "seed": 0,
+            "limits": "",
             "time_s": float(time),
             "incumbent": None if time < 0.3 else 1000 * (1 - 0.5 * math.exp(-time)),
             "bound": 1000 * (1 + 0.4 * math.exp(-time)),
@@ -273,6 +274,6 @@ def hostile_run() -> Run:
             **texts,
         ),
     ]
-    run.decisions = {(inst.fingerprint, "oef.maxmin", 0): Allocation(view(inst).equal_split)}
+    run.decisions = {(inst.fingerprint, "oef.maxmin", 0, ""): Allocation(view(inst).equal_split)}
     run.meta = dict(META, command=f"harness compare --instance '{evil}'", machine={evil: evil}, versions={evil: evil})
     return run

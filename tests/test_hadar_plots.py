@@ -90,7 +90,7 @@ def run_of(instance: Instance, **orders: Any) -> Run:
             solve_s=0.1,
         )
         rows.append(row)
-        decisions[instance.fingerprint, method, 0] = schedule
+        decisions[instance.fingerprint, method, 0, ""] = schedule
     return Run({}, rows, {instance.fingerprint: instance}, decisions)
 
 
@@ -239,7 +239,7 @@ def test_many_jobs_are_coloured_by_order(large: Run) -> None:
         areas += (x1 - x0) * (y1 - y0)
     view = hadar.view(next(iter(large.instances.values())))
     method = ax.get_title(loc="left").split(":")[0]
-    schedule = large.decisions[large.rows[0].fingerprint, method, 0]
+    schedule = large.decisions[large.rows[0].fingerprint, method, 0, ""]
     unit_s, _ = time_unit(of_schedule(view, schedule).end.max())
     assert areas == pytest.approx(schedule.gpus.sum() * view.slot_s / unit_s)
 

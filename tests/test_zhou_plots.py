@@ -83,7 +83,7 @@ def zhou_run(instance: Instance) -> Run:
             full, problem = f"zhou.{name}.{method}", f"zhou.{name}.{kind}"
             row = verified(instance, view, full, problem, decision, best_bound=10.0, bound_from=f"zhou.{name}.columns")
             run.rows.append(row)
-            run.decisions[instance.fingerprint, full, 0] = decision
+            run.decisions[instance.fingerprint, full, 0, ""] = decision
         classes = view.architectures[name].classes
         prices = np.outer(np.arange(classes.size * 4) % 3, np.linspace(0.0, 1.0, 12))
         run.rows.append(row_of(instance, f"zhou.{name}.columns", f"zhou.{name}.completion", None, verified=None))
@@ -170,7 +170,7 @@ def test_windows_hold_runs_and_waiting_times(large: Run) -> None:
     view = zhou.view(instance)
     figure = drawn(large, "windows").figure
     for panel, name in enumerate(ARCHITECTURES):
-        schedule: Schedule = large.decisions[instance.fingerprint, f"zhou.{name}.online", 0]
+        schedule: Schedule = large.decisions[instance.fingerprint, f"zhou.{name}.online", 0, ""]
         waits, runs = (boxes(c) for c in polygons(figure, panel))
         assert sorted(runs[:, 1] - runs[:, 0]) == sorted(schedule.slots.tolist())
         assert (waits[:, 1] - waits[:, 0]).sum() == (schedule.start - view.arrival[schedule.job]).sum()
@@ -202,7 +202,7 @@ def test_gantt_shows_the_best_and_the_online_schedule(small: Run) -> None:
 def test_bars_hold_the_gpus_of_workers_and_ps(small: Run) -> None:
     instance = next(iter(small.instances.values()))
     view = zhou.view(instance)
-    schedule: Schedule = small.decisions[instance.fingerprint, "zhou.ps.fifo", 0]
+    schedule: Schedule = small.decisions[instance.fingerprint, "zhou.ps.fifo", 0, ""]
     bars = gpu_bars(view, "ps", schedule)
     held = ((schedule.workers + schedule.ps) * schedule.slots[schedule.run]).sum()  # a worker and a PS have one each
     assert (bars.gpus * (bars.end - bars.start)).sum() == pytest.approx(held * view.slot_s)
@@ -210,7 +210,7 @@ def test_bars_hold_the_gpus_of_workers_and_ps(small: Run) -> None:
     rows = chart(view)
     assert rows.servers.gpus.tolist() == [2, 2, 1]
     assert rows.servers.gpu_type.tolist() == [0, 0, 1]
-    ring = gpu_bars(view, "ra", small.decisions[instance.fingerprint, "zhou.ra.fifo", 0])
+    ring = gpu_bars(view, "ra", small.decisions[instance.fingerprint, "zhou.ra.fifo", 0, ""])
     assert ring.gpus.max() <= 2
 
 
@@ -453,7 +453,7 @@ def admission_run(instance: Instance) -> Run:
         ("admission.online", "admission.utility", online),
     ):
         run.rows.append(verified(instance, view, method, problem, decision))
-        run.decisions[instance.fingerprint, method, 0] = decision
+        run.decisions[instance.fingerprint, method, 0, ""] = decision
     return run
 
 
@@ -476,7 +476,7 @@ def test_each_admission_adds_to_the_price(walk: Run) -> None:
     instance = next(iter(walk.instances.values()))
     view = admission.view(instance)
     item = drawn(walk, "steps")
-    runs: Runs = walk.decisions[instance.fingerprint, "admission.online", 0]
+    runs: Runs = walk.decisions[instance.fingerprint, "admission.online", 0, ""]
     prices = admission_plots.replayed(view, runs, np.arange(4))
     for ax, r in zip(item.figure.axes, (0, 1), strict=True):
         areas = [patch.get_data() for patch in ax.patches]
@@ -490,7 +490,7 @@ def test_each_admission_adds_to_the_price(walk: Run) -> None:
 def test_many_admissions_are_a_map() -> None:
     run = admission_run(load("gen/20jobs"))
     instance = next(iter(run.instances.values()))
-    runs: Runs = run.decisions[instance.fingerprint, "admission.online", 0]
+    runs: Runs = run.decisions[instance.fingerprint, "admission.online", 0, ""]
     item = drawn(run, "steps")
     assert runs.job.size > NAMED_JOBS
     images = [image for ax in item.figure.axes for image in ax.images]
@@ -509,7 +509,7 @@ def test_workers_of_the_best_and_the_online_decision(walk: Run) -> None:
     assert "n = 3 jobs, 2 methods on paper/walkthrough" in item.caption
     instance = next(iter(walk.instances.values()))
     for panel, method in enumerate(("admission.offline", "admission.online")):
-        runs: Runs = walk.decisions[instance.fingerprint, method, 0]
+        runs: Runs = walk.decisions[instance.fingerprint, method, 0, ""]
         idle, held = (boxes(c) for c in polygons(item.figure, panel))
         areas = (held[:, 1] - held[:, 0]) * (held[:, 3] - held[:, 2])
         assert areas.sum() == pytest.approx((runs.workers * runs.slots[runs.run]).sum())

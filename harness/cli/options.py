@@ -25,7 +25,7 @@ SeedOption = Annotated[
 ]
 InstanceOption = Annotated[
     list[str],
-    typer.Option(help="gen/…, paper/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+    typer.Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
 ]
 PolicyOption = Annotated[
     list[str] | None,
@@ -44,6 +44,10 @@ WindowOption = Annotated[
     str | None, typer.Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
 ]
 JobsOption = Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:8786) instead."),
+]
 ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results folder is made.")]
 ResumeOption = Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")]
 ReportOption = Annotated[bool, typer.Option(help="Write report.html and figures, too.")]

@@ -279,7 +279,7 @@ def _traces(data: FigureInput) -> dict[str, list[Mapping[str, Any]]]:
     found: dict[str, list[Mapping[str, Any]]] = {}
     for point in data.run.traces:
         row = known.get(point["method"])
-        if row and point["fingerprint"] == row.fingerprint and point["seed"] == row.seed:
+        if row and (point["fingerprint"], point["method"], point["seed"], point["limits"]) == row.name:
             found.setdefault(row.method, []).append(point)
     kept = {m: sorted(points, key=lambda p: p["time_s"]) for m, points in found.items() if len(points) > 1}
     return dict(sorted(kept.items(), key=lambda item: -item[1][-1]["time_s"]))

@@ -6,18 +6,20 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from harness.drawing import Image, Picture, write_figures
 from harness.plots.style import styled
 from harness.render.columns import failed, wrong
 from harness.render.text import clean
 from harness.rows import Row
 from harness.run import Run
-from instances.canonical import write_atomically
 from instances.registry import PAPERS, Registry
 
 MAX_INSTANCES = 4
@@ -54,7 +56,7 @@ class FigureInput:
         """Verified decisions by method, in the order of the rows; of several seeds the first."""
         found: dict[str, Any] = {}
         for row in self.rows:
-            decision = self.run.decisions.get((row.fingerprint, row.method, row.seed))
+            decision = self.run.decisions.get(row.name)
             if row.verified and decision is not None:
                 found.setdefault(row.method, decision)
         return found
@@ -64,7 +66,7 @@ class FigureInput:
         """Prices that bounds come from, by method, in the order of the rows; of several seeds the first."""
         found: dict[str, Any] = {}
         for row in self.rows:
-            prices = self.run.prices.get((row.fingerprint, row.method, row.seed))
+            prices = self.run.prices.get(row.name)
             if prices is not None and row.verified is not False:
                 found.setdefault(row.method, prices)
         return found
@@ -130,12 +132,26 @@ FIGURES: Registry[FigureSpec] = Registry("figure")
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A figure that has been drawn: file name without ending, title, caption and the figure itself."""
+    """A figure that has been drawn.
+
+    Parameters
+    ----------
+    name
+        File name without ending.
+    title, caption
+        Stand in it and below it.
+    figure
+        The figure itself.
+    group, topic
+        What it is about (the paper) and what it shows in a few words, for lists of figures.
+    """
 
     name: str
     title: str
     caption: str
     figure: Figure
+    group: str = ""
+    topic: str = ""
 
     @cached_property
     def svg(self) -> str:
@@ -147,26 +163,53 @@ class Drawn:
         """The figure as PNG bytes."""
         return saved(self.figure, "png")
 
+    def picture(self) -> Picture:
+        """Return the files of the figure without the figure."""
+        return Picture(self.name, self.title, self.caption, self.svg, self.png, self.group, self.topic)
+
 
 def saved(figure: Figure, ending: str) -> bytes:
-    """Return the content of a ``png`` or ``svg`` file of `figure`, the same every time."""
-    options: dict[str, Any] = {"dpi": PNG_DPI} if ending == "png" else {"metadata": {"Date": None, "Creator": None}}
-    buffer = io.BytesIO()
+    """Return the content of a ``png`` or ``svg`` file of `figure`, the same every time.
+
+    The canvases are asked directly: ``Figure.savefig`` goes through every figure once more before it draws, to find
+    its size, which takes half of the time.
+    """
     with styled():
-        figure.savefig(buffer, format=ending, **options)
+        content = _png(figure) if ending == "png" else _svg(figure)
         # The layout is found while drawing, half of the time that takes; the next file of this figure can keep it.
         figure.set_layout_engine("none")
-    return buffer.getvalue()
+    return content
+
+
+def _svg(figure: Figure) -> bytes:
+    text = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
+    return text.getvalue().encode()
+
+
+def _png(figure: Figure) -> bytes:
+    content, dpi = io.BytesIO(), figure.dpi
+    figure.dpi = PNG_DPI
+    try:
+        FigureCanvasAgg(figure).print_png(content)
+    finally:
+        figure.dpi = dpi
+    return content.getvalue()
 
 
 def draw_all(run: Run) -> list[Drawn]:
     """Draw every registered figure that `run` has something to show in."""
-    return [drawn for spec in FIGURES for drawn in draw(run, spec)]
+    return [drawn for job in jobs(run) if (drawn := job())]
 
 
 def draw(run: Run, spec: FigureSpec) -> list[Drawn]:
     """Draw one kind of figure, for each paper (and instance) that it has something to show of."""
     return [drawn for data, suffix in _inputs(run, spec) if (drawn := _drawn(spec, data, suffix))]
+
+
+def jobs(run: Run) -> list[Callable[[], Drawn | None]]:
+    """Return what draws the figures of `run`, one after the other; a figure without anything to show is ``None``."""
+    return [partial(_drawn, spec, data, suffix) for spec in FIGURES for data, suffix in _inputs(run, spec)]
 
 
 def _inputs(run: Run, spec: FigureSpec) -> Iterator[tuple[FigureInput, str]]:
@@ -192,10 +235,11 @@ def _drawn(spec: FigureSpec, data: FigureInput, suffix: str) -> Drawn | None:
         title = f"{spec.title}: {clean(data.paper, 20)} on {data.where}"
         figure.suptitle(title, x=0.01, ha="left")
     name = re.sub(r"[^a-z0-9_-]+", "-", f"{data.paper}-{spec.id}{suffix}".lower())
-    return Drawn(name, title, spec.caption(data), figure)
+    topic = spec.title + (f", {data.where}" if suffix else "")
+    return Drawn(name, title, spec.caption(data), figure, clean(data.paper, 40), topic)
 
 
-def save_all(run: Run, folder: Path, drawn: Sequence[Drawn] | None = None) -> list[Path]:
+def save_all(run: Run, folder: Path, drawn: Sequence[Image] | None = None) -> list[Path]:
     """Write ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths.
 
     Parameters
@@ -205,18 +249,6 @@ def save_all(run: Run, folder: Path, drawn: Sequence[Drawn] | None = None) -> li
     folder
         The run's folder; ``figures`` is made in it.
     drawn
-        The figures, where :func:`draw_all` has drawn them already.
+        The figures, where they have been drawn already.
     """
     return write_figures(draw_all(run) if drawn is None else drawn, folder)
-
-
-def write_figures(drawn: Sequence[Drawn], folder: Path) -> list[Path]:
-    """Write figures as ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths."""
-    target = folder / "figures"
-    target.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for item in drawn:
-        for ending, content in ((".svg", item.svg.encode()), (".png", item.png)):
-            paths.append(target / f"{item.name}{ending}")
-            write_atomically(paths[-1], content)
-    return paths

@@ -120,6 +120,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     _field("sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7),
     _number("seed", "Seed of the method's random generator.", lambda row: str(row.seed), priority=3),
+    _field("limits", "Which of the sweep's limits the method ran under.", priority=3),
     _number(
         "objective",
         "Recomputed from the decision by an independent checker.",
@@ -181,7 +182,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 
-ONLY_WHERE_SEVERAL = frozenset({"instance", "paper", "problem", "sense", "seed", "bound_from"})
+ONLY_WHERE_SEVERAL = frozenset({"instance", "paper", "problem", "sense", "seed", "limits", "bound_from"})
 """Columns that say nothing where all rows agree: the caption names what they share."""
 
 

@@ -93,11 +93,15 @@ PUBLISHED_COLUMNS = ("method", "quantity", "published", "measured", "exact", "wh
 
 
 def published_lines(rows: Sequence[Row]) -> Iterator[tuple[Row, Mapping[str, Any], tuple[str, ...]]]:
-    """Yield row, entry and cells (see `PUBLISHED_COLUMNS`) of every published number."""
+    """Yield row, entry and cells (see `PUBLISHED_COLUMNS`) of every published number; of equal ones the first."""
+    told = set()
     for row in rows:
         for entry in row.published:
             head, tail = clean(entry.get("quantity", ""), 40), clean(entry.get("where", ""), 80)
-            yield row, entry, (clean(row.method, 60), head, *published_cells(entry), tail)
+            cells = (clean(row.method, 60), head, *published_cells(entry), tail)
+            if (row.fingerprint, cells) not in told:
+                told.add((row.fingerprint, cells))
+                yield row, entry, cells
 
 
 def published_notes(rows: Sequence[Row], only_differing: bool = True) -> list[tuple[str, str]]:

@@ -13,9 +13,14 @@ from rich.text import Text
 from harness.render.columns import Column, failed, visible, wrong
 from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines, published_notes
 from harness.render.headline import headline
+from harness.render.summaries import SummaryColumn, summaries
 from harness.render.text import ABSENT
 from harness.rows import Row
 from harness.run import Run
+from harness.summary import CAVEAT, MethodSummary
+
+MAX_ROWS = 60
+"""More results of a paper than these are summed up only."""
 
 SEPARATOR = 2
 """Terminal columns that a table column takes beside its content."""
@@ -24,8 +29,14 @@ SEPARATOR = 2
 def terminal(run: Run) -> RenderableType:
     """Return headline, a table per paper, published numbers and notes."""
     blocks: list[RenderableType] = [Text(headline(run), style="bold red" if any(map(wrong, run.rows)) else "bold")]
+    summed = summaries(run)
+    for text, columns, lines in summed:
+        blocks += [Text(), Text(text, style="bold"), _summary_table(columns, lines), Text(CAVEAT, style="dim")]
     for text, rows in parts(run):
-        blocks += [Text(), TerminalTable(text, rows)]
+        if summed and len(rows) > MAX_ROWS:
+            blocks.append(Text(f"{len(rows)} results: in report.html, rows.parquet, or with --format csv", style="dim"))
+        else:
+            blocks += [Text(), TerminalTable(text, rows)]
     if any(row.published for row in run.rows):
         blocks += [Text("published beside measured", style="bold"), _published_table(run.rows)]
         blocks += [Text(f"≠ {which}: {note}") for which, note in published_notes(run.rows)]
@@ -98,6 +109,15 @@ class TerminalTable:
 def empty_table() -> Table:
     """Return a table in the one style that all have."""
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+
+
+def _summary_table(columns: Sequence[SummaryColumn], lines: Sequence[MethodSummary]) -> Table:
+    table = empty_table()
+    for column in columns:
+        table.add_column(column.header, justify=column.align, no_wrap=column.header == "method")
+    for line in lines:
+        table.add_row(*(Text(column.text(line)) for column in columns))
+    return table
 
 
 def _cell(column: Column, row: Row) -> Text:

@@ -9,6 +9,7 @@ import typer
 
 from harness.cli.app import app
 from harness.cli.options import (
+    DaskOption,
     Format,
     FormatOption,
     InstanceOption,
@@ -35,6 +36,7 @@ def compare(
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
     memory_mb: MemoryOption = 4096,
     jobs: JobsOption = 0,
+    dask: DaskOption = None,
     all_sizes: Annotated[bool, typer.Option("--all", help="Run methods above their stated size, too.")] = False,
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
     output: FormatOption = Format.TABLE,
@@ -55,6 +57,7 @@ def compare(
             seeds=seed,
             limits=limits,
             jobs=jobs,
+            dask=dask,
             results=results,
             resume=resume,
             on_start=start,

@@ -14,7 +14,7 @@ from harness.cli.terminal import stdout
 
 @app.command()
 def show(
-    instance: Annotated[str, typer.Argument(help="gen/…, paper/…, or a path.")],
+    instance: Annotated[str, typer.Argument(help="gen/…, paper/…, worst/…, or a path.")],
     picture: Annotated[Path | None, typer.Option(help="Also draw the instance to this .png or .svg file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
 ) -> None:

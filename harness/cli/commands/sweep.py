@@ -9,6 +9,7 @@ import typer
 
 from harness.cli.app import app
 from harness.cli.options import (
+    DaskOption,
     Format,
     FormatOption,
     JobsOption,
@@ -25,6 +26,7 @@ from harness.cli.terminal import progress
 def sweep(
     file: Annotated[Path, typer.Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
     jobs: JobsOption = 0,
+    dask: DaskOption = None,
     memory_mb: MemoryOption = 4096,
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),
@@ -40,6 +42,7 @@ def sweep(
             file,
             limits=Limits(memory_mb=memory_mb),
             jobs=jobs,
+            dask=dask,
             results=results,
             resume=resume,
             on_start=start,

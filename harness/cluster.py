@@ -1,0 +1,111 @@
+"""Tasks on an existing Dask cluster: the same tasks, the same limits, each in a process of its own that can be killed.
+
+Workers come from Dask's own tools (``dask worker tcp://…``, or its clients for Slurm, Kubernetes and SSH) and need the
+same version of this project. One thread per worker is right (``--nthreads 1``): a thread occupies a core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from harness.environment import code_digest
+from harness.pool import result_of, started, submit
+from harness.tasks import Task, TaskResult
+from instances.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from pebble import ProcessPool
+
+CONNECT_S = 10.0
+"""Seconds in which the scheduler must answer."""
+
+WORKERS_S = 30.0
+"""Seconds in which the first worker must have joined."""
+
+
+def connect(address: str) -> Client:
+    """Return a client of a cluster that has workers.
+
+    Parameters
+    ----------
+    address
+        ``tcp://host:port`` of the scheduler.
+
+    Raises
+    ------
+    UsageError
+        If Dask is not installed, or no scheduler or no worker answers there.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError("--dask needs the extra packages of pip install 'schedgap[dask]'") from error
+    # What it has to say about lost connections, it says in lines of the log; here they are rows and one last line.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        client = Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        why = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UsageError(f"--dask {address}: no Dask scheduler answers there: {why}") from error
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_S)
+    except TimeoutError as error:
+        client.close()
+        how = f"start one with: dask worker {address} --nthreads 1"
+        raise UsageError(f"--dask {address}: no worker has joined within {WORKERS_S:g} s; {how}") from error
+    return client
+
+
+def run_on_cluster(tasks: Iterable[Task], client: Client) -> Iterator[TaskResult]:
+    """Run tasks on the workers of a cluster and yield each result as it finishes, each task's once.
+
+    A worker that dies has its tasks run elsewhere; a task on which several workers died (Dask's setting
+    ``distributed.scheduler.allowed-failures``, 3) is a failed row, and so are those that are lost with the scheduler.
+
+    Parameters
+    ----------
+    tasks
+        Tasks of one run.
+    client
+        From :func:`connect`; closed at the end, which takes back what has not run.
+    """
+    from distributed import as_completed
+
+    with client:
+        futures = {client.submit(run_remotely, t, key=f"schedgap-{t.key}", pure=False, retries=0): t for t in tasks}
+        for future in as_completed(futures, loop=client.loop):
+            yield _result(future, futures[future])
+            future.release()
+
+
+def run_remotely(task: Task) -> TaskResult:
+    """Run a task on a worker of the cluster, in a process of its own under the task's limits."""
+    if code_digest() != task.code:
+        return task.failed("error", f"the worker runs other code ({code_digest()}, wanted: {task.code})")
+    return result_of(submit(_pool(task.limits.threads), task), task)
+
+
+@functools.cache
+def _pool(threads: int) -> ProcessPool:
+    """Return the processes of this worker of the cluster, as many as it has threads; they end with it."""
+    from distributed import get_worker
+
+    # Dask's workers are daemons, which may have no children, lest those outlive them; ours end with their parent.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+    return started(get_worker().state.nthreads, threads, Task.__module__)
+
+
+def _result(future: Any, task: Task) -> TaskResult:
+    """Return a finished task's result, or the failed row of one that no worker survived."""
+    try:
+        result: TaskResult = future.result()
+    except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:240]
+        return task.failed("error", f"lost on the cluster: {what}")
+    return result

@@ -1,0 +1,20 @@
+"""Small instances, built by hand or drawn at random, on which optima are exact: for audits, searches and tests.
+
+One file per paper. Random ones take a function that picks one of a sequence, so that a seeded generator
+(:func:`picker`) and a testing library draw the same kinds of instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+Choose = Callable[[Sequence[Any]], Any]
+"""Picks one of a sequence."""
+
+
+def picker(rng: np.random.Generator) -> Choose:
+    """Return a function that picks one of a sequence at random."""
+    return lambda among: among[int(rng.integers(len(among)))]

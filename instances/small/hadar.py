@@ -1,0 +1,81 @@
+"""Small instances of Hadar: gangs on a few servers, built by hand and drawn at random.
+
+Drawn rates, works and slot lengths are whole numbers, so that an exhaustive search over them is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from instances.canonical import validate
+from instances.schema import Instance
+from instances.small import Choose
+
+TYPES = ("fast", "middle", "slow")
+
+
+def linear(jobs: Sequence[Mapping[str, Any]], gpus: Mapping[str, int], slots: int, slot_s: float = 1.0) -> Instance:
+    """Return an instance of these jobs on one server per type; jobs without a utility have effective throughput."""
+    content = {
+        "name": "tiny",
+        "cluster": {
+            "gpu_types": [{"name": name} for name in gpus],
+            "servers": [{"name": f"host {name}", "count": 1, "gpu_type": name, "gpus": n} for name, n in gpus.items()],
+        },
+        "horizon": {"slot_s": slot_s, "slots": slots},
+        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(jobs)],
+    }
+    return validate(content, "built")
+
+
+def tiny_one(choose: Choose, *, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
+    """Return up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each."""
+    types = TYPES[: choose((1, 2, 3))]
+    hosts = [(name, choose(range(1, gpus + 1))) for name in types for _ in range(choose((1, 2)))]
+    slot_s, count = choose((1.0, 2.0)), choose(range(2, slots + 1))
+    end_s = int(slot_s * count)
+    room = {name: sum(n for host, n in hosts if host == name) for name in types}
+    each = [_job(choose, room, end_s) for _ in range(choose(range(1, jobs + 1)))]
+    content = {
+        "name": "tiny",
+        "cluster": {
+            "gpu_types": [{"name": name} for name in types],
+            "servers": [
+                {"name": f"h{i}", "count": 1, "gpu_type": name, "gpus": n} for i, (name, n) in enumerate(hosts)
+            ],
+        },
+        "horizon": {"slot_s": slot_s, "slots": count},
+        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(each)],
+    }
+    return validate(content, "tiny")
+
+
+def _job(choose: Choose, room: Mapping[str, int], end_s: int) -> dict[str, Any]:
+    rates = {name: float(choose(range(5))) for name in room}
+    if not any(rates.values()):
+        rates[choose(tuple(room))] = 1.0
+    submit_s = choose(range(min(3, end_s - 1) + 1))
+    return {
+        "gpus": choose(range(1, min(3, sum(n for name, n in room.items() if rates[name])) + 1)),
+        "epochs": choose(range(1, 17)),
+        "submit_s": submit_s,
+        "rates": rates,
+        "deadline_s": submit_s + choose(range(1, end_s + 1)),
+        "utility": choose(
+            (
+                {"kind": "effective_throughput"},
+                {"kind": "normalised"},
+                {"kind": "sigmoid", "amplitude": 5.0, "steepness_per_s": 0.7, "midpoint_s": 3.0},
+                {"kind": "linear_deadline", "amplitude": 4.0, "grace_s": 3.0},
+                {"kind": "constant", "amplitude": 2.0},
+            )
+        ),
+    }
+
+
+def private(count: int, slots: int = 8) -> Instance:
+    """Return so many jobs, each of which runs on a GPU type of its own, of which there is one GPU."""
+    types = [f"type {i + 1}" for i in range(count)]
+    jobs = [{"gpus": 1, "epochs": i + 1, "rates": {name: 1.0}} for i, name in enumerate(types)]
+    return linear(jobs, dict.fromkeys(types, 1), max(slots, count))
