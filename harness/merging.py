@@ -99,7 +99,7 @@ def _meta(folders: Sequence[Path], runs: Sequence[Run]) -> dict[str, Any]:
         "instances": {mark: name for meta in metas for mark, name in meta["instances"].items()},
         "seeds": sorted({seed for meta in metas for seed in meta["seeds"]}),
         "code": metas[0].get("code"),
-        "interrupted": any(meta.get("interrupted") for meta in metas),
+        "interrupted": False,
         "merged": [{name: meta.get(name) for name in told} for meta in metas],
     }
 

@@ -87,8 +87,9 @@ def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | Non
         return None
     if any(math.isinf(value) for value in values):
         return math.inf
-    # Rounding may leave a mean of zeros slightly below zero.
-    return max(min(values), math.exp(fmean(math.log(value + shift) for value in values)) - shift)
+    mean = math.exp(fmean(math.log(value + shift) for value in values)) - shift
+    # Rounding may carry a mean of equal numbers slightly beyond them.
+    return min(max(mean, min(values)), max(values))
 
 
 def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0) -> list[MethodSummary]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,10 @@ from typer.testing import CliRunner
 
 from harness import sweeping
 from harness.cli import app
+from harness.rows import Row
+from harness.store import read_run
 from harness.sweeping import Sweep, read, run_sweep
+from harness.tasks import Limits
 from instances.catalogue import load
 from instances.errors import UsageError
 
@@ -138,6 +144,106 @@ def test_the_command_runs_resumes_and_says_how(tmp_path: Path, monkeypatch: pyte
     again = run_sweep(path, jobs=1, resume=folder, on_start=ran.append)
     assert ran == [0]
     assert [row.objective for row in again.rows] == [row["objective"] for row in rows]
+
+
+LIMITS = """
+title = "limits"
+instances = ["paper/oef-eq1"]
+methods = ["oef.cooperative", "oef.rounding"]
+seeds = [0, 1]
+all_sizes = true
+
+[[limits]]
+name = "short"
+time_limit_s = 10.0
+
+[[limits]]
+name = "rough"
+rel_gap = 0.01
+"""
+
+
+def test_every_method_runs_once_under_each_of_the_limits(tmp_path: Path) -> None:
+    path = written(tmp_path, LIMITS)
+    kinds = read(path).kinds(Limits(memory_mb=2048))
+    assert [(name, k.time_limit_s, k.rel_gap, k.memory_mb, k.all_sizes) for name, k in kinds.items()] == [
+        ("short", 10.0, 1e-6, 2048, True),
+        ("rough", 60.0, 0.01, 2048, True),
+    ]
+    comparison = run_sweep(path, jobs=1, results=tmp_path)
+    assert [(row.method, row.seed, row.limits) for row in comparison.rows] == [
+        (method, seed, limits)
+        for method in ("oef.cooperative", "oef.rounding")
+        for seed in (0, 1)
+        for limits in ("short", "rough")
+    ]
+    assert comparison.ok
+    assert comparison.folder is not None
+    again = read_run(comparison.folder)
+    assert [row.name for row in again.rows] == [row.name for row in comparison.rows]
+    assert len(again.decisions) == len(comparison.rows)
+    assert set(again.meta["limits"]) == {"short", "rough"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"rough"', '"short"', "limits = short, short: limits of different names"),
+        ("rel_gap = 0.01", "rel_gap = 1", "limits[1].rel_gap = 1: relative gap at which a MIP counts as solved, in [0"),
+        ("rel_gap = 0.01", "threads = 0", "limits[1].threads = 0: threads of one solve"),
+        ("rel_gap = 0.01", "seeds = 0", "limits[1].seeds: unknown field"),
+        ('name = "rough"', "", "limits[1].name: missing: what rows show in their column limits"),
+    ],
+)
+def test_limits_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(written(tmp_path, LIMITS.replace(old, new)))
+    assert f"mine.toml: {message}" in str(caught.value)
+
+
+def test_a_sweep_that_grew_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL.replace("[3, 4]", "[3]"))
+    first = run_sweep(path, jobs=1, results=tmp_path)
+    ran: list[int] = []
+    grown = run_sweep(written(tmp_path, SMALL), jobs=1, resume=first.folder, on_start=ran.append)
+    assert (ran, len(grown.rows), grown.ok) == ([2], 6, True)
+    with pytest.raises(UsageError, match="only a run of at least these instances can go on there"):
+        run_sweep(written(tmp_path, SMALL.replace("[3, 4]", "[4]")), jobs=1, resume=first.folder)
+
+
+def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp_path: Path) -> None:
+    """kill -9 in the middle: rows that were finished are kept, the others run, and none is there twice."""
+    path = written(
+        tmp_path, SMALL.replace("[3, 4]", "[3, 4, 5, 6, 7, 8]").replace("time_limit_s = 20", "seeds = [0, 1]")
+    )
+    command = [sys.executable, "-m", "harness.cli", "sweep", str(path), "--results", str(tmp_path / "runs")]
+    process = subprocess.Popen(
+        [*command, "--jobs", "1"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    journal = None
+    while journal is None or len(journal.read_text().splitlines()) < 5:
+        assert process.poll() is None
+        time.sleep(0.02)
+        journal = next((tmp_path / "runs").glob("*/rows.jsonl"), None)
+    process.kill()
+    process.wait()
+    ran: list[int] = []
+    resumed = run_sweep(path, jobs=1, resume=journal.parent, on_start=ran.append)
+    whole = run_sweep(path, jobs=1)
+    assert 0 < ran[0] <= len(whole.rows) - 5
+    timeless = [[told(row) for row in comparison.rows] for comparison in (resumed, whole)]
+    assert timeless[0] == timeless[1]
+    keys = [json.loads(line)["row"]["key"] for line in journal.read_text().splitlines() if line.endswith("}")]
+    assert len(keys) == len(set(keys)) == len(whole.rows)
+
+
+def told(row: Row) -> tuple[object, ...]:
+    """Return what a row says, but for its times."""
+    return (*row.name, row.status, row.objective, row.best_bound, row.bound_from, row.ratio, row.verified, row.key)
 
 
 # the sweeps that come with the project ------------------------------------------------------------

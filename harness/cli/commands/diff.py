@@ -1,0 +1,37 @@
+"""``harness diff``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.app import FAILED, OK, app
+from harness.cli.options import Format, FormatOption
+from harness.cli.terminal import say, stdout
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(help="Results folder.")],
+    after: Annotated[Path, typer.Argument(help="Results folder of a later run.")],
+    tolerance: Annotated[
+        float, typer.Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
+    ] = 1e-6,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Say what got better, worse or slower between two runs; exit code 1 if anything but times got worse."""
+    from harness import diffing, listing
+    from harness.render import difference as render
+    from harness.store import read_run
+
+    found = diffing.diff(read_run(before), read_run(after), tolerance)
+    if output is Format.TABLE:
+        stdout().print(render.to_rich(found))
+    else:
+        for line in (render.sentence(found), *found.reasons):
+            say(line)
+        sys.stdout.write(listing.to_text(render.COLUMNS, render.lines(found, everything=True), output.value))
+    raise typer.Exit(OK if found.ok else FAILED)

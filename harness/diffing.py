@@ -1,0 +1,272 @@
+"""Two runs of the same instances: what got better, what got worse, and what got slower, row by row and tested in pairs.
+
+Objectives and bounds are facts about an instance and compared wherever both runs have the row. Times are compared only
+between runs of one machine and the same versions; otherwise the reason why not is said. Over several instances each
+method's differences are tested in pairs, instance by instance (Wilcoxon's signed-rank test), because instances differ
+far more among each other than two versions of a method do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+
+from harness.render.columns import failed, wrong
+from harness.rows import Row
+from harness.run import Run
+
+TOLERANCE = 1e-6
+"""Relative difference up to which objectives and bounds are the same."""
+
+LEAST_PAIRS = 6
+"""With fewer pairs that differ, no outcome of the signed-rank test is significant at 5 % (two-sided: 2/2⁵ = 0.06)."""
+
+LEAST_S = 0.01
+"""Times below this are noise of the clock and of caches, and are taken as this."""
+
+Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A method on an instance in both runs.
+
+    Attributes
+    ----------
+    before, after
+        The rows.
+    objective, bound
+        What became of its objective and of its own bound (a tighter bound is better).
+    trouble
+        What is wrong now and was not, in words; empty otherwise.
+    """
+
+    before: Row
+    after: Row
+    objective: Change
+    bound: Change
+    trouble: str = ""
+
+    @property
+    def worse(self) -> bool:
+        """Whether anything but the time got worse."""
+        return bool(self.trouble) or {self.objective, self.bound} & {"worse", "vanished"} != set()
+
+    @property
+    def better(self) -> bool:
+        """Whether objective or bound got better, and nothing worse."""
+        return not self.worse and {self.objective, self.bound} & {"better", "appeared"} != set()
+
+    @property
+    def times(self) -> float | None:
+        """How many times slower it is now, or ``None`` where one of the times is unknown."""
+        if self.before.solve_s is None or self.after.solve_s is None:
+            return None
+        return max(self.after.solve_s, LEAST_S) / max(self.before.solve_s, LEAST_S)
+
+
+@dataclass(frozen=True)
+class MethodTest:
+    """A method over all instances that both runs have.
+
+    Attributes
+    ----------
+    pairs, better, same, worse
+        Instances (with seeds and limits) on which both have an objective, and how these compare.
+    objective_p, time_p
+        Two-sided p-values of Wilcoxon's signed-rank test on the pairs; ``None`` with too few that differ.
+    times
+        Geometric mean of how many times slower it is now; ``None`` where times are not comparable.
+    """
+
+    method: str
+    pairs: int
+    better: int
+    same: int
+    worse: int
+    objective_p: float | None
+    times: float | None
+    time_p: float | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What two runs differ in.
+
+    Attributes
+    ----------
+    reasons
+        Why something is not compared, a sentence each.
+    changes
+        Rows that both have, in the order of the second run.
+    missing, new
+        Rows that only the first or only the second run has, of instances that both have.
+    tests
+        Methods over the instances.
+    times_compared
+        Whether the times mean something.
+    """
+
+    reasons: tuple[str, ...]
+    changes: tuple[RowChange, ...]
+    missing: tuple[Row, ...]
+    new: tuple[Row, ...]
+    tests: tuple[MethodTest, ...] = field(default=())
+    times_compared: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was compared, and nothing is worse or missing."""
+        return bool(self.changes) and not self.missing and not any(change.worse for change in self.changes)
+
+
+def diff(before: Run, after: Run, tolerance: float = TOLERANCE) -> Difference:
+    """Compare two runs.
+
+    Parameters
+    ----------
+    before, after
+        Runs, as :func:`harness.read_run` returns them.
+    tolerance
+        Relative difference up to which objectives and bounds count as the same.
+    """
+    common = set(before.instances) & set(after.instances)
+    old = {row.name: row for row in before.rows if row.fingerprint in common}
+    new = {row.name: row for row in after.rows if row.fingerprint in common}
+    changes = tuple(_change(old[name], row, tolerance) for name, row in new.items() if name in old)
+    why_not = _why_times_differ(before, after)
+    return Difference(
+        reasons=(*_different_instances(before, after), *why_not),
+        changes=changes,
+        missing=tuple(row for name, row in old.items() if name not in new),
+        new=tuple(row for name, row in new.items() if name not in old),
+        tests=tuple(_tests(changes, times=not why_not)),
+        times_compared=not why_not,
+    )
+
+
+def _different_instances(before: Run, after: Run) -> list[str]:
+    """Return what is said about instances that only one run has."""
+    found = []
+    for which, here, there in (("first", before, after), ("second", after, before)):
+        marks = [mark for mark in here.instances if mark not in there.instances]
+        same_name = {instance.name for instance in there.instances.values()}
+        changed = [here.instances[m].name for m in marks if here.instances[m].name in same_name]
+        others = [here.instances[m].name for m in marks if here.instances[m].name not in same_name]
+        if changed and which == "first":
+            found.append(f"{_listed(changed)}: the same name, but other content, so not compared.")
+        if others:
+            found.append(f"Only the {which} run has {_listed(others)}.")
+    return found
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _why_times_differ(before: Run, after: Run) -> list[str]:
+    """Return why times cannot be compared: another machine, other versions, other limits."""
+    found = []
+    for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
+        old, new = before.meta.get(name) or {}, after.meta.get(name) or {}
+        parts = [
+            f"{key} {old.get(key, '–')} → {new.get(key, '–')}"
+            for key in dict.fromkeys([*old, *new])
+            if old.get(key) != new.get(key) and key != "schedgap"
+        ]
+        if parts:
+            found.append(f"Times are not compared, the {what} differ: {', '.join(parts)}.")
+    return found
+
+
+def _change(before: Row, after: Row, tolerance: float) -> RowChange:
+    sense = before.sense
+    better_bound = "min" if sense == "max" else "max"
+    return RowChange(
+        before,
+        after,
+        _compared(before.objective, after.objective, sense, tolerance),
+        _compared(before.own_bound, after.own_bound, better_bound, tolerance),
+        _trouble(before, after),
+    )
+
+
+def _compared(old: float | None, new: float | None, sense: str, tolerance: float) -> Change:
+    """Return how a value changed that should be large (``max``) or small (``min``)."""
+    if old is None or new is None:
+        return "none" if old is new else "appeared" if old is None else "vanished"
+    if old == new or abs(new - old) <= tolerance * max(abs(old), abs(new)):
+        return "same"
+    return "better" if (new > old) == (sense == "max") else "worse"
+
+
+def _trouble(before: Row, after: Row) -> str:
+    """Return what happens to the row now that did not before."""
+    if wrong(after) and not wrong(before):
+        return f"WRONG: {after.violations[0]}" if after.violations else "WRONG"
+    ends_badly = failed(after) or (after.status == "skipped" and not failed(before))
+    if ends_badly and after.status != before.status:
+        return f"{before.status} → {after.status}" + (f": {after.reason}" if after.reason else "")
+    return ""
+
+
+def _tests(changes: Iterable[RowChange], times: bool) -> list[MethodTest]:
+    groups: dict[str, list[RowChange]] = {}
+    for change in changes:
+        groups.setdefault(change.after.method, []).append(change)
+    return [_test(method, group, times) for method, group in groups.items()]
+
+
+def _test(method: str, changes: Sequence[RowChange], times: bool) -> MethodTest:
+    pairs = [c for c in changes if c.before.objective is not None and c.after.objective is not None]
+    count = {name: sum(c.objective == name for c in pairs) for name in ("better", "same", "worse")}
+    logs = _per_instance(changes, lambda c: math.log(c.times) if c.times is not None else None) if times else []
+    return MethodTest(
+        method=method,
+        pairs=len(pairs),
+        objective_p=signed_rank_p(_per_instance(pairs, _relative)),
+        times=math.exp(fmean(logs)) if logs else None,
+        time_p=signed_rank_p(logs),
+        **count,
+    )
+
+
+def _relative(change: RowChange) -> float | None:
+    """Return the relative difference of the objectives, 0 where they count as the same."""
+    old, new = change.before.objective, change.after.objective
+    if old is None or new is None:
+        return None
+    return 0.0 if change.objective == "same" else (new - old) / max(abs(old), abs(new))
+
+
+def _per_instance(changes: Sequence[RowChange], value: Callable[[RowChange], float | None]) -> list[float]:
+    """Return one number per instance, the mean over seeds and limits: these are no independent samples."""
+    found: dict[str, list[float]] = {}
+    for change in changes:
+        number = value(change)
+        if number is not None:
+            found.setdefault(change.after.fingerprint, []).append(number)
+    return [fmean(numbers) for numbers in found.values()]
+
+
+def signed_rank_p(differences: Sequence[float]) -> float | None:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test, or ``None`` where too few differences are not 0."""
+    from scipy.stats import wilcoxon
+
+    moved = np.array([d for d in differences if d != 0])
+    if len(moved) < LEAST_PAIRS:
+        return None
+    return float(wilcoxon(moved).pvalue)
+
+
+def counts(difference: Difference) -> Mapping[str, int]:
+    """Return how many rows got better, worse or stayed as they were."""
+    worse = sum(change.worse for change in difference.changes)
+    better = sum(change.better for change in difference.changes)
+    return {"better": better, "worse": worse, "same": len(difference.changes) - better - worse}

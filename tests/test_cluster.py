@@ -1,0 +1,121 @@
+"""Runs on a Dask cluster: a real scheduler with two worker processes, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+import harness
+from harness.cluster import connect, run_remotely
+from harness.comparing import plan, select
+from harness.rows import FAILED
+from harness.tasks import Limits, Task
+from instances.catalogue import load
+from instances.errors import UsageError
+
+pytest.importorskip("distributed")
+
+CASES = ["paper/oef-eq1", *(f"gen/oef-20?tenants={n}" for n in range(2, 6))]
+METHODS = ["oef.cooperative", "oef.noncooperative", "oef.gandiva_fair", "oef.rounding"]
+
+
+def dask(*words: str) -> subprocess.Popen[bytes]:
+    """Start one of Dask's commands in a process group of its own, without a word."""
+    command = [sys.executable, "-m", f"distributed.cli.dask_{words[0]}", *words[1:], "--no-dashboard"]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True, cwd=ROOT)
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the address of a scheduler without workers."""
+    file = tmp_path_factory.mktemp("dask") / "scheduler.json"
+    process = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+    try:
+        while not (file.exists() and file.read_text().endswith("}")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        yield json.loads(file.read_text())["address"]
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def workers(scheduler: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Return two workers of one thread each. Without a nanny nobody starts one again that was killed."""
+    found = [dask("worker", scheduler, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1") for _ in range(2)]
+    with connect(scheduler) as client:
+        client.wait_for_workers(2, timeout=60)
+    yield found
+    for process in found:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def named(rows: list[Any]) -> list[tuple[Any, ...]]:
+    return [(row.instance, row.method, row.status, row.verified, row.objective, row.best_bound) for row in rows]
+
+
+def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.cluster.WORKERS_S", 0.5)
+    with pytest.raises(UsageError, match=r"no worker has joined within 0\.5 s; start one with: dask worker tcp"):
+        harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=scheduler)
+
+
+def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess.Popen[bytes]]) -> None:
+    """Each task has a process of its own there, with its cap on memory; the worker goes on after it."""
+    case, chosen = [load("paper/oef-eq1")], select(["oef.cooperative"], ())
+    tasks = [task for mb in (64, 4096) for task in plan(case, chosen, [0], {"": Limits(memory_mb=mb)})]
+    with connect(scheduler) as client:
+        hungry, usual = (client.submit(run_remotely, task, pure=False).result(timeout=60).row for task in tasks)
+    assert hungry.status in FAILED
+    assert (usual.status, usual.verified) == ("optimal", True)
+
+
+def test_a_killed_worker_loses_no_row_and_doubles_none(
+    scheduler: str, workers: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    def kill_one_in_the_middle(row: Any) -> None:
+        seen.append(row.key)
+        if len(seen) == 5:
+            os.killpg(workers[0].pid, signal.SIGKILL)
+
+    comparison = harness.compare(CASES, METHODS, dask=scheduler, results=tmp_path, on_result=kill_one_in_the_middle)
+    assert len(seen) == len(set(seen)) == len(CASES) * len(METHODS)
+    assert comparison.ok, comparison.table[["method", "status", "reason"]]
+    here = harness.compare(CASES, METHODS, jobs=2)
+    assert named(comparison.rows) == named(here.rows)
+    assert comparison.folder is not None
+    journal = (comparison.folder / "rows.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["row"]["key"] for line in journal) == sorted(seen)
+    assert named(harness.read_run(comparison.folder).rows) == named(here.rows)
+
+
+def test_a_worker_of_other_code_says_so() -> None:
+    instance = load("paper/oef-eq1")
+    task = Task("", instance.name, instance.fingerprint, "oef.cooperative", 0, Limits(), code="another")
+    row = run_remotely(task).row
+    assert row.status == "error"
+    assert "other code" in str(row.reason)
+
+
+def test_an_address_where_nobody_answers_is_refused_before_a_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.cluster.CONNECT_S", 0.5)
+    for address in ("tcp://127.0.0.1:1", "nowhere", "udp://127.0.0.1:1"):
+        with pytest.raises(UsageError, match="no Dask scheduler answers there"):
+            harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=address, results=tmp_path)
+    assert list(tmp_path.iterdir()) == []

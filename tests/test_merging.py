@@ -1,0 +1,191 @@
+"""Parts of a sweep become one table, and two runs are compared row by row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_runs import row
+from typer.testing import CliRunner
+
+import harness
+from harness.cli import app
+from harness.diffing import Difference, diff, signed_rank_p
+from harness.merging import merge
+from harness.render.difference import lines, sentence
+from harness.rows import Row
+from harness.run import Run
+from harness.store import read_run
+from harness.tasks import Limits
+from instances.errors import UsageError
+
+METHODS = ["oef.cooperative", "oef.gandiva_fair"]
+EQ1, SMALL = "paper/oef-eq1", "gen/oef-20?tenants=3"
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two parts of one run that share an instance, and the folder that all of it came to."""
+    folder = tmp_path_factory.mktemp("parts")
+    cases = ([EQ1], [EQ1, SMALL])
+    found = [harness.compare(case, METHODS, jobs=1, results=folder).folder for case in cases]
+    return [path for path in found if path is not None]
+
+
+def told(run: Run) -> list[tuple[Any, ...]]:
+    return [
+        (r.instance, r.method, r.objective, r.best_bound, r.bound_from, r.gap, r.ratio, r.verified) for r in run.rows
+    ]
+
+
+# merging --------------------------------------------------------------------------------------------------------------
+
+
+def test_merged_parts_are_the_table_that_one_run_gives(parts: list[Path], tmp_path: Path) -> None:
+    merged = merge(parts, tmp_path)
+    assert told(merged.run) == told(read_run(parts[1]))
+    assert merged.ok
+    assert not merged.interrupted
+    assert merged.folder is not None
+    again = read_run(merged.folder)
+    assert told(again) == told(merged.run)
+    assert set(again.decisions) == {r.name for r in merged.rows}
+    assert again.meta["command"].startswith("harness merge")
+    assert len(again.meta["merged"]) == 2
+
+
+def test_bounds_of_one_part_hold_for_rows_of_another(tmp_path: Path) -> None:
+    folders = [
+        harness.compare(EQ1, [method], jobs=1, results=tmp_path).folder
+        for method in ("oef.sharing_incentive", "oef.gandiva_fair")
+    ]
+    merged = merge([folder for folder in folders if folder is not None], tmp_path)
+    assert [r.bound_from for r in merged.rows] == ["oef.sharing_incentive"] * 2
+    assert merged.rows[1].ratio == pytest.approx(1.0459183673, rel=1e-6)
+
+
+def test_what_cannot_be_one_table(parts: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="two or more"):
+        merge([parts[0], parts[0]], tmp_path)
+    with pytest.raises(UsageError, match="not a results folder"):
+        merge([parts[0], tmp_path], tmp_path)
+    longer = harness.compare(EQ1, METHODS, jobs=1, limits=Limits(time_limit_s=50), results=tmp_path).folder
+    assert longer is not None
+    with pytest.raises(UsageError, match=r"oef.cooperative on paper/oef-eq1 ran under two limits of the same name"):
+        merge([parts[0], longer], tmp_path)
+    meta = json.loads((longer / "run.json").read_text())
+    (longer / "run.json").write_text(json.dumps(meta | {"code": "another"}))
+    with pytest.raises(UsageError, match="results of other code"):
+        merge([parts[0], longer], tmp_path)
+
+
+# differences ----------------------------------------------------------------------------------------------------------
+
+MACHINE = {"machine": {"cores": "2"}, "versions": {"highspy": "1"}, "limits": {"time_limit_s": 60}}
+
+
+def run_of(*rows: Row, **meta: Any) -> Run:
+    instances: Any = {r.fingerprint: type("I", (), {"name": r.instance}) for r in rows}
+    return Run({**MACHINE, **meta}, list(rows), instances)
+
+
+def one(method: str = "oef.cooperative", objective: float | None = 4.5, mark: str = "f" * 64, **changes: Any) -> Row:
+    return row(method, mark, objective).replace(**changes)
+
+
+def compared(before: Row, after: Row) -> Difference:
+    return diff(run_of(before), run_of(after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "word"),
+    [
+        ({"objective": 4.5}, {"objective": 4.5 * (1 + 1e-9)}, "same"),
+        ({"objective": 4.5}, {"objective": 4.6}, "better"),
+        ({"objective": 4.5}, {"objective": 4.4}, "worse"),
+        ({"objective": 4.5, "sense": "min"}, {"objective": 4.6, "sense": "min"}, "worse"),
+        ({"objective": None}, {"objective": 4.4}, "better"),
+        ({"objective": 4.4}, {"objective": None}, "worse"),
+        ({"own_bound": 5.0}, {"own_bound": 4.9}, "better"),
+        ({"own_bound": 5.0}, {"own_bound": 5.1}, "worse"),
+        ({"own_bound": 5.0, "objective": 4.5}, {"own_bound": 4.9, "objective": 4.4}, "worse"),
+        ({"own_bound": 5.0, "sense": "min"}, {"own_bound": 4.9, "sense": "min"}, "worse"),
+        ({"verified": True}, {"verified": False, "violations": ("envy",)}, "worse"),
+        ({"status": "optimal"}, {"status": "error", "reason": "it broke"}, "worse"),
+        ({"status": "optimal"}, {"status": "skipped", "reason": "too large"}, "worse"),
+        ({"status": "error"}, {"status": "error"}, "same"),
+    ],
+)
+def test_a_row_is_better_worse_or_the_same(before: dict[str, Any], after: dict[str, Any], word: str) -> None:
+    found = compared(one(**before), one(**after))
+    (change,) = found.changes
+    assert {"better": change.better, "worse": change.worse, "same": not (change.better or change.worse)}[word]
+    assert found.ok == (word != "worse")
+    assert bool(lines(found)) == (word != "same")
+
+
+def test_a_row_that_is_gone_is_worse_and_a_new_one_is_not() -> None:
+    two = run_of(one(), one("oef.maxmin"))
+    assert not diff(two, run_of(one())).ok
+    assert diff(run_of(one()), two).ok
+    assert sentence(diff(two, run_of(one()))) == "1 row of 1 instance compared: 1 the same, 1 only in the first run."
+
+
+def test_runs_of_other_instances_say_so() -> None:
+    found = diff(run_of(one(instance="a", mark="a" * 64)), run_of(one(instance="a", mark="b" * 64)))
+    assert not found.ok
+    assert found.reasons == ("a: the same name, but other content, so not compared.",)
+    found = diff(run_of(one(), one(instance="b", mark="b" * 64)), run_of(one()))
+    assert found.reasons == ("Only the first run has b.",)
+    assert found.ok
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("machine", {"cores": "64"}), ("versions", {"highspy": "2"}), ("limits", {"time_limit_s": 1})]
+)
+def test_times_of_other_machines_are_not_compared(name: str, value: Any) -> None:
+    found = diff(run_of(one(solve_s=1.0)), run_of(one(solve_s=9.0), **{name: value}))
+    assert not found.times_compared
+    assert found.tests[0].times is None
+    (reason,) = found.reasons
+    assert reason.startswith("Times are not compared, the ")
+    assert " → " in reason
+    assert found.ok
+
+
+def test_methods_are_tested_in_pairs_over_instances() -> None:
+    marks = [f"{n:064}" for n in range(8)]
+    before = run_of(*(one(mark=m, objective=10.0, solve_s=1.0, seed=s) for m in marks for s in (0, 1)))
+    after = run_of(*(one(mark=m, objective=10.0 + i, solve_s=2.0, seed=s) for i, m in enumerate(marks) for s in (0, 1)))
+    (test,) = diff(before, after).tests
+    assert (test.pairs, test.better, test.same, test.worse) == (16, 14, 2, 0)
+    # seven instances that moved, all the same way: 2/2⁷, however many seeds
+    assert test.objective_p == pytest.approx(2 / 2**7)
+    assert test.times == pytest.approx(2.0)
+    assert test.time_p is not None
+    assert test.time_p < 0.05
+
+
+def test_too_few_pairs_prove_nothing() -> None:
+    assert signed_rank_p([1.0] * 5) is None
+    assert signed_rank_p([0.0] * 50) is None
+    assert signed_rank_p([1.0] * 6) == pytest.approx(2 / 2**6)
+
+
+def test_the_commands(parts: list[Path], tmp_path: Path) -> None:
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
+
+    same = run("diff", str(parts[0]), str(parts[1]))
+    assert same.exit_code == 0, same.output
+    assert "2 rows of 1 instance compared: 2 the same." in same.stdout
+    assert "Only the second run has gen/oef-20?tenants=3." in same.stdout
+    fewer = run("diff", str(parts[1]), str(parts[0]), "--format", "json")
+    assert fewer.exit_code == 0
+    assert {line["change"] for line in json.loads(fewer.stdout)} == {"same"}
+    assert run("diff", str(parts[0]), str(tmp_path)).exit_code != 0
+    merged = run("merge", *map(str, parts), "--results", str(tmp_path), "--no-report", "--format", "json")
+    assert merged.exit_code == 0, merged.output
+    assert len(json.loads(merged.stdout)) == 4
