@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from instances.canonical import validate
 from instances.schema import Instance
+from instances.small import Choose
+from instances.small.admission import drawn, instance, job, tiny_one
 from instances.views import admission
 
-MB_PER_S = 1000.0 / 8 / 2
-"""Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
-
-Part = Mapping[str, Any]
-
-
-def job(
-    chunks: int = 2, epochs: int = 2, *, arrival: float = 0.0, deadline: float | None = None, worth: float = 300.0,
-    steepness: float = 0.02, seconds: Mapping[str, float] | float = 1.0, transfer_s: float = 1.0,
-) -> Part:  # fmt: skip
-    """Return a job of ``epochs·chunks`` mini-batches, by default that of the walk-through without a deadline.
-
-    A mini-batch takes `seconds`, by worker type or for all alike, and `transfer_s` more where not all is on one server.
-    """
-    return {
-        "chunks": chunks, "epochs": epochs, "submit_s": arrival, "deadline_s": deadline, "seconds": seconds,
-        "utility": {"kind": "sigmoid", "amplitude": worth, "steepness_per_s": steepness}, "transfer_s": transfer_s,
-    }  # fmt: skip
-
-
-def instance(
-    jobs: Sequence[Part], servers: Sequence[tuple[str, int, int]] = (("w", 2, 1),) * 4, *, slots: int = 8,
-    worker_gbps: float = 1.0, ps_gbps: float = 1.0,
-) -> Instance:  # fmt: skip
-    """Return jobs ``J1, J2, …`` on servers of a worker type, with so many workers and PSs; a slot is a second."""
-    kinds = list(dict.fromkeys(kind for kind, _, _ in servers))
-    content = {
-        "name": "case",
-        "cluster": {
-            "gpu_types": [{"name": kind} for kind in kinds],
-            "servers": [
-                {"name": f"s{i}", "count": 1, "gpu_type": kind, "gpus": gpus, "ps_slots": ps}
-                for i, (kind, gpus, ps) in enumerate(servers)
-            ],
-        },
-        "worker_types": [{"name": k, "gpu_type": k, "gpus": 1, "bandwidth_gbps": worker_gbps} for k in kinds],
-        "ps_types": [{"name": "ps", "bandwidth_gbps": ps_gbps}],
-        "jobs": [_record(given, i, kinds, worker_gbps) for i, given in enumerate(jobs)],
-        "horizon": {"slot_s": 1.0, "slots": slots},
-    }
-    return validate(content, "case")
-
-
-def _record(given: Part, position: int, kinds: Sequence[str], worker_gbps: float) -> dict[str, Any]:
-    seconds = given["seconds"]
-    times = dict.fromkeys(kinds, seconds) if isinstance(seconds, int | float) else seconds
-    profile = {
-        "gradient_mb": given["transfer_s"] * MB_PER_S * worker_gbps,
-        "minibatch_ms": {kind: 1000.0 * time for kind, time in times.items()},
-    }
-    fields = {k: given[k] for k in ("chunks", "epochs", "submit_s", "deadline_s", "utility")}
-    return {"id": f"J{position + 1}", "gpus": 1, **fields, "distributed": profile}
+__all__ = ["Plan", "exhaustive", "instance", "job", "plans", "small", "tiny", "view"]
 
 
 class Plan(NamedTuple):
@@ -144,41 +94,21 @@ def exhaustive(of: Instance, first: int = 1) -> float:
     return best
 
 
+def chooser(draw: st.DrawFn) -> Choose:
+    """Return a function that lets hypothesis pick one of a sequence."""
+    return lambda among: draw(st.sampled_from(among))
+
+
 @st.composite
 def tiny(draw: st.DrawFn, jobs: int = 2) -> Instance:
     """Draw up to so many jobs on two or three small servers, for the exhaustive search."""
-    return drawn(draw, jobs, servers=3, room=2, sizes=(1, 2, 3), slots=6)
+    return tiny_one(chooser(draw), jobs=jobs)
 
 
 @st.composite
 def small(draw: st.DrawFn, jobs: int = 8) -> Instance:
     """Draw some jobs on up to six servers, for heuristics."""
-    return drawn(draw, jobs, servers=6, room=4, sizes=(1, 2, 3, 5, 8), slots=14)
-
-
-def drawn(draw: st.DrawFn, jobs: int, *, servers: int, room: int, sizes: Sequence[int], slots: int) -> Instance:
-    """Draw an instance of up to two worker types."""
-    kinds = draw(st.sampled_from([("w",), ("w",), ("w", "v")]))
-    of = st.sampled_from
-    hosts = [
-        (kinds[i % len(kinds)], draw(st.integers(1, room)), draw(st.integers(0, 2)))
-        for i in range(draw(st.integers(2, servers)))
-    ]
-    hosts[0] = (*hosts[0][:2], 1)
-    made = [
-        job(
-            draw(of(sizes)),
-            draw(of((1, 2))),
-            arrival=draw(of((0.0, 0.0, 1.0, 1.5))),
-            deadline=draw(of((None, None, float(slots - 2)))),
-            worth=draw(of((1.0, 100.0, 300.0))),
-            steepness=draw(of((0.02, 0.5))),
-            seconds={kind: draw(of((0.5, 1.0, 1.5))) for kind in kinds},
-            transfer_s=draw(of((0.0, 0.5, 1.0))),
-        )
-        for _ in range(draw(st.integers(1, jobs)))
-    ]
-    return instance(made, hosts, slots=slots, ps_gbps=draw(of((0.5, 1.0, 2.0))))
+    return drawn(chooser(draw), jobs, servers=6, room=4, sizes=(1, 2, 3, 5, 8), slots=14)
 
 
 def view(of: Instance) -> admission.View:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
 
 
 def stdout() -> Console:
@@ -46,12 +48,9 @@ class progress:  # noqa: N801 - used as a verb: `with progress() as …`
     def _start(self, count: int) -> None:
         if not sys.stderr.isatty():
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import MofNCompleteColumn
 
-        text = TextColumn("{task.description}", markup=False)
-        columns = (text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._bar = _bar(MofNCompleteColumn())
         self._task = self._bar.add_task("running", total=count)
         self._bar.start()
 
@@ -60,3 +59,24 @@ class progress:  # noqa: N801 - used as a verb: `with progress() as …`
             self._bar.update(
                 self._task, advance=1, description=f"{getattr(row, 'method', None) or row.policy}: {row.status}"
             )
+
+
+@contextmanager
+def sharing() -> Iterator[Callable[[str, float], None]]:
+    """Yield what shows a text and the share of the work that is done on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda text, share: None
+        return
+    from rich.progress import TaskProgressColumn
+
+    with _bar(TaskProgressColumn()) as bar:
+        task = bar.add_task("running", total=1.0)
+        yield lambda text, share: bar.update(task, description=text, completed=share)
+
+
+def _bar(column: ProgressColumn) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    return Progress(text, BarColumn(), column, TimeElapsedColumn(), console=Console(stderr=True), transient=True)

@@ -7,9 +7,14 @@ One file per paper. Random ones take a function that picks one of a sequence, so
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from instances.discovery import import_submodules
+from instances.registry import Registry
+from instances.schema import Instance
 
 Choose = Callable[[Sequence[Any]], Any]
 """Picks one of a sequence."""
@@ -18,3 +23,16 @@ Choose = Callable[[Sequence[Any]], Any]
 def picker(rng: np.random.Generator) -> Choose:
     """Return a function that picks one of a sequence at random."""
     return lambda among: among[int(rng.integers(len(among)))]
+
+
+@dataclass(frozen=True)
+class SmallSpec:
+    """Random instances on which a paper's optima are exact within milliseconds; `id` is the paper's."""
+
+    id: str
+    draw: Callable[[np.random.Generator], Instance]
+
+
+SMALL: Registry[SmallSpec] = Registry("family of small instances")
+
+import_submodules(__name__)

@@ -8,20 +8,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from instances.canonical import validate
 from instances.schema import Instance
-from instances.small import Choose
+from instances.small import SMALL, Choose, SmallSpec, picker
 
 TYPES = ("fast", "middle", "slow")
 
 
-def linear(jobs: Sequence[Mapping[str, Any]], gpus: Mapping[str, int], slots: int, slot_s: float = 1.0) -> Instance:
-    """Return an instance of these jobs on one server per type; jobs without a utility have effective throughput."""
+def linear(
+    jobs: Sequence[Mapping[str, Any]], gpus: Mapping[str, int], slots: int, slot_s: float = 1.0, servers: int = 1
+) -> Instance:
+    """Return an instance of these jobs on so many servers per type; without a utility, theirs is the throughput.
+
+    Parameters
+    ----------
+    jobs
+        Fields of the jobs, but for their names.
+    gpus
+        GPUs of a server of each type.
+    slots, slot_s, servers
+        Horizon; servers of each type.
+    """
     content = {
         "name": "tiny",
         "cluster": {
             "gpu_types": [{"name": name} for name in gpus],
-            "servers": [{"name": f"host {name}", "count": 1, "gpu_type": name, "gpus": n} for name, n in gpus.items()],
+            "servers": [
+                {"name": f"host {name}", "count": servers, "gpu_type": name, "gpus": n} for name, n in gpus.items()
+            ],
         },
         "horizon": {"slot_s": slot_s, "slots": slots},
         "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(jobs)],
@@ -79,3 +95,20 @@ def private(count: int, slots: int = 8) -> Instance:
     types = [f"type {i + 1}" for i in range(count)]
     jobs = [{"gpus": 1, "epochs": i + 1, "rates": {name: 1.0}} for i, name in enumerate(types)]
     return linear(jobs, dict.fromkeys(types, 1), max(slots, count))
+
+
+def gangs(n: int, seed: int = 1) -> Instance:
+    """Return so many random gangs on six servers of eight GPUs, two of each type."""
+    rng = np.random.default_rng(seed)
+    jobs = [
+        {
+            "gpus": int(rng.integers(1, 5)),
+            "epochs": int(rng.integers(5, 50)),
+            "rates": {f"r{k}": float(x) for k, x in enumerate(rng.uniform(0.5, 4, 3))},
+        }
+        for _ in range(n)
+    ]
+    return linear(jobs, {"r0": 8, "r1": 8, "r2": 8}, slots=2000, servers=2)
+
+
+SMALL.register(SmallSpec("hadar", lambda rng: tiny_one(picker(rng))))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from instances.canonical import validate
 from instances.schema import Instance
+from instances.small import SMALL, SmallSpec
 
 Array = NDArray[np.float64]
 
@@ -70,3 +71,6 @@ def drawn(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered
         ratios = 1 + np.cumsum(rng.integers(5, 101, (n, k - 1)), axis=0) / 100
     speedups = np.round(np.cumprod(np.hstack([np.ones((n, 1)), ratios]), axis=1), 8)
     return of_matrix(speedups, rng.integers(1, 5, k).tolist())
+
+
+SMALL.register(SmallSpec("oef", drawn))

@@ -11,7 +11,7 @@ import numpy as np
 from instances.canonical import validate
 from instances.model_catalogue import MODELS, gpu_type, rates_on
 from instances.schema import Instance
-from instances.small import Choose
+from instances.small import SMALL, Choose, SmallSpec, picker
 
 JobLike = Mapping[str, Any] | Sequence[Any]
 Server = tuple[int, str, int, float, float]
@@ -180,3 +180,6 @@ def small_one(
             )
         )
     return instance(made, hosts, name="small")
+
+
+SMALL.register(SmallSpec("synergy", lambda rng: small_one(picker(rng))))

@@ -10,7 +10,7 @@ from typing import Any
 
 from instances.canonical import validate
 from instances.schema import Instance
-from instances.small import Choose
+from instances.small import SMALL, Choose, SmallSpec, picker
 
 Part = Mapping[str, Any]
 
@@ -151,6 +151,21 @@ def small_one(choose: Choose, *, jobs: int = 12) -> Instance:
     return instance(made, groups, workers, types, slots=choose((20, 40)), name="small")
 
 
+def roomy_one(choose: Choose) -> Instance:
+    """Return three to six jobs on a server so large, of weights so high, that the paper's assumptions mostly hold."""
+    size = choose((16, 20, 24))
+    host = servers(1, size, float(size), memory_gb=float(size), bandwidth_gbps=float(size))
+    made = []
+    for _ in range(choose((3, 4, 5, 6))):
+        chunks, epochs = choose((1, 2, 3)), choose((1, 2, 3))
+        weight = choose((1.0, 1.0, 2.0, 3.0)) * chunks * epochs
+        gradient_mb = choose((0.0, MB_PER_S))
+        made.append(
+            job(chunks, 1, epochs, weight=weight, gradient_mb=gradient_mb, submit_s=choose((0.0, 0.0, 1.0, 2.0)))
+        )
+    return instance(made, [host], [worker()], [ps(cpus=0.5, memory_gb=0.5)], name="roomy")
+
+
 def _servers(choose: Choose, count: int, chip: str, times: int = 1) -> Part:
     # Tenths and thirds do not add up exactly in floating point.
     return servers(
@@ -182,3 +197,6 @@ def _job(
         weight=choose((0.0, 1.0, 1.0, 2.0, 5.0)),
         submit_s=choose(arrivals),
     )
+
+
+SMALL.register(SmallSpec("zhou", lambda rng: tiny_one(picker(rng))))

@@ -1,0 +1,209 @@
+"""Small changes of small instances, as plain data: to look for worse ones, and to make bad ones simple.
+
+An instance is changed as the dictionary of its JSON form and validated again; what is then impossible is thrown away.
+So every paper's jobs and tenants change by the same few operators, whatever fields they have.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from instances.canonical import validate
+from instances.errors import InstanceError
+from instances.schema import Instance
+
+Document = dict[str, Any]
+Place = tuple[Any, Any]
+"""A container and the key or index of a number in it."""
+
+MEMBERS = ("jobs", "tenants")
+"""Lists whose entries are changed, doubled and dropped."""
+
+FIXED = frozenset({"duration_s", "steepness_per_s", "leave_s", "cpus_per_gpu", "memory_gb_per_gpu"})
+"""Numbers that stay: records of the past, and axes of tables."""
+
+FACTORS = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
+LARGEST = 1e4
+"""Numbers stay within a range in which every solver's tolerances are far away."""
+
+
+def document(instance: Instance) -> Document:
+    """Return an instance as plain data, fields at their defaults included, without what was published about it."""
+    content: Document = instance.model_dump(mode="json", exclude={"published", "source", "title", "derived"})
+    return content
+
+
+def possible(content: Document, most: int) -> Instance | None:
+    """Return the instance, or ``None`` if there is no such instance of at most so many jobs and tenants."""
+    if sum(len(content[name]) for name in MEMBERS) > most:
+        return None
+    try:
+        return validate(content, "candidate")
+    except InstanceError:
+        return None
+
+
+def numbers(value: Any, fixed: frozenset[str] = FIXED) -> Iterator[Place]:
+    """Yield the places of all numbers below `value` that may change."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        if key in fixed:
+            continue
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            yield value, key
+        else:
+            yield from numbers(item, fixed)
+
+
+# ------------------------------------------------------------------------------------------------------------ search
+
+
+def mutated(content: Document, rng: np.random.Generator) -> Document:
+    """Return a copy with one to three random changes."""
+    found = copy.deepcopy(content)
+    for _ in range(int(rng.integers(1, 4))):
+        OPERATORS[int(rng.choice(len(OPERATORS), p=WEIGHTS))](found, rng)
+    return found
+
+
+def _members(content: Document) -> list[Any]:
+    return next((content[name] for name in MEMBERS if content[name]), [])
+
+
+def _one(items: list[Any], rng: np.random.Generator) -> Any:
+    return items[int(rng.integers(len(items)))]
+
+
+def _scale(content: Document, rng: np.random.Generator) -> None:
+    """Multiply a number of a job or tenant, or give it the value 0 or 1."""
+    places = list(numbers(_members(content)))
+    if places:
+        holder, key = _one(places, rng)
+        old = holder[key]
+        new = old * _one(list(FACTORS), rng) if old and rng.random() < 0.8 else float(rng.integers(0, 3))
+        holder[key] = _like(old, min(new, LARGEST))
+
+
+def _copy(content: Document, rng: np.random.Generator) -> None:
+    """Give a job or tenant a number that another one has in the same place."""
+    members = _members(content)
+    if len(members) < 2:
+        return
+    here, there = (members[int(i)] for i in rng.choice(len(members), 2, replace=False))
+    ours, theirs = list(numbers(here)), list(numbers(there))
+    if len(ours) == len(theirs) and ours:
+        k = int(rng.integers(len(ours)))
+        (holder, key), (other, same) = ours[k], theirs[k]
+        if key == same:
+            holder[key] = _like(holder[key], other[same])
+
+
+def _double(content: Document, rng: np.random.Generator) -> None:
+    """Add a copy of a job or tenant, at a random place."""
+    members = _members(content)
+    if members:
+        twin = copy.deepcopy(_one(members, rng))
+        taken = {member["id"] for member in members}
+        twin["id"] = next(name for i in range(len(taken) + 1) if (name := f"J{i}") not in taken)
+        members.insert(int(rng.integers(len(members) + 1)), twin)
+
+
+def _drop(content: Document, rng: np.random.Generator) -> None:
+    members = _members(content)
+    if len(members) > 1:
+        members.pop(int(rng.integers(len(members))))
+
+
+def _swap(content: Document, rng: np.random.Generator) -> None:
+    """Exchange two jobs or tenants: ties are broken by their order."""
+    members = _members(content)
+    if len(members) > 1:
+        i, j = (int(i) for i in rng.choice(len(members), 2, replace=False))
+        members[i], members[j] = members[j], members[i]
+
+
+def _room(content: Document, rng: np.random.Generator) -> None:
+    """Change the size of a group of servers."""
+    group = _one(content["cluster"]["servers"], rng)
+    key = _one(["gpus", "count"], rng)
+    group[key] = max(1, group[key] + int(_one([-1, 1], rng)))
+
+
+OPERATORS: tuple[Callable[[Document, np.random.Generator], None], ...] = (_scale, _copy, _double, _drop, _swap, _room)
+WEIGHTS = (0.55, 0.12, 0.1, 0.08, 0.07, 0.08)
+
+
+def _like(old: float, new: float) -> float:
+    """Return a number of the kind of another: whole where that is whole."""
+    return max(0, round(new)) if isinstance(old, int) else float(new)
+
+
+# --------------------------------------------------------------------------------------------------------- shrinking
+
+
+def simpler(content: Document) -> Iterator[Document]:
+    """Yield copies that are simpler in one thing: without a job, a group or a type, fewer servers, rounder numbers."""
+    yield from _without(content)
+    for g, group in enumerate(content["cluster"]["servers"]):
+        for key in ("count", "gpus", "ps_slots"):
+            if group[key] > 1:
+                yield _lower(content, ("cluster", "servers", g), key)
+    if content.get("horizon") and content["horizon"]["slots"] > 1:
+        yield _lower(content, ("horizon",), "slots")
+    count = sum(1 for _ in numbers(_members(content)))
+    for k in range(count):
+        yield from _rounder(content, k)
+
+
+def _without(content: Document) -> Iterator[Document]:
+    """Yield copies without one job, tenant, group of servers, or type of worker or parameter server."""
+    lists: tuple[tuple[str, ...], ...] = (
+        *((name,) for name in (*MEMBERS, "worker_types", "ps_types")),
+        ("cluster", "servers"),
+    )
+    for path in lists:
+        items = _at(content, path)
+        if len(items) > 1:
+            for i in range(len(items)):
+                found = copy.deepcopy(content)
+                _at(found, path).pop(i)
+                yield found
+
+
+def _at(content: Document, path: tuple[str | int, ...]) -> Any:
+    value: Any = content
+    for key in path:
+        value = value[key]
+    return value
+
+
+def _lower(content: Document, path: tuple[str | int, ...], key: str) -> Document:
+    found = copy.deepcopy(content)
+    _at(found, path)[key] -= 1
+    return found
+
+
+def _rounder(content: Document, k: int) -> Iterator[Document]:
+    """Yield copies in which the k-th number of the jobs is 0, 1, or has fewer digits."""
+    holder, key = next(place for i, place in enumerate(numbers(_members(content))) if i == k)
+    old = holder[key]
+    for new in (0, 1, *(_digits(old, digits) for digits in (1, 2, 3))):
+        if _complexity(new) < _complexity(old):
+            found = copy.deepcopy(content)
+            there, same = next(place for i, place in enumerate(numbers(_members(found))) if i == k)
+            there[same] = _like(old, new)
+            yield found
+
+
+def _digits(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}") if value and math.isfinite(value) else 0.0
+
+
+def _complexity(value: float) -> tuple[int, float]:
+    """Return how hard a number is to take in: its digits, then its size."""
+    return (len(f"{float(value):.12g}".replace(".", "").strip("0")), abs(value))

@@ -1,0 +1,235 @@
+"""A search for the instance on which a heuristic is furthest from the proved optimum."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from harness.adversary.mutations import Document, document, mutated, possible, simpler
+from harness.comparing import certified
+from harness.rows import Row
+from harness.tasks import Limits, find_spec
+from heuristics import HEURISTICS, HeuristicSpec
+from instances.errors import UsageError
+from instances.schema import Instance
+from instances.small import SMALL
+from models import MODELS, ModelSpec
+
+ELITE = 6
+"""So many of the worst instances are changed further."""
+
+FRESH = 0.15
+"""Share of new random instances among those that are tried."""
+
+LEAST_GAIN = 1e-6
+"""Relative difference of ratios below which one instance is no worse than another."""
+
+KEPT = 1e-3
+"""So much of the ratio a simpler instance may lose."""
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A heuristic on an instance whose optimum is proved.
+
+    Attributes
+    ----------
+    instance, model
+        The instance; the model that proved its optimum.
+    ratio
+        Optimum to objective or the reverse, at least 1; infinite where the heuristic reaches nothing.
+    objective, optimum
+        Verified objective of the heuristic; the optimum.
+    guarantee, guarantee_factor
+        The paper's worst-case ratio on this instance.
+    """
+
+    instance: Instance
+    model: str
+    ratio: float
+    objective: float
+    optimum: float
+    guarantee: str | None = None
+    guarantee_factor: float | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of jobs and tenants."""
+        return len(self.instance.jobs) + len(self.instance.tenants)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What a part of the search found: its worst instances, those with a finite ratio first, and how many it tried."""
+
+    elite: tuple[Proved, ...] = ()
+    nothing: Proved | None = None
+    tried: int = 0
+    proved: int = 0
+
+
+def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
+    """Return the exact models of a heuristic's problem."""
+    return [model for model in MODELS if model.problem == heuristic.problem and model.kind == "exact"]
+
+
+def searchable() -> list[HeuristicSpec]:
+    """Return the online heuristics to whose problems there are exact models and small instances."""
+    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in SMALL]
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where a heuristic is tried.
+
+    Attributes
+    ----------
+    heuristic
+        Its id.
+    models
+        Models that prove optima, in the order in which they are asked; see :func:`usable`.
+    anywhere
+        Count instances, too, on which a guarantee of the paper promises nothing.
+    limits
+        What one of them may take on a small instance.
+    """
+
+    heuristic: str
+    models: tuple[str, ...]
+    anywhere: bool = False
+    limits: Limits = field(default_factory=lambda: Limits(time_limit_s=2.0, rel_gap=0.0))
+
+    def prove(self, instance: Instance) -> Proved | None:
+        """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
+        for model in self.models:
+            row, other = certified(instance, [self.heuristic, model], limits=self.limits)[::-1]
+            row, other = (row, other) if row.method == self.heuristic else (other, row)
+            if not self.anywhere and self._outside(row):
+                return None
+            if other.verified and (found := _proved(instance, row, other.method)):
+                return found
+            if row.status == "skipped" or not row.verified:
+                return None
+        return None
+
+    def _outside(self, row: Row) -> bool:
+        """Return whether the paper has a guarantee, but none that holds on this instance."""
+        return row.guarantee is not None and not (row.guarantee_factor and math.isfinite(row.guarantee_factor))
+
+
+def _proved(instance: Instance, row: Row, model: str) -> Proved | None:
+    if row.verified is not True or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
+        return None
+    ratio = row.ratio if row.ratio is not None else math.inf if row.sense == "max" and row.best_bound > 0 else None
+    if ratio is None:
+        return None
+    return Proved(instance, model, ratio, row.objective, row.best_bound, row.guarantee, row.guarantee_factor)
+
+
+@functools.cache
+def usable(heuristic: str) -> tuple[str, ...]:
+    """Return the models that prove optima of small instances, the quickest first (measured on a few).
+
+    Raises
+    ------
+    UsageError
+        If none does.
+    """
+    spec = find_spec(heuristic)
+    assert isinstance(spec, HeuristicSpec)
+    rng = np.random.default_rng(0)
+    cases = [SMALL.get(spec.paper).draw(rng) for _ in range(4)]
+    found: dict[str, float] = {}
+    for model in provers(spec):
+        lab = Lab(heuristic, (model.id,))
+        lab.prove(cases[0])  # compiles and imports
+        began = time.perf_counter()
+        count = sum(lab.prove(case) is not None for case in cases)
+        if count:
+            found[model.id] = (time.perf_counter() - began) / count**2
+    if not found:
+        raise UsageError(f"no model proves an optimum of {spec.problem} on small instances of {spec.paper}")
+    return tuple(sorted(found, key=lambda name: found[name]))
+
+
+def search(lab: Lab, seed: int, start: Sequence[Instance], tries: int, seconds: float, most: int) -> Slice:
+    """Try random instances and changes of the worst ones known.
+
+    Parameters
+    ----------
+    lab
+        Heuristic and models.
+    seed
+        Seed of the changes.
+    start
+        Instances to begin with, beside random ones.
+    tries, seconds
+        The search ends after so many instances, or so much time.
+    most
+        Most jobs (tenants) of an instance.
+    """
+    rng, ends = np.random.default_rng(seed), time.perf_counter() + seconds
+    paper = find_spec(lab.heuristic).paper
+    elite: list[Proved] = [p for instance in start if (p := lab.prove(instance)) and math.isfinite(p.ratio)]
+    nothing: Proved | None = None
+    tried = proved = 0
+    while tried < tries and time.perf_counter() < ends:
+        tried += 1
+        fresh = not elite or rng.random() < FRESH
+        content = document(SMALL.get(paper).draw(rng)) if fresh else mutated(_pick(elite, rng), rng)
+        instance = possible(content, most)
+        found = lab.prove(instance) if instance else None
+        if found is None:
+            continue
+        proved += 1
+        if math.isinf(found.ratio):
+            nothing = nothing if nothing and nothing.size <= found.size else found
+        else:
+            elite = worst([*elite, found])
+    return Slice(tuple(elite), nothing, tried, proved)
+
+
+def _pick(elite: Sequence[Proved], rng: np.random.Generator) -> Document:
+    """Return one of the worst instances, the worst one most often."""
+    place = min(int(rng.geometric(0.4)) - 1, len(elite) - 1)
+    return document(elite[place].instance)
+
+
+def worst(found: Sequence[Proved]) -> list[Proved]:
+    """Return the worst few, of equal ratios the smallest instance only."""
+    ordered = sorted(found, key=lambda p: (-p.ratio, p.size))
+    kept: list[Proved] = []
+    for one in ordered:
+        if not kept or one.ratio < kept[-1].ratio * (1 - LEAST_GAIN):
+            kept.append(one)
+    return kept[:ELITE]
+
+
+def shrink(lab: Lab, found: Proved, tries: int) -> Proved:
+    """Return a simpler instance with (nearly) the same ratio: one thing at a time, until nothing more can go.
+
+    Parameters
+    ----------
+    lab, found
+        Where it was found, and what.
+    tries
+        Most instances that are tried.
+    """
+    least = found.ratio * (1 - KEPT)
+    for _ in range(tries):
+        simple = next((p for p in _simpler(lab, found) if p is not None and p.ratio >= least), None)
+        if simple is None:
+            return found
+        found = simple
+    return found
+
+
+def _simpler(lab: Lab, found: Proved) -> Iterator[Proved | None]:
+    for content in simpler(document(found.instance)):
+        instance = possible(content, found.size)
+        yield lab.prove(instance) if instance else None
