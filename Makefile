@@ -6,7 +6,7 @@ INSTANCE ?= gen/200jobs
 # The lock pins every package that the extras below can pull in, and the build backend, too.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test bench lint notebooks lock clean
+.PHONY: install dev compare test bench lint notebooks reference keep-reference lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -30,6 +30,17 @@ compare: install
 # A file of tests stays in one process: what it computes once is shared.
 test: dev
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# What this code finds now beside what is kept; `make keep-reference` keeps it.
+REFERENCE := build/reference
+reference: install
+	@rm -rf $(REFERENCE) && mkdir -p $(REFERENCE)
+	$(BIN)/harness sweep sweeps/reference.toml --no-report --results $(REFERENCE) --format csv >$(REFERENCE)/rows.csv
+	$(BIN)/harness diff results/reference $(REFERENCE)/*-* --tolerance 1e-3
+
+keep-reference:
+	cd results/reference && rm -rf instances schedules
+	cd $(REFERENCE)/*-* && cp -r run.json rows.jsonl rows.parquet traces.parquet instances schedules $(CURDIR)/results/reference
 
 bench: dev
 	@mkdir -p results/bench

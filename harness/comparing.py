@@ -82,7 +82,7 @@ def compare(
     _refuse_impossible(kinds, seeds)
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     chosen = select(methods, papers)
-    loaded = [load(ref) for ref in references]
+    loaded = _examples_of_one_case([load(ref) for ref in references])
     tasks = plan(loaded, chosen, seeds, kinds)
     command = command or reproduction(references, methods, papers, seeds, next(iter(kinds.values())))
     meta = _meta(command, loaded, seeds, kinds) | {"plan": [task.key for task in tasks]}
@@ -107,6 +107,24 @@ def _refuse_impossible(kinds: Mapping[str, Limits], seeds: Sequence[int]) -> Non
             limits.options(seed)
     if len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
+
+
+def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
+    """Return the instances; of several names for one content the first, with all numbers that were printed about it.
+
+    Papers come back to an example: ``paper/oef-eq1``, ``-eq2`` and ``-eq3`` are allocations of the same tenants.
+    """
+    found: dict[str, Instance] = {}
+    same: list[Instance] = []
+    for instance in loaded:
+        first = found.setdefault(instance.fingerprint, instance)
+        if first is instance:
+            continue
+        if instance.name == first.name:
+            same.append(instance)
+        more = (entry for entry in instance.published if entry not in first.published)
+        found[first.fingerprint] = first.model_copy(update={"published": (*first.published, *more)})
+    return [*found.values(), *same]
 
 
 def _open(folder: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> Store | None:

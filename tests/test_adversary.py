@@ -1,0 +1,224 @@
+"""The search for worst instances: what it changes, that what it finds is proved, and that it can be replayed."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import harness
+from harness.adversary import adversary, searchable
+from harness.adversary.mutations import document, mutated, numbers, possible, simpler
+from harness.adversary.running import SearchTask, ShrinkTask, resolve, seconds_of
+from harness.adversary.search import Lab, Proved, search, shrink, usable, worst
+from harness.cli import app
+from instances.canonical import read
+from instances.catalogue import load, references
+from instances.errors import UnknownNameError, UsageError
+from instances.small import SMALL
+
+WORST = [ref for ref in references() if ref.startswith("worst/")]
+FAST = "hadar.online.greedy"
+
+
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+# what is changed ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("paper", SMALL.ids())
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_small_instances_and_their_changes_belong_to_their_paper(paper: str, seed: int) -> None:
+    random = rng(seed)
+    content = document(SMALL.get(paper).draw(random))
+    assert possible(content, 20) is not None
+    before = json.dumps(content)
+    found = possible(mutated(content, random), 20)
+    assert json.dumps(content) == before, "a change is made to a copy"
+    if found is not None:
+        assert found.jobs or found.tenants
+        assert all(holder[key] >= 0 for holder, key in numbers([j.model_dump() for j in found.jobs]))
+
+
+def test_changes_reach_arrivals_sizes_rates_weights_order_count_and_room() -> None:
+    start = next(c for i in range(99) if len((c := document(SMALL.get("hadar").draw(rng(i))))["jobs"]) == 3)
+    random = rng(0)
+    seen = [mutated(start, random) for _ in range(300)]
+    jobs = start["jobs"]
+    for field in ("submit_s", "epochs", "weight", "gpus"):
+        assert any(c["jobs"][0].get(field) != jobs[0].get(field) and len(c["jobs"]) == len(jobs) for c in seen), field
+    assert any(c["jobs"][0]["rates"] != jobs[0]["rates"] for c in seen)
+    assert {len(c["jobs"]) - len(jobs) for c in seen} >= {-1, 0, 1}
+    assert any(c["cluster"] != start["cluster"] for c in seen)
+
+
+@pytest.mark.parametrize("paper", SMALL.ids())
+def test_what_is_simpler_is_smaller_in_one_thing(paper: str) -> None:
+    content = document(SMALL.get(paper).draw(rng(5)))
+    found = list(simpler(content))
+    assert found
+    assert all(one != content for one in found)
+    sizes = [len(json.dumps(one)) for one in found]
+    assert min(sizes) < len(json.dumps(content))
+
+
+def test_too_many_jobs_and_impossible_instances_are_thrown_away() -> None:
+    content = document(SMALL.get("hadar").draw(rng(1)))
+    assert possible(content, len(content["jobs"])) is not None
+    assert possible(content, len(content["jobs"]) - 1) is None
+    content["jobs"][0]["gpus"] = 0
+    assert possible(content, 9) is None
+
+
+# what is found --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lab() -> Lab:
+    return Lab(FAST, usable(FAST), anywhere=True)
+
+
+@pytest.fixture(scope="module")
+def found(lab: Lab) -> Proved:
+    part = search(lab, seed=1, start=(), tries=25, seconds=60, most=4)
+    assert part.tried == 25
+    assert 0 < part.proved <= 25
+    ratios = [p.ratio for p in part.elite]
+    assert ratios == sorted(ratios, reverse=True)
+    assert all(1 <= r < math.inf for r in ratios)
+    assert all(p.size <= 4 for p in part.elite)
+    return part.elite[0]
+
+
+def test_the_same_seed_finds_the_same(lab: Lab) -> None:
+    one, other = (search(lab, seed=2, start=(), tries=6, seconds=60, most=4) for _ in range(2))
+    assert [p.instance.fingerprint for p in one.elite] == [p.instance.fingerprint for p in other.elite]
+
+
+def test_a_start_is_never_made_worse(lab: Lab, found: Proved) -> None:
+    part = search(lab, seed=3, start=(found.instance,), tries=1, seconds=60, most=4)
+    assert part.elite[0].ratio >= found.ratio * (1 - 1e-9)
+
+
+def test_shrinking_keeps_the_ratio_and_makes_nothing_larger(lab: Lab, found: Proved) -> None:
+    simple = shrink(lab, found, tries=3)
+    assert simple.ratio >= found.ratio * 0.99
+    assert simple.size <= found.size
+    again = lab.prove(simple.instance)
+    assert again is not None
+    assert again.ratio == simple.ratio
+
+
+def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
+    large = Proved(SMALL.get("hadar").draw(rng(9)), "m", found.ratio, 1.0, 2.0)
+    same = sorted([large, found], key=lambda p: p.size)
+    assert worst([large, found])[0].size == same[0].size
+    assert len(worst([large, found])) == 1
+
+
+def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None:
+    strict = Lab(FAST, lab.models)
+    cases = [SMALL.get("hadar").draw(rng(i)) for i in range(12)]
+    inside = [case for case in cases if strict.prove(case)]
+    for case in inside:
+        proved = lab.prove(case)
+        assert proved is not None
+        assert proved.guarantee is None or math.isfinite(proved.guarantee_factor or math.inf)
+
+
+def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: Proved) -> None:
+    assert SearchTask(lab, 0, (), 1, 1.0, 4).failed("error", "died").tried == 0
+    assert ShrinkTask(lab, found).failed("error", "died") is found
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_can_be_searched_has_exact_models() -> None:
+    names = {spec.id for spec in searchable()}
+    assert {"hadar.online", "zhou.ps.online", "zhou.ra.amaxweight", "admission.online", "oef.rounding"} <= names
+    assert {spec.id for spec in resolve(["zhou"])} == {name for name in names if name.startswith("zhou.")}
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("hadar.onlin", UnknownNameError, "did you mean hadar.online"),
+        ("hadar.fifo", UsageError, "hadar.fifo is a baseline"),
+        ("synergy.tune", UsageError, "no exact model decides synergy.fair, so that no ratio would be proved"),
+    ],
+)
+def test_what_cannot_be_searched(name: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        resolve([name])
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("300s", 300), ("5m", 300), ("5min", 300), ("1h", 3600), ("1.5", 1.5)])
+def test_budgets(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1s", "5x", "infs", "nan", "1e999", "m"])
+def test_budgets_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="a positive duration"):
+        seconds_of(text)
+
+
+def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
+    shares: list[float] = []
+    run = adversary(
+        [FAST],
+        tries=8,
+        jobs=1,
+        seed=4,
+        anywhere=True,
+        results=tmp_path,
+        on_slice=lambda name, ratio, s: shares.append(s),
+    )
+    (one,) = run.worst
+    assert shares
+    assert one.found is not None
+    assert run.folder is not None
+    (entry,) = json.loads((run.folder / "adversary.json").read_text())
+    assert entry["ratio"] == one.found.ratio
+    saved = read(run.folder / "worst" / f"{FAST}.json")
+    rows = harness.compare(saved, [FAST, one.found.model], jobs=1).rows
+    (row,) = (r for r in rows if r.method == FAST)
+    assert row.ratio == pytest.approx(one.found.ratio)
+    assert row.ratio_is_upper is False
+    assert all(entry["exact_agrees"] for r in rows for entry in r.published)
+
+
+def test_the_command_refuses_in_one_line() -> None:
+    for words in (["--budget", "x"], ["--most-jobs", "0"]):
+        result: Any = CliRunner().invoke(app, ["adversary", "--heuristic", FAST, *words])
+        assert result.exit_code != 0
+
+
+# the worst ones that come with the package ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ref", WORST)
+def test_worst_instances_are_as_bad_as_they_say(ref: str) -> None:
+    instance = load(ref)
+    heuristic, model = (entry.method for entry in instance.published)
+    assert ref.removeprefix("worst/").removesuffix(".nothing") == heuristic
+    rows = {row.method: row for row in harness.compare(instance, [heuristic, model], jobs=1).rows}
+    row = rows[heuristic]
+    assert row.verified
+    assert row.ratio_is_upper is False
+    assert all(entry["exact_agrees"] for r in rows.values() for entry in r.published)
+    said = instance.title.rpartition("ratio ")[2].partition(",")[0]
+    assert row.ratio == pytest.approx(float(said), rel=1e-5)
+    if row.guarantee_factor is not None:
+        assert row.ratio <= row.guarantee_factor
