@@ -43,6 +43,10 @@ COMPRESSION = 5
 SCHEMA_VERSION = 1
 SIMULATION = "simulation"
 """Kind of a run of ``harness simulate``, which keeps its rows in a folder of the same form."""
+AUDIT = "audit"
+"""Kind of a run of ``harness audit``."""
+ELSEWHERE = {SIMULATION: ("simulate", "rows are in rows.json"), AUDIT: ("audit", "findings are in audit.json")}
+"""Kinds of runs that are no comparisons: command, and where what they found is."""
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
 """What reading files can raise that are not what was written."""
 
@@ -164,8 +168,9 @@ def read_run(folder: Path) -> Run:
     """
     if not (folder / "run.json").is_file():
         raise UsageError(f"{folder}: not a results folder (no run.json); harness compare prints where it writes")
-    if _simulated(folder):
-        raise UsageError(f"{folder}: results of harness simulate, not of harness compare; its rows are in rows.json")
+    if (kind := _kind(folder)) in ELSEWHERE:
+        command, file = ELSEWHERE[kind]
+        raise UsageError(f"{folder}: results of harness {command}, not of harness compare; its {file}")
     try:
         return _read(folder)
     except DAMAGE as error:
@@ -173,12 +178,12 @@ def read_run(folder: Path) -> Run:
         raise UsageError(f"{folder}: damaged results: {what}") from error
 
 
-def _simulated(folder: Path) -> bool:
-    """Return whether a folder says that it is of a simulation."""
+def _kind(folder: Path) -> str:
+    """Return what kind of run a folder says that it is of; nothing for a comparison."""
     try:
-        return bool(json.loads((folder / "run.json").read_bytes()).get("kind") == SIMULATION)
+        return str(json.loads((folder / "run.json").read_bytes()).get("kind"))
     except DAMAGE:
-        return False
+        return ""
 
 
 def _read(folder: Path) -> Run:

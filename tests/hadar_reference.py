@@ -1,7 +1,4 @@
-"""Hadar's problem a second time: tiny random instances, and an exhaustive search that shares no code with the models.
-
-Rates, works and slot lengths are whole numbers, so that the search is exact.
-"""
+"""Hadar's problem a second time: an exhaustive search over tiny instances that shares no code with the models."""
 
 from __future__ import annotations
 
@@ -14,73 +11,18 @@ import numpy as np
 from hypothesis import strategies as st
 
 from heuristics.simulator import Assignment, State
-from instances.canonical import validate
 from instances.schema import Instance, Job
+from instances.small.hadar import linear, tiny_one
 
-TYPES = ("fast", "middle", "slow")
+__all__ = ["best", "fifo", "instances_of", "linear", "with_long_horizon", "worth"]
+
 Counts = tuple[int, ...]
 
 
 @st.composite
 def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
-    """Draw up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each."""
-    types = TYPES[: draw(st.integers(1, 3))]
-    hosts = [(name, draw(st.integers(1, gpus))) for name in types for _ in range(draw(st.integers(1, 2)))]
-    horizon = {"slot_s": draw(st.sampled_from((1.0, 2.0))), "slots": draw(st.integers(2, slots))}
-    end_s = int(horizon["slot_s"] * horizon["slots"])
-    room = {name: sum(count for host, count in hosts if host == name) for name in types}
-    each = [draw(_job(room, end_s)) for _ in range(draw(st.integers(1, jobs)))]
-    content = {
-        "name": "tiny",
-        "cluster": {
-            "gpu_types": [{"name": name} for name in types],
-            "servers": [
-                {"name": f"h{i}", "count": 1, "gpu_type": name, "gpus": count} for i, (name, count) in enumerate(hosts)
-            ],
-        },
-        "horizon": horizon,
-        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(each)],
-    }
-    return validate(content, "tiny")
-
-
-@st.composite
-def _job(draw: st.DrawFn, room: dict[str, int], end_s: int) -> dict[str, Any]:
-    values = draw(st.lists(st.integers(0, 4), min_size=len(room), max_size=len(room)).filter(any))
-    rates = dict(zip(room, map(float, values), strict=True))
-    submit_s = draw(st.integers(0, min(3, end_s - 1)))
-    return {
-        "gpus": draw(st.integers(1, min(3, sum(n for name, n in room.items() if rates[name])))),
-        "epochs": draw(st.integers(1, 16)),
-        "submit_s": submit_s,
-        "rates": rates,
-        "deadline_s": submit_s + draw(st.integers(1, end_s)),
-        "utility": draw(
-            st.sampled_from(
-                (
-                    {"kind": "effective_throughput"},
-                    {"kind": "normalised"},
-                    {"kind": "sigmoid", "amplitude": 5.0, "steepness_per_s": 0.7, "midpoint_s": 3.0},
-                    {"kind": "linear_deadline", "amplitude": 4.0, "grace_s": 3.0},
-                    {"kind": "constant", "amplitude": 2.0},
-                )
-            )
-        ),
-    }
-
-
-def linear(jobs: list[dict[str, Any]], gpus: dict[str, int], slots: int, slot_s: float = 1.0) -> Instance:
-    """Return an instance of these jobs on one server per type; jobs without a utility have effective throughput."""
-    content = {
-        "name": "tiny",
-        "cluster": {
-            "gpu_types": [{"name": name} for name in gpus],
-            "servers": [{"name": f"host {name}", "count": 1, "gpu_type": name, "gpus": n} for name, n in gpus.items()],
-        },
-        "horizon": {"slot_s": slot_s, "slots": slots},
-        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(jobs)],
-    }
-    return validate(content, "built")
+    """Draw up to so many jobs, slots and GPUs per server, see :func:`instances.small.hadar.tiny_one`."""
+    return tiny_one(lambda among: draw(st.sampled_from(among)), jobs=jobs, slots=slots, gpus=gpus)
 
 
 def with_long_horizon(instance: Instance) -> Instance:

@@ -21,6 +21,7 @@ from heuristics.simulator.slotted import schedule
 from instances.errors import UsageError
 from instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
 from instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
+from instances.small.hadar import gangs
 from instances.views.hadar import View, view
 from instances.workload import Ints
 
@@ -260,17 +261,7 @@ def test_the_memo_grows_exponentially() -> None:
     """Theorem 1 calls it polynomial: 29, 708, 6,338 and 35,626 entries for 5, 10, 15 and 20 jobs on 48 GPUs."""
     counts = []
     for jobs in (5, 10, 15):
-        rng = np.random.default_rng(1)
-        drawn = [
-            Job(
-                id=f"j{i}",
-                gpus=int(rng.integers(1, 5)),
-                epochs=int(rng.integers(5, 50)),
-                rates={f"r{k}": float(x) for k, x in enumerate(rng.uniform(0.5, 4, 3))},
-            )
-            for i in range(jobs)
-        ]
-        v = view(instance([(k, 8) for k in (0, 0, 1, 1, 2, 2)], drawn, slots=2000))
+        v = view(gangs(jobs))
         counts.append(planner(v).memo_entries(everybody(v)))
     assert counts == [29, 708, 6338]
 

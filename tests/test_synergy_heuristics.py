@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import instances
 import models
+from harness.audit.claims.synergy import THREE, switched_total
 from heuristics import HEURISTICS, Context
 from heuristics.simulator import POLICIES, simulate
 from heuristics.simulator.metrics import Metrics, measure
@@ -174,11 +175,11 @@ def share(gpus: int) -> tuple[float, float]:
 
 
 def test_switching_to_the_share_as_printed_overfills_the_server() -> None:
-    """Claim "Tune never below proportional": the job most over its share is switched, and grows in memory."""
-    cpus = share(A[0])[0] + B[1] + C[1]
-    memory = share(A[0])[1] + B[2] + C[2]
-    assert cpus <= SERVER[1], "switching A frees the CPUs that C misses"
-    assert memory > SERVER[2], "but A now holds 250 GB instead of 100"
+    """C misses three CPUs; A is switched and frees eight, but now holds 250 GB instead of 100."""
+    total = switched_total(THREE, everybody=False)
+    assert total[1] <= SERVER[1]
+    assert total[2] > SERVER[2]
+    assert np.all(switched_total(THREE, everybody=True) <= SERVER)
 
 
 def test_clamping_elementwise_keeps_the_server_within_its_capacity() -> None:

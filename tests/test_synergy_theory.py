@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-import highspy
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -18,11 +17,12 @@ from synergy_cases import instance, job, matrix, mix, pipelines, servers, small
 
 import instances
 import models
+from harness.audit.claims.synergy import different_jobs
 from instances.schema import Instance
 from instances.views import synergy
 from instances.views.synergy import View
 from models.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
-from models.solve.session import _highs_lp
+from models.solve.interior import interior_point
 from models.synergy.arrays import placement_form
 from models.synergy.configurations import configurations, fitting
 from models.synergy.ideal import ideal_round
@@ -231,28 +231,12 @@ def test_a_vertex_fragments_at_most_three_jobs_per_server(seed: int, count: int,
         assert (np.bincount(placed(view, wanted, found.column_values).job) > 1).sum() <= 3 * count
 
 
-def interior(form: StandardForm) -> Array:
-    """Solve by the interior-point method, without crossover to a vertex."""
-    highs = highspy.Highs()
-    for name, value in (("output_flag", False), ("solver", "ipm"), ("run_crossover", "off"), ("presolve", "off")):
-        highs.setOptionValue(name, value)
-    highs.passModel(_highs_lp(form))
-    highs.run()
-    return np.array(highs.getSolution().col_value)
-
-
-def different_jobs() -> View:
-    """Sixteen jobs of one GPU on two servers, no two with the same demand."""
-    jobs = [job(rates={"V100": 1.0}, sensitivity=matrix((1.0 + i / 16,), (30.0 + i,), [[1.0]])) for i in range(16)]
-    return synergy.view(instance(jobs, [servers(2)]))
-
-
 def test_an_interior_point_fragments_more() -> None:
     """Theorem A.2 is about vertices: the point in the middle splits every job."""
-    view = different_jobs()
+    view = synergy.view(different_jobs())
     wanted = wanted_of(view)
     assert len(wanted.count) == 16
-    x = interior(lp2(wanted, np.zeros(len(wanted.host)))).reshape(16, 2)
+    x = interior_point(lp2(wanted, np.zeros(len(wanted.host)))).reshape(16, 2)
     assert ((x > 0.01).sum(axis=1) > 1).sum() == 16 > 3 * 2
     at_vertex = Session(lp2(wanted), SolveOptions(method="simplex")).run().column_values
     assert ((at_vertex.reshape(16, 2) > 1e-9).sum(axis=1) > 1).sum() <= 3 * 2
@@ -264,7 +248,7 @@ def test_all_x_positive_is_no_lp_and_no_vertex() -> None:
     m.x = pyo.Var()
     with pytest.raises(ValueError, match="strict inequality"):
         m.row = pyo.Constraint(expr=m.x > 0)
-    wanted = wanted_of(different_jobs())
+    wanted = wanted_of(synergy.view(different_jobs()))
     # 32 variables, and a vertex has at most 3s + n = 22 positive ones.
     assert len(wanted.host) > 3 * 2 + 16
     least = lp2(wanted, np.ones(len(wanted.host)))

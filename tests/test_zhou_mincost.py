@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pyomo.environ as pyo
@@ -14,68 +13,32 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
-from instances.elastic import Ledger, Options, options
+from harness.audit.claims.zhou import placements, priced
+from instances.elastic import Ledger
 from instances.schema import Instance
 from instances.views import zhou
-from instances.views.zhou import Architecture
 from models.solve import SolveOptions, build, solve
 from models.zhou import mincost
-from models.zhou.arrays import Choice, placement
+from models.zhou.arrays import placement
 from models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
 
 Array = NDArray[np.float64]
 
 
-def priced(a: Architecture, rng: np.random.Generator, slots: int) -> tuple[Array, Array]:
-    """Return what is free, and prices, at random: some of them 0, some dear, some servers partly booked."""
-    shape = (*a.machines.capacity.shape, slots)
-    price = rng.random(shape) * rng.choice([0.0, 1.0, 10.0, 1e4], shape)
-    part = rng.choice([0.0, 0.34, 0.5, 0.67, 1.0, 1.0, 1.0], shape) if rng.random() < 0.5 else np.ones(shape)
-    return a.machines.capacity[:, :, None] * part, price
-
-
-def choice_of(o: Options, i: int, a: Architecture) -> Choice:
-    return Choice(
-        int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i]), int(a.most[o.job[i]])
-    )
-
-
 @pytest.mark.parametrize("name", BOTH)
 def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str) -> None:
     """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and two ways of Algorithm 4."""
-    rng = np.random.default_rng(7)
-    tried, found, worse, missed = 0, 0, 0, 0
-    while tried < 1000:
-        make = cases.tiny_one if rng.random() < 0.5 else cases.small_one
-        a = architecture(make(cases.picker(rng)), name)
-        o = options(a.machines, a.work, a.most, a.rates, prune=False)
-        one = replace(o, slots=np.minimum(o.slots, 3))
-        free, price = priced(a, rng, 4)
-        ledger = Ledger(a.machines, one, 4)
-        ledger.set_free(free)
-        ledger.post(price)
-        for i in rng.permutation(len(o.slots))[:20].tolist():
-            slots = int(one.slots[i])
-            start = int(rng.integers(5 - slots))
-            where = slice(start, start + slots)
-            best = placement(
-                a.machines, choice_of(o, i, a), free[:, :, where].min(axis=2), price[:, :, where].sum(axis=2), EXACT
-            )
-            mine, printed = (
-                ledger.find(int(o.job[i]), start, start + slots, among=slice(i, i + 1), printed=way)
-                for way in (False, True)
-            )
-            tried += 1
-            assert (mine is None) == (best is None)
-            if mine is None or best is None:
-                assert printed is None
-                continue
-            found += 1
-            assert mine.cost == pytest.approx(best.cost, rel=1e-9)
-            assert best.bound == pytest.approx(best.cost, rel=1e-6)
-            assert printed is None or printed.cost >= best.cost * (1 - 1e-9)
-            missed += printed is None
-            worse += printed is not None and printed.cost > best.cost * (1 + 1e-9)
+    found, worse, missed = 0, 0, 0
+    for best, repaired, printed in placements(np.random.default_rng(7), name, 1000):
+        assert (repaired is None) == (best is None)
+        if best is None:
+            assert printed is None
+            continue
+        found += 1
+        assert repaired == pytest.approx(best, rel=1e-9)
+        assert printed is None or printed >= best * (1 - 1e-9)
+        missed += printed is None
+        worse += printed is not None and printed > best * (1 + 1e-9)
     assert found > 300
     assert (worse > 10 and missed > 0) if name == "ps" else worse == missed == 0
 

@@ -1,195 +1,46 @@
-"""Instances for tests of Zhou et al.: parts of instances with short names, and small random ones.
-
-Times are in seconds, and slots are a second long unless told otherwise, so that they are in slots, too.
-"""
+"""Instances for tests of Zhou et al.: those of :mod:`instances.small.zhou`, and drawn by hypothesis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
 from hypothesis import strategies as st
 
-from instances.canonical import validate
 from instances.schema import Instance
+from instances.small import Choose, picker
+from instances.small.zhou import (
+    ARRIVALS,
+    MB_PER_S,
+    MS_PER_S,
+    ONE_GPU,
+    Part,
+    instance,
+    job,
+    ps,
+    servers,
+    small_one,
+    tiny_one,
+    worker,
+)
 
-Part = Mapping[str, Any]
-Choose = Callable[[Sequence[Any]], Any]
-
-MS_PER_S = 1000.0
-MB_PER_S = 1000.0 / 8 / 2
-"""Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
-
-ARRIVALS = (0.0, 0.0, 1.0, 1.5, 3.0)
-
-
-def servers(
-    count: int = 1, gpus: int = 2, cpus: float = 4.0, *, memory_gb: float = 16.0, bandwidth_gbps: float = 8.0,
-    chip: str = "V100",
-) -> Part:  # fmt: skip
-    """Return a group of equal servers."""
-    given = {"gpu_type": chip, "gpus": gpus, "cpus": cpus, "memory_gb": memory_gb, "bandwidth_gbps": bandwidth_gbps}
-    return {"count": count, **given}
-
-
-ONE_GPU = servers(gpus=1)
-"""A server on which one worker runs at a time."""
-
-
-def worker(
-    gpus: int = 1, cpus: float = 1.0, *, memory_gb: float = 1.0, bandwidth_gbps: float = 1.0, chip: str | None = None
-) -> Part:
-    """Return a worker type; without a chip it runs on any."""
-    return {"gpu_type": chip, "gpus": gpus, "cpus": cpus, "memory_gb": memory_gb, "bandwidth_gbps": bandwidth_gbps}
-
-
-def ps(gpus: int = 0, cpus: float = 1.0, *, memory_gb: float = 1.0, bandwidth_gbps: float = 2.0) -> Part:
-    """Return a PS type; by default it needs no GPU and covers two workers elsewhere."""
-    return {"gpus": gpus, "cpus": cpus, "memory_gb": memory_gb, "bandwidth_gbps": bandwidth_gbps}
-
-
-def job(
-    chunks: int = 2, batches: int = 1, epochs: int = 1, *, minibatch_s: float | Sequence[float | None] = 1.0,
-    update_s: float | Sequence[float] = 0.0, ring_update_s: float | None = None, gradient_mb: float = 0.0,
-    weight: float = 1.0, submit_s: float = 0.0,
-) -> Part:  # fmt: skip
-    """Return a job of ``epochs·chunks·batches`` mini-batches, of whose times there is one for all types or one each.
-
-    A worker type whose time is ``None`` cannot run the job. A `gradient_mb` of :data:`MB_PER_S` takes a worker of
-    1 Gbit/s a second.
-    """
-    times = {"minibatch_s": minibatch_s, "update_s": update_s, "ring_update_s": ring_update_s}
-    work = {"chunks": chunks, "minibatches_per_chunk": batches, "epochs": epochs}
-    return {**work, **times, "gradient_mb": gradient_mb, "weight": weight, "submit_s": submit_s}
-
-
-def instance(
-    jobs: Sequence[Part], groups: Sequence[Part] | None = None, workers: Sequence[Part] | None = None,
-    types: Sequence[Part] | None = None, *, slot_s: float = 1.0, slots: int = 8, unit_worth: float | None = None,
-    name: str = "case",
-) -> Instance:  # fmt: skip
-    """Return an instance of jobs ``J1, J2, …`` on servers; one group, worker type and PS type by default.
-
-    Parameters
-    ----------
-    jobs, groups, workers, types
-        What :func:`job`, :func:`servers`, :func:`worker` and :func:`ps` return; no PS types are ``()``.
-    slot_s, slots
-        Length and number of slots.
-    unit_worth
-        Zhou's F, from the jobs by default.
-    """
-    groups = [servers()] if groups is None else groups
-    workers = [worker()] if workers is None else workers
-    types = [ps()] if types is None else types
-    names = [f"w{i}" for i in range(len(workers))], [f"p{i}" for i in range(len(types))]
-    content = {
-        "name": name,
-        "cluster": {
-            "gpu_types": [{"name": chip} for chip in dict.fromkeys(g["gpu_type"] for g in groups)],
-            "servers": [{"name": f"g{i}", **group} for i, group in enumerate(groups)],
-        },
-        "worker_types": [{"name": n, **one} for n, one in zip(names[0], workers, strict=True)],
-        "ps_types": [{"name": n, **one} for n, one in zip(names[1], types, strict=True)],
-        "jobs": [_record(given, i, *names) for i, given in enumerate(jobs)],
-        "horizon": {"slot_s": slot_s, "slots": slots},
-        "unit_worth": unit_worth,
-    }
-    return validate(content, name)
-
-
-def _record(given: Part, position: int, workers: Sequence[str], types: Sequence[str]) -> dict[str, Any]:
-    fields = ("chunks", "minibatches_per_chunk", "epochs", "weight", "submit_s")
-    ring = given["ring_update_s"]
-    profile = {
-        "gradient_mb": given["gradient_mb"],
-        "minibatch_ms": _by_name(workers, given["minibatch_s"]),
-        "update_ms": _by_name(types, given["update_s"]),
-        "ring_update_ms": None if ring is None else ring * MS_PER_S,
-    }
-    return {"id": f"J{position + 1}", "gpus": 1, **{k: given[k] for k in fields}, "distributed": profile}
-
-
-def _by_name(names: Sequence[str], seconds: float | Sequence[float | None]) -> dict[str, float]:
-    each = [seconds] * len(names) if isinstance(seconds, int | float) else seconds
-    return {name: time * MS_PER_S for name, time in zip(names, each, strict=True) if time is not None}
-
-
-# ------------------------------------------------------------------------------------------------------- random ones
-
-
-def tiny_one(choose: Choose, *, arrivals: Sequence[float] = ARRIVALS) -> Instance:
-    """Return one to three jobs on one to three servers, small enough for an exact MILP.
-
-    The first types are small enough for the first servers, so that every job can run with PSs and in a ring.
-
-    Parameters
-    ----------
-    choose
-        Picks one of a sequence (see :func:`tiny` and :func:`picker`).
-    arrivals
-        Submission times to choose from.
-    """
-    workers = [worker(bandwidth_gbps=choose((0.5, 1.0)))]
-    workers += [_worker(choose) for _ in range(choose((0, 0, 1, 2)))]
-    types = [ps(bandwidth_gbps=choose((0.5, 1.0, 2.0)))]
-    types += [_ps(choose) for _ in range(choose((0, 1)))]
-    groups = [_servers(choose, choose((1, 1, 2)), "V100")]
-    if choose((False, True)):
-        groups.append(_servers(choose, 1, choose(("V100", "K80"))))
-    sizes = ((1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 1, 2), (3, 1, 1), (3, 2, 1))
-    jobs = [_job(choose, sizes, len(workers), len(types), arrivals) for _ in range(choose((1, 2, 2, 3)))]
-    return instance(jobs, groups, workers, types, slots=choose((4, 8)), name="tiny")
-
-
-def small_one(choose: Choose, *, jobs: int = 12) -> Instance:
-    """Return some jobs on up to seven servers of up to three kinds: for heuristics and for bounds."""
-    workers = [worker(), *(_worker(choose) for _ in range(choose((0, 1, 2, 3))))]
-    types = [ps(), *(_ps(choose) for _ in range(choose((0, 1, 2))))]
-    groups = [_servers(choose, choose((1, 2, 3)), chip, 2) for chip in ("V100", "K80", "V100")[: choose((1, 2, 3))]]
-    sizes = tuple((d, k, e) for d in (1, 2, 4, 8) for k in (1, 3) for e in (1, 4))
-    arrivals = tuple(float(a) for a in range(0, 20, 2))
-    made = [_job(choose, sizes, len(workers), len(types), arrivals) for _ in range(choose(range(1, jobs + 1)))]
-    return instance(made, groups, workers, types, slots=choose((20, 40)), name="small")
-
-
-def _servers(choose: Choose, count: int, chip: str, times: int = 1) -> Part:
-    # Tenths and thirds do not add up exactly in floating point.
-    return servers(
-        count, times * choose((1, 2, 3)), times * choose((2.0, 3.0, 3.3)), chip=chip,
-        memory_gb=choose((3.0, 16.0)), bandwidth_gbps=choose((4.0, 8.0)),
-    )  # fmt: skip
-
-
-def _worker(choose: Choose) -> Part:
-    return worker(
-        choose((0, 1, 1, 2)), choose((0.0, 0.5, 1.1, 2.0)), memory_gb=choose((0.0, 1.0, 2.0)),
-        bandwidth_gbps=choose((0.5, 1.0, 2.0)), chip=choose((None, None, "V100")),
-    )  # fmt: skip
-
-
-def _ps(choose: Choose) -> Part:
-    return ps(choose((0, 0, 1)), choose((0.0, 0.5, 1.0, 1.1)), bandwidth_gbps=choose((0.5, 1.0, 3.0)))
-
-
-def _job(
-    choose: Choose, sizes: Sequence[tuple[int, int, int]], workers: int, types: int, arrivals: Sequence[float]
-) -> Part:
-    return job(
-        *choose(sizes),
-        minibatch_s=[choose((0.3, 0.5, 1.0, 1.0, None) if i else (0.3, 0.5, 1.0)) for i in range(workers)],
-        update_s=[choose((0.0, 0.2, 0.5)) for _ in range(types)],
-        ring_update_s=choose((None, 0.0, 0.4)),
-        gradient_mb=choose((0.0, 0.2 * MB_PER_S, MB_PER_S)),
-        weight=choose((0.0, 1.0, 1.0, 2.0, 5.0)),
-        submit_s=choose(arrivals),
-    )
-
-
-def picker(rng: np.random.Generator) -> Choose:
-    """Return a function that picks one of a sequence at random, for batches of thousands of instances."""
-    return lambda among: among[int(rng.integers(len(among)))]
+__all__ = [
+    "ARRIVALS",
+    "MB_PER_S",
+    "MS_PER_S",
+    "ONE_GPU",
+    "Choose",
+    "Part",
+    "instance",
+    "job",
+    "picker",
+    "ps",
+    "servers",
+    "small",
+    "small_one",
+    "tiny",
+    "tiny_one",
+    "worker",
+]
 
 
 @st.composite

@@ -1,0 +1,88 @@
+"""Printed numbers: those about a worked example are checked, those about unpublished data are not testable here."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import partial
+from importlib import resources
+from typing import Any
+
+from harness.audit.lab import Lab, certified
+from harness.audit.registry import CLAIMS, Claim, Count, Evidence
+from harness.render.text import numbers
+from instances import load
+
+
+def _with_numbers(folder: str) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the printed numbers of a folder's specs by name."""
+    found = {}
+    for file in sorted(resources.files("instances").joinpath(folder).iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".toml"):
+            entries = tomllib.loads(file.read_text("utf-8")).get("published", [])
+            if printed := [entry for entry in entries if "value" in entry]:
+                found[file.name.removesuffix(".toml")] = printed
+    return found
+
+
+def worked_example(lab: Lab, ref: str) -> Evidence:
+    """Run the methods that the paper printed numbers of on its own example.
+
+    A number that we do not get is wrong where the exact value is known; otherwise nothing follows, since policies leave
+    much open, and it is only listed.
+    """
+    instance, count = load(ref), Count()
+    methods = list(dict.fromkeys(entry.method for entry in instance.published if entry.value is not None))
+    wrong, open_ = [], []
+    for method, row in certified(instance, methods).items():
+        for entry in row.published:
+            if entry["value"] is None:
+                continue
+            what = f"{method} {entry['quantity']}: {numbers(entry['measured'])}, printed {numbers(entry['value'])}"
+            if not entry["agrees"] and not entry["exact_agrees"]:
+                open_.append(what)
+            elif not count.add(bool(entry["agrees"]), instance, methods, what):
+                wrong.append(what)
+    parts = [f"{count.failed} of {count.tested} numbers are wrong in their last place or before"]
+    parts += [": " + "; ".join(wrong)] if wrong else []
+    parts += ["; not reproduced, and no exact value is known: " + "; ".join(open_)] if open_ else []
+    return count.evidence("".join(parts))
+
+
+def unpublished(lab: Lab, ref: str, printed: int, command: str) -> Evidence:
+    """Say how to see the numbers beside ours; the data that they were measured on are not published."""
+    text = f"{printed} numbers about data that the paper does not publish; beside ours in: harness {command} {ref}"
+    return Count().evidence(text)
+
+
+for _name, _printed in _with_numbers("paper").items():
+    _paper = str(_printed[0]["method"]).partition(".")[0]
+    CLAIMS.register(
+        Claim(
+            f"{_paper}.printed.{_name}",
+            _paper,
+            str(_printed[0]["where"]),
+            f"The printed numbers about paper/{_name} are right.",
+            "to the last printed place",
+            "every method on the worked example, decisions re-checked, against exact values where these are known",
+            partial(worked_example, ref=f"paper/{_name}"),
+        )
+    )
+
+COMMANDS = {"zhou": "compare --paper zhou --instance"}
+"""How numbers about a paper's generated instances are shown; by default by a simulation."""
+
+for _name, _printed in _with_numbers("gen").items():
+    _paper = str(_printed[0]["method"]).partition(".")[0]
+    _command = COMMANDS.get(_paper, "simulate --instance")
+    CLAIMS.register(
+        Claim(
+            f"{_paper}.measured.{_name}",
+            _paper,
+            str(_printed[0]["where"]),
+            f"The measured numbers that gen/{_name} is about are right.",
+            "the paper's own traces and machines",
+            "only with the paper's data",
+            partial(unpublished, ref=f"gen/{_name}", printed=len(_printed), command=_command),
+        )
+    )

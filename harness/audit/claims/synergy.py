@@ -1,0 +1,299 @@
+"""Synergy (Mohan et al.): Theorems 4.1 and A.2, what Tune promises, two errata of the programs, and slips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.audit.arithmetic import Printed, recomputed
+from harness.audit.lab import Lab, certified
+from harness.audit.registry import Count, Evidence, claim
+from harness.verify import TOLERANCE
+from instances.schema import Instance
+from instances.small import picker
+from instances.small.synergy import instance, job, matrix, mix, pipelines, servers, small_one
+from instances.views.synergy import View, view
+from models.solve import Session, SolveOptions, StandardForm, build, solve
+from models.solve.interior import interior_point
+from models.synergy.arrays import placement_form
+from models.synergy.ideal import ideal_round
+from models.synergy.placement import Demands, demands, placed
+from models.synergy.throughput import RELAXED, build_round
+
+Array = NDArray[np.float64]
+
+EXACT = SolveOptions(rel_gap=0.0)
+LP1, ILP1 = "synergy.lp1", "synergy.ilp1"
+ROUNDS = ("synergy.opt", "synergy.tune", "synergy.proportional")
+
+VISIBLE = 0.01
+"""Least part of a job that counts where a solver stopped in the interior."""
+
+SLACK = 1e-9
+
+
+@claim(
+    "synergy.theorem-4.1",
+    "Theorem 4.1 (A.1)",
+    "LP1 is at least the throughput of an optimal solution.",
+    scope="one GPU type, everybody at least at its fair progress",
+    how="LP1 ≥ its optimum in integers ≥ every verified round, on random tables of up to 5 jobs",
+)
+def theorem_4_1(lab: Lab) -> Evidence:
+    """Compare LP1 with the ILP, and with what mechanisms place on real servers."""
+    count, choose, tightest = Count(), picker(lab.rng()), np.inf
+    for _ in range(lab.times(50)):
+        case = small_one(choose)
+        rows = certified(case, [LP1, ILP1, *ROUNDS])
+        bound, best = rows[LP1].own_bound, rows[ILP1].objective
+        if rows[ILP1].status != "optimal" or bound is None or best is None:
+            continue
+        rounds = [row.objective for name in ROUNDS if (row := rows[name]).verified and row.objective is not None]
+        highest = max([best, *rounds])
+        shown = f"LP1 {bound:.6g}, largest of ILP1 and rounds {highest:.6g}"
+        fine = bound >= highest - TOLERANCE * max(1.0, highest)
+        count.add(fine, case, [LP1, ILP1, *ROUNDS], shown)
+        tightest = min(tightest, bound / best if best else np.inf)
+    text = f"LP1 was too low on {count.failed} of {count.tested} instances; it is at least {tightest:.4f} times the ILP"
+    return count.evidence(text, numbers={"least_ratio": float(tightest)})
+
+
+def wanted(v: View) -> Demands | None:
+    """Return what ILP1 gives to the jobs of the round, or ``None``."""
+    found = ideal_round(v, EXACT)[1]
+    return None if found is None else demands(v, found)
+
+
+def crowds(lab: Lab, usual: int) -> Iterator[tuple[Instance, View, Demands]]:
+    """Yield rounds of twelve jobs per server on up to six servers, with what ILP1 gives to them."""
+    rng = lab.rng("crowds")
+    for _ in range(lab.times(usual)):
+        count, seed = int(rng.integers(1, 7)), int(rng.integers(10**6))
+        case = (pipelines if rng.random() < 0.5 else mix)(12 * count, [servers(count)], seed=seed)
+        v = view(case)
+        if (found := wanted(v)) is not None:
+            yield case, v, found
+
+
+def lp2(found: Demands, cost: Array) -> StandardForm:
+    """Return LP2 with that cost of each part of a demand on a server."""
+    return placement_form(found.part, found.host, found.demand, found.count, np.ones((3, len(found.hosts))), cost)
+
+
+@claim(
+    "synergy.theorem-a.2.vertices",
+    "Theorem A.2",
+    "LP2 fragments at most 3s jobs.",
+    scope="vertices of LP2, which the simplex method finds",
+    how="LP2 at random objectives, fragmented jobs counted",
+)
+def theorem_a_2(lab: Lab) -> Evidence:
+    """Count fragmented jobs at vertices."""
+    count, rng, most = Count(), lab.rng("costs"), 0.0
+    for case, v, found in crowds(lab, 25):
+        form = lp2(found, rng.random(len(found.host)))
+        x = Session(form, SolveOptions(method="simplex")).run().column_values
+        if x is None:
+            continue
+        split = int((np.bincount(placed(v, found, x).job) > 1).sum())
+        most = max(most, split / (3 * v.servers.size))
+        shown = f"{split} fragmented jobs on {v.servers.size} servers"
+        count.add(split <= 3 * v.servers.size, case, ["synergy.lp2.vertex"], shown)
+    text = f"more than 3s in {count.failed} of {count.tested} rounds; at most {most:.2f} of 3s"
+    return count.evidence(text, numbers={"most": most})
+
+
+def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
+    """Return so many jobs of one GPU, no two of which have the same demand."""
+    jobs = [job(rates={"V100": 1.0}, sensitivity=matrix((1.0 + i / 16,), (30.0 + i,), [[1.0]])) for i in range(count)]
+    return instance(jobs, [servers(hosts)], name="different jobs")
+
+
+@claim(
+    "synergy.theorem-a.2.interior",
+    "Theorem A.2",
+    "Any optimal solution of LP2 fragments at most 3s jobs.",
+    scope="also solutions of interior-point methods",
+    how="LP2 without objective, as printed, by HiGHS' interior-point method without crossover",
+)
+def theorem_a_2_interior(lab: Lab) -> Evidence:
+    """Count fragmented jobs in the interior of the optimal face."""
+    count, told = Count(), []
+    for jobs, hosts in ((16, 2), (24, 3), (32, 4)):
+        case = different_jobs(jobs, hosts)
+        v = view(case)
+        found = wanted(v)
+        if found is None or len(found.count) < jobs:
+            continue
+        x = interior_point(lp2(found, np.zeros(len(found.host))))
+        split = int((np.bincount(found.demand, x > VISIBLE) > 1).sum())
+        shown = f"an interior point splits {split} of {jobs} jobs on {hosts} servers, 3s = {3 * hosts}"
+        count.add(split <= 3 * hosts, case, ["synergy.lp2.vertex", "synergy.lp2.min_fragments"], shown)
+        told.append(f"{split} of {jobs} jobs on {hosts} (3s = {3 * hosts})")
+    return count.evidence(f"interior points split: {', '.join(told)}")
+
+
+@claim(
+    "synergy.tune.clamped",
+    "section 4.2, last paragraph",
+    "Synergy-Tune's throughputs are never below GPU-proportional ones.",
+    scope="demands reduced elementwise to min(demand, share)",
+    how="synergy.tune on random rounds, verified: within every server's capacity, nobody below its fair progress",
+)
+def tune_clamped(lab: Lab) -> Evidence:
+    """Verify Tune's rounds."""
+    count, choose, rng = Count(), picker(lab.rng()), lab.rng("mixes")
+    for _ in range(lab.times(100)):
+        seed = int(rng.integers(10**6))
+        for case in (small_one(choose, jobs=8), mix(16, [servers(2)], seed=seed)):
+            row = certified(case, ["synergy.tune"])["synergy.tune"]
+            count.add(bool(row.verified), case, ["synergy.tune"], "; ".join(row.violations))
+    return count.evidence(f"violated in {count.failed} of {count.tested} rounds of up to 16 jobs")
+
+
+SERVER = np.array([8.0, 24.0, 500.0])
+"""GPUs, CPUs and gigabytes of Synergy's server."""
+
+THREE = np.array([[4, 20.0, 100.0], [3, 4.0, 330.0], [1, 3.0, 62.5]])
+"""GPUs, CPUs and gigabytes of A, B and C. C misses three CPUs; switched to its share, A frees eight of them and takes
+150 GB more."""
+
+
+def three_jobs() -> Instance:
+    """Return the server and A, B and C."""
+    jobs = [
+        job(gpus=int(gpus), rates={"V100": 1.0}, id=name, sensitivity=_saturating(cpus / gpus, memory_gb / gpus))
+        for name, (gpus, cpus, memory_gb) in zip("ABC", THREE.tolist(), strict=True)
+    ]
+    return instance(jobs, [servers(1)], name="three jobs")
+
+
+def _saturating(cpus: float, memory_gb: float) -> dict[str, object]:
+    """Return a table whose progress grows up to so many CPUs and gigabytes per GPU."""
+    levels = sorted({1.0, min(3.0, cpus), cpus}), sorted({20.0, min(62.5, memory_gb), memory_gb})
+    return matrix(*levels, [[(c / cpus + m / memory_gb) / 2 for m in levels[1]] for c in levels[0]])
+
+
+def switched_total(asked: Array, everybody: bool) -> Array:
+    """Return the GPUs, CPUs and gigabytes in use after the last job is placed by switching others to their shares.
+
+    Parameters
+    ----------
+    asked
+        ``(jobs, 3)`` GPUs, CPUs and gigabytes; all but the last job fit together.
+    everybody
+        Whether all peers above their share in some dimension are switched, or the fewest of them that release what
+        the last job misses.
+    """
+    share = asked[:, :1] * SERVER / SERVER[0]
+    above = (asked > share + SLACK).any(axis=1)
+    held = asked.copy()
+    if above[-1]:  # step 1
+        held[-1] = share[-1]
+    peers = [i for i in range(len(asked) - 1) if above[i]]
+    missing = held.sum(axis=0) - SERVER
+    released = np.maximum(asked - share, 0.0)
+    sets = [peers] if everybody else [list(some) for n in range(len(peers) + 1) for some in combinations(peers, n)]
+    for some in sets:
+        if everybody or (released[some].sum(axis=0) >= missing - SLACK).all():
+            held[some] = share[some]
+            break
+    return np.asarray(held.sum(axis=0))
+
+
+def _switching(lab: Lab, everybody: bool) -> Evidence:
+    count, rng = Count(), lab.rng()
+    cases = [THREE]
+    while len(cases) < 1 + lab.times(500):
+        gpus = rng.multinomial(5, [1 / 3] * 3) + 1
+        asked = np.column_stack((gpus, rng.integers(1, 25, 3), rng.integers(20, 500, 3))).astype(float)
+        if (asked[:2].sum(axis=0) <= SERVER).all() and (asked.sum(axis=0) > SERVER).any():
+            cases.append(asked)
+    used = switched_total(THREE, everybody)
+    shown = f"A (4, 20, 100), B (3, 4, 330), C (1, 3, 62.5): {used[1]:g} of 24 CPUs and {used[2]:g} of 500 GB in use"
+    for k, asked in enumerate(cases):
+        fits = bool((switched_total(asked, everybody) <= SERVER + SLACK).all())
+        count.add(fits, None if k else three_jobs(), ["synergy.tune", "synergy.proportional"], shown)
+    return count.evidence(f"the server overflows in {count.failed} of {count.tested} cases of three jobs; {shown}")
+
+
+@claim(
+    "synergy.tune.switched",
+    "section 4.2, step 2 (a)",
+    "Switching a set of jobs to their shares that releases what the next job misses makes it fit.",
+    scope="the fewest jobs that release enough, each switched to exactly its share",
+    how="three jobs with random demands on a server of 8 GPUs, 24 CPUs and 500 GB",
+)
+def tune_switched(lab: Lab) -> Evidence:
+    """Switch as many as needed. A job above its share in one dimension can be below it in the other, and grow."""
+    return _switching(lab, everybody=False)
+
+
+@claim(
+    "synergy.tune.switched-all",
+    "section 4.2, step 2 (a)",
+    "Switching all jobs above their share in some dimension to exactly their shares makes the next job fit.",
+    how="as synergy.tune.switched",
+)
+def tune_all_switched(lab: Lab) -> Evidence:
+    """Switch all such peers: then nobody is above its share in any dimension."""
+    return _switching(lab, everybody=True)
+
+
+@claim(
+    "synergy.lp1.shares",
+    "(5)",
+    "LP1 has a solution, since everybody can get its share.",
+    scope="shares off the grid of the matrix, rounded up to it",
+    how="eight jobs on a server whose share per GPU, 2.5 CPUs, lies between the levels 2 and 3",
+)
+def shares_rounded_up(lab: Lab) -> Evidence:
+    """Read W[C_g, M_g] at the levels above."""
+    rising = matrix((1.0, 2.0, 3.0), (10.0,), [[1.0], [2.0], [3.0]])
+    case = instance([job(sensitivity=rising)] * 8, [servers(1, cpus=20.0)], name="shares between levels")
+    v = view(case)
+    upward = replace(v, needs=replace(v.needs, fair=v.profiles.rate[:, :, 2, 0]))
+    status = {
+        name: solve(build(build_round, one, RELAXED), EXACT).status for name, one in (("up", upward), ("down", v))
+    }
+    shown = f"LP1 with shares rounded up: {status['up']}, rounded down: {status['down']}"
+    count = Count()
+    count.add(status["up"] == "optimal", case, [LP1], shown)
+    return count.evidence(shown)
+
+
+@claim(
+    "synergy.slip.table-5",
+    "Table 5, caption",
+    "Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2.",
+    scope="deployed and simulated",
+    how="recomputed from the table's hours",
+)
+def table_5(lab: Lab) -> Evidence:
+    """Divide."""
+    deployed = [
+        Printed("makespan, deployed", 1.4, 16 / 11.6, 0.05),
+        Printed("JCT, deployed", 1.5, 4.81 / 3.21, 0.05),
+        Printed("p99, deployed", 2, 17.32 / 8.59, 0.5),
+    ]
+    simulated = [
+        Printed("makespan, simulated", 1.4, 15.67 / 11.33, 0.05),
+        Printed("JCT, simulated", 1.5, 4.52 / 3.19, 0.05),
+        Printed("p99, simulated", 2, 16.85 / 8.54, 0.5),
+    ]
+    return recomputed([*deployed, *simulated], ("the deployed cluster", deployed))
+
+
+@claim(
+    "synergy.slip.fifo",
+    "section 5.3.2, Fig. 9",
+    "81 h reduced to 22 h is an improvement of up to 3.4.",
+    how="recomputed from the printed hours",
+)
+def slip_fifo(lab: Lab) -> Evidence:
+    """Divide."""
+    return recomputed([Printed("JCT ratio", 3.4, 81 / 22, 0.05)])

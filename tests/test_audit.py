@@ -1,0 +1,395 @@
+"""The audit: every claim's verdict, its witnesses, and how they are printed and saved."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import harness
+from harness.audit import render
+from harness.audit.finding import FIELDS, Finding, headline
+from harness.audit.lab import Lab, certified
+from harness.audit.measured import measured
+from harness.audit.page import section, table
+from harness.audit.registry import CLAIMS, Claim, Count, Evidence, Tally, Witness, decide
+from harness.audit.running import Audit, select
+from harness.audit.task import ClaimTask
+from harness.cli import main
+from instances.canonical import read
+from instances.errors import UnknownNameError, UsageError
+from instances.small import picker
+from instances.small.hadar import linear
+from instances.small.zhou import tiny_one
+
+SMALL = 0.03
+
+CONFIRMED, REFUTED, NOT_TESTABLE = "confirmed", "refuted", "not testable"
+
+EXPECTED = {
+    "hadar.p1-equals-p2": "only for the same rule of completion in both",
+    "hadar.line-20": REFUTED,
+    "hadar.definition-1": REFUTED,
+    "hadar.theorem-1": REFUTED,
+    "hadar.theorem-2": CONFIRMED,
+    "hadar.d0": REFUTED,
+    "hadar.d0.repaired": CONFIRMED,
+    "hadar.fig-1.rounds": REFUTED,
+    "hadar.fig-1.cru": REFUTED,
+    "hadar.theorem-3": REFUTED,
+    "hadar.theorem-3.weak": CONFIRMED,
+    "hadar.slip.m-5": REFUTED,
+    "hadar.slip.yarn-cs": REFUTED,
+    "synergy.theorem-4.1": CONFIRMED,
+    "synergy.theorem-a.2.vertices": CONFIRMED,
+    "synergy.theorem-a.2.interior": REFUTED,
+    "synergy.tune.clamped": CONFIRMED,
+    "synergy.tune.switched": REFUTED,
+    "synergy.tune.switched-all": CONFIRMED,
+    "synergy.lp1.shares": REFUTED,
+    "synergy.slip.table-5": "only for the deployed cluster",
+    "synergy.slip.fifo": REFUTED,
+    "zhou.theorem-1.printed": REFUTED,
+    "zhou.theorem-1.repaired": CONFIRMED,
+    "zhou.theorem-6.repaired": CONFIRMED,
+    "zhou.theorem-3": CONFIRMED,
+    "zhou.theorem-3.ra": CONFIRMED,
+    "zhou.theorem-5": CONFIRMED,
+    "zhou.theorem-5.ra": CONFIRMED,
+    "zhou.alpha.formula": REFUTED,
+    "zhou.alpha.realised": CONFIRMED,
+    "zhou.assumption-1": REFUTED,
+    "zhou.assumption-2": REFUTED,
+    "oef.theorem-5.1": CONFIRMED,
+    "oef.theorem-5.2": "only for non-cooperative OEF where speedup ratios rank all tenants alike",
+    "oef.theorem-5.3.cooperative": REFUTED,
+    "oef.theorem-5.3.noncooperative": CONFIRMED,
+    "oef.theorem-5.4": "only for over-reports",
+    "oef.support": "only for non-cooperative OEF",
+    "oef.slip.gavel-total": REFUTED,
+    "oef.slip.8-percent": REFUTED,
+    "oef.slip.coefficient": REFUTED,
+    "oef.slip.0.0495": REFUTED,
+    "admission.optimal": REFUTED,
+    "admission.j3-spread": REFUTED,
+    "admission.slip.total": REFUTED,
+    "admission.slip.theta": REFUTED,
+    "hadar.printed.hadar-fig1": NOT_TESTABLE,
+    "synergy.printed.synergy-example": REFUTED,
+    "admission.printed.walkthrough": REFUTED,
+    "oef.printed.oef-eq1": REFUTED,
+    "oef.printed.oef-eq1-lie": REFUTED,
+    "oef.printed.oef-eq2": CONFIRMED,
+    "oef.printed.oef-eq3": REFUTED,
+    "oef.printed.oef-eq6": CONFIRMED,
+    "oef.printed.oef-eq6-lie": CONFIRMED,
+    "oef.printed.oef-fig2": CONFIRMED,
+    "oef.printed.oef-fig2-lie": CONFIRMED,
+    "oef.printed.oef-multi": CONFIRMED,
+    "oef.printed.oef-weighted": CONFIRMED,
+    "hadar.measured.hadar-480": NOT_TESTABLE,
+    "hadar.measured.hadar-aws": NOT_TESTABLE,
+    "hadar.measured.hadar-testbed": NOT_TESTABLE,
+    "synergy.measured.synergy-128": NOT_TESTABLE,
+    "synergy.measured.synergy-32": NOT_TESTABLE,
+    "synergy.measured.synergy-32-dynamic": NOT_TESTABLE,
+    "synergy.measured.synergy-512": NOT_TESTABLE,
+    "zhou.measured.zhou-ps": NOT_TESTABLE,
+    "zhou.measured.zhou-ra": NOT_TESTABLE,
+}
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    return harness.audit.run(effort=SMALL, jobs=1, results=tmp_path_factory.mktemp("audit"))
+
+
+# ------------------------------------------------------------------------------------------------------------ verdicts
+
+
+def test_every_claim_has_the_verdict_that_is_known(audited: Audit) -> None:
+    assert audited.ok, [finding.text for finding in audited.findings if not finding.ok]
+    found = {finding.id: finding.verdict for finding in audited.findings}
+    assert found == EXPECTED
+    assert set(CLAIMS.ids()) == set(EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("hadar.definition-1", "1 < 1.88"),
+        ("hadar.d0", "D_0 = 25, OPT = 1"),
+        ("hadar.theorem-1", "10 jobs: 1,023"),
+        ("hadar.fig-1.rounds", "5 rounds: infeasible; of 6 rounds: optimal"),
+        ("hadar.theorem-3", "60%, 60%, 60%"),
+        ("hadar.slip.m-5", "1.077, printed 1.18"),
+        ("hadar.slip.yarn-cs", "1.7, printed 1.67"),
+        ("oef.slip.8-percent", "7.143"),
+        ("oef.slip.gavel-total", "4.3636"),
+        ("oef.theorem-5.3.cooperative", "0.06667"),
+        ("oef.theorem-5.4", "gains 40%"),
+        ("admission.optimal", "435.01, not 431.33; 439.50"),
+        ("admission.slip.total", "430.5"),
+        ("synergy.slip.fifo", "3.682"),
+        ("zhou.theorem-1.printed", "11 instead of 2"),
+        ("zhou.theorem-3", "not exceeded on"),
+        ("hadar.theorem-2", "not exceeded on"),
+    ],
+)
+def test_known_numbers_are_found_again(audited: Audit, claim: str, text: str) -> None:
+    assert text in audited.finding(claim).text
+
+
+def test_every_step_of_a_price_fails_definition_1(audited: Audit) -> None:
+    tally = audited.finding("hadar.definition-1").tally
+    assert tally.failed == tally.tested > 10
+
+
+def test_the_verdict_follows_from_the_counts() -> None:
+    some, none = Tally("x", 5, 2), Tally("x", 5, 0)
+    assert decide(Tally("x", 0, 0)) == NOT_TESTABLE
+    assert decide(none) == CONFIRMED
+    assert decide(some) == REFUTED
+    assert decide(some, [Tally("a", 3, 1)]) == REFUTED
+    assert decide(some, [Tally("a", 0, 0)]) == REFUTED
+    assert decide(some, [Tally("a", 3, 1), Tally("b", 3, 0), Tally("c", 1, 0)]) == "only for b and c"
+    assert decide(none, [Tally("a", 3, 1)]) == CONFIRMED
+
+
+def test_a_count_keeps_the_smallest_counterexample() -> None:
+    job = {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}
+    one, two = (linear([job] * n, {"a": 1}, slots=3) for n in (1, 2))
+    count = Count()
+    assert not count.add(False, two, ["m"], "two")
+    assert not count.add(False, one, ["m"], "one")
+    assert count.add(True, one)
+    assert count.tally == Tally("as stated", 3, 2)
+    assert [(w.instance, w.shows) for w in count.witnesses] == [(one, "one")]
+
+
+def test_guarantees_that_are_exceeded_are_counted_only_within_the_assumptions() -> None:
+    choose = picker(np.random.default_rng(1))
+    drawn = [tiny_one(choose) for _ in range(4)]
+    # The yardstick itself has no guarantee; A_online keeps its own.
+    assert measured(drawn, "zhou.ra.fifo", ("zhou.ra.schedules.offline",), "some").stated.tested == 0
+    names = "zhou.ra.online", ("zhou.ra.schedules.offline",), "some"
+    inside, outside = measured(drawn, *names), measured(drawn, *names, lambda instance: False)
+    assert inside.stated.tested >= 3
+    assert outside.stated.tested == 0
+    assert "violate an assumption" in outside.text
+
+
+# ----------------------------------------------------------------------------------------------------------- witnesses
+
+
+def test_witnesses_are_saved_and_replay(audited: Audit) -> None:
+    assert audited.folder
+    refuted = [f for f in audited.findings if f.verdict == REFUTED or str(f.verdict).startswith("only")]
+    assert sum(bool(f.witnesses) for f in refuted) > 20
+    for finding in refuted:
+        for i, witness in enumerate(finding.witnesses):
+            path = audited.folder / finding.file(i)
+            assert read(path).fingerprint == witness.instance.fingerprint
+            assert f"--instance {path} " in finding.replay(i)
+            if not finding.id.startswith(("zhou.alpha", "zhou.assumption")):  # thirty jobs each
+                rows = certified(read(path), witness.methods)
+                assert not {row.status for row in rows.values()} & {"error", "skipped"}, finding.id
+                assert all(row.verified is not False for row in rows.values())
+
+
+def replayed(audited: Audit, claim: str) -> Iterator[harness.audit.Finding]:
+    finding = audited.finding(claim)
+    assert audited.folder
+    return iter(certified(read(audited.folder / finding.file(0)), finding.witnesses[0].methods).values())
+
+
+def test_what_witnesses_show(audited: Audit) -> None:
+    p1, p2 = replayed(audited, "hadar.p1-equals-p2")
+    assert (p1.objective, p2.objective) == pytest.approx((1.1, 2.0))
+    (infeasible,) = replayed(audited, "hadar.fig-1.rounds")
+    assert infeasible.status == "infeasible"
+    _, printed = replayed(audited, "zhou.theorem-1.printed")
+    assert printed.ratio is not None
+    assert printed.ratio > 1.01
+    assert printed.ratio_is_upper is False
+    (lie,) = replayed(audited, "oef.theorem-5.4")
+    assert lie.metrics["true_total"] != pytest.approx(lie.objective)
+    assert {row.method: row.objective for row in replayed(audited, "admission.optimal")}[
+        "admission.offline"
+    ] == pytest.approx(435.0058969816794)
+    (wide,) = replayed(audited, "oef.support")
+    assert wide.metrics["support_size"] == 6
+
+
+# ---------------------------------------------------------------------------------------------------------------- runs
+
+
+def test_the_same_seed_finds_the_same_and_another_one_other_cases() -> None:
+    def found(seed: int, claim: str = "hadar.line-20") -> dict[str, object]:
+        made = ClaimTask(claim, seed, 0.1).run().as_dict()
+        return {name: made[name] for name in FIELDS if name != "seconds"}
+
+    assert found(0) == found(0)
+    assert found(0) != found(1)
+    rng = [Lab("a", seed).rng(name).integers(10**9) for seed, name in ((0, ""), (0, "x"), (1, ""), (0, ""))]
+    assert rng[0] == rng[3]
+    assert len(set(rng)) == 3
+
+
+@pytest.fixture
+def broken() -> Iterator[str]:
+    def check(lab: Lab) -> Evidence:
+        raise ArithmeticError("nothing\nadds up")
+
+    name = "oef.broken"
+    CLAIMS.register(Claim(name, "oef", "nowhere", "It works.", "always", "by trying", check))
+    yield name
+    del CLAIMS._entries[name]
+
+
+def test_a_check_that_fails_is_a_failed_finding(broken: str) -> None:
+    finding = ClaimTask(broken).run()
+    assert not finding.ok
+    assert finding.verdict is None
+    assert finding.reason == "ArithmeticError: nothing adds up"
+    audit = Audit([finding, Finding("oef.theorem-5.1", Evidence(Tally("as stated", 1, 0), "fine"))])
+    assert not audit.ok
+    assert audit.headline == "2 claims: 1 failed, 1 confirmed."
+    assert "nothing adds up" in audit.to_html()
+    assert json.loads(render.to_json(audit.findings))[0]["status"] == "failed"
+    assert ClaimTask(broken).failed("error", "the worker died").reason == "the worker died"
+
+
+def test_unknown_claims_papers_and_impossible_options() -> None:
+    with pytest.raises(UnknownNameError, match=r"did you mean oef.theorem-5.1"):
+        select((), ["oef.theorem-51"])
+    with pytest.raises(UnknownNameError, match="unknown paper 'oeff'; did you mean oef"):
+        select(["oeff"], ["*"])
+    with pytest.raises(UnknownNameError, match="unknown claim"):
+        select(["oef"], ["hadar.*"])
+    for effort in (0.0, -1.0, float("nan"), 1e9):
+        with pytest.raises(UsageError, match="effort"):
+            harness.audit.run(effort=effort)
+    with pytest.raises(UsageError, match="seed"):
+        harness.audit.run(seed=-1)
+
+
+def test_claims_are_chosen_by_paper_and_pattern() -> None:
+    assert [claim.id for claim in select(["oef"], ["*.support", "oef.slip.8*"])] == [
+        "oef.support",
+        "oef.slip.8-percent",
+    ]
+    papers = [claim.paper for claim in select((), ["*"])]
+    assert len(set(papers)) == 5
+    assert papers == sorted(papers, key=papers.index)
+
+
+# -------------------------------------------------------------------------------------------------------------- output
+
+
+def test_a_results_folder_says_how_and_what(audited: Audit) -> None:
+    assert audited.folder
+    assert audited.folder.name.endswith("-audit")
+    meta = json.loads((audited.folder / "run.json").read_text())
+    assert (meta["kind"], meta["interrupted"], meta["effort"]) == ("audit", False, SMALL)
+    assert meta["command"] == f"harness audit --effort {SMALL}"
+    saved = json.loads((audited.folder / "audit.json").read_text())
+    assert [line["id"] for line in saved] == [finding.id for finding in audited.findings]
+    assert set(saved[0]) == set(FIELDS)
+    assert (audited.folder / "audit.md").read_text() == render.to_markdown(audited.findings)
+
+
+def test_an_audit_is_not_read_as_a_comparison(audited: Audit) -> None:
+    assert audited.folder
+    with pytest.raises(
+        UsageError, match=r"results of harness audit, not of harness compare; its findings are in audit"
+    ):
+        harness.read_run(audited.folder)
+
+
+def test_formats(audited: Audit) -> None:
+    findings = audited.findings
+    lines = list(csv.DictReader(io.StringIO(render.to_csv(findings))))
+    assert [line["verdict"] for line in lines] == [finding.verdict for finding in findings]
+    markdown = render.to_markdown(findings)
+    assert "| oef.theorem-5.4 | only for over-reports |" in markdown
+    assert headline(findings).startswith(f"{len(EXPECTED)} claims of 5 papers: ")
+    assert audited.table.set_index("id").loc["hadar.d0", "verdict"] == REFUTED
+
+
+def test_the_page_and_the_section_for_other_pages(audited: Audit) -> None:
+    page = audited.to_html()
+    for text in ("Audit of the papers", "zhou.theorem-1.printed", "only for over-reports", "--method zhou.ps.mincost"):
+        assert text in page
+    assert "<script>alert" not in page
+    made = table(audited.findings)
+    assert len(made.rows) == len(audited.findings)
+    assert {len(row) for row in made.rows} == {len(made.headings)}
+    assert "hadar.line-20" in section(audited.findings).body
+    assert "refuted" in audited._repr_html_()
+
+
+def test_strangers_text_in_findings_is_harmless() -> None:
+    job = {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}
+    shown = Witness(linear([job], {"a": 1}, slots=3), ("hadar.p1",), "<script>alert(1)</script>\x1b[31m")
+    finding = Finding("hadar.d0", Evidence(Tally("as stated", 1, 1), "=1+1 <b>\x1b[2J", witnesses=(shown,)))
+    page = Audit([finding]).to_html()
+    assert "<script>alert" not in page
+    assert "\x1b" not in page + render.to_markdown([finding]) + render.to_csv([finding]) + render.to_json([finding])
+
+
+def command(*args: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run ``harness audit`` in this process and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["harness", "audit", *args])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--claim", "hadar.fig-1.*", "--claim", "hadar.slip.*", "--jobs", "1", "--format", "json")
+    assert command(*options, monkeypatch=monkeypatch) == 0
+    out, err = capfd.readouterr()
+    assert {line["id"]: line["verdict"] for line in json.loads(out)} == {
+        "hadar.fig-1.rounds": REFUTED,
+        "hadar.fig-1.cru": REFUTED,
+        "hadar.slip.m-5": REFUTED,
+        "hadar.slip.yarn-cs": REFUTED,
+    }
+    (folder,) = (tmp_path / "results").iterdir()
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"run.json", "audit.json", "audit.md", "witnesses", "report.html"}
+    assert {path.name for path in (folder / "witnesses").iterdir()} == {
+        "hadar.fig-1.rounds.json",
+        "hadar.fig-1.cru.json",
+    }
+    assert str(folder.relative_to(tmp_path)) in err
+
+
+def test_the_terminal_shows_verdicts_and_replays(audited: Audit) -> None:
+    from rich.console import Console
+
+    console = Console(width=150, file=io.StringIO(), record=True)
+    console.print(render.to_rich(audited.findings))
+    text = console.export_text()
+    for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method zhou.ps.amincost.printed"):
+        assert part in text
+
+
+def test_the_command_refuses_what_it_does_not_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("--claim", "oef.theorem-9", monkeypatch=monkeypatch) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
+    assert "unknown claim 'oef.theorem-9'; did you mean oef.theorem-5" in err
+    assert not (tmp_path / "results").exists()
