@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,80 +20,37 @@ from harness.simulation.bounds import Bound, BoundTask, wanted
 from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
 from harness.simulation.naming import resolve
+from harness.simulation.reading import is_simulation, journal, kept
+from harness.simulation.result import Simulation
 from harness.simulation.rows import SimulationRow
 from harness.simulation.saving import SimulationStore
-from harness.simulation.sensitive import Rounds
 from harness.simulation.task import SimulationResult, SimulationTask
-from harness.store import SCHEMA_VERSION, SIMULATION, new_folder
-from heuristics.simulator import PolicySpec, Rules, Trace, runnable, servers, workload
+from harness.store import DAMAGE, SCHEMA_VERSION, SIMULATION, new_folder
+from heuristics.simulator import PolicySpec, Rules, runnable, servers, workload
 from heuristics.simulator.metrics import ALL, Window
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UsageError
 from instances.schema import Instance
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from harness.plots import Drawn
+__all__ = ["POLICIES", "Simulation", "simulate"]
 
 Reference = str | Path | Instance
 
 POLICIES = ("hadar", "gavel", "tiresias", "yarn-cs")
 """Whom Hadar's section IV compares."""
 
+Done = dict[tuple[str, str], SimulationResult]
+"""By fingerprint and policy."""
+
+Bounds = dict[tuple[str, str], Bound]
+"""By fingerprint and model."""
+
 MAX_ROUNDS = 1e7
 """Rounds that a simulation may need: the records of more do not fit into the memory of a worker."""
 
 ROUND_S, RESTART_S = 360.0, 10.0
 """Hadar, section IV: rounds of 6 minutes, 10 seconds for a checkpoint and restart."""
-
-
-@dataclass
-class Simulation:
-    """What :func:`simulate` returns.
-
-    Attributes
-    ----------
-    rows
-        One per instance and policy, in the order in which they were named.
-    traces, rounds
-        Histories by policy, and what the rounds of those that give out CPUs and memory are worth; of the last instance
-        where there are several.
-    folder
-        Results folder, where the run was saved.
-    interrupted
-        Whether Ctrl-C ended it before all policies had finished.
-    """
-
-    rows: list[SimulationRow]
-    traces: Mapping[str, Trace] = field(default_factory=dict)
-    rounds: Mapping[str, Rounds] = field(default_factory=dict)
-    folder: Path | None = None
-    interrupted: bool = False
-
-    @property
-    def ok(self) -> bool:
-        """Whether every policy ended in order and every history was confirmed."""
-        return all(row.ok for row in self.rows)
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """One line per row, columns as in :class:`harness.simulation.rows.SimulationRow`."""
-        import pandas as pd
-
-        return pd.DataFrame([row.as_dict() for row in self.rows])
-
-    def figures(self) -> list[Drawn]:
-        """Draw the histories (of the last instance), and completion times by policy and load."""
-        from harness.simulation.figures import drawn
-
-        return drawn(self.rows, self.traces, self.rounds) if self.rows else []
-
-    def _repr_html_(self) -> str:
-        from harness.simulation.render import to_html
-
-        return to_html(self.rows)
 
 
 def simulate(
@@ -109,6 +67,7 @@ def simulate(
     jobs: int = 0,
     caps: Caps | None = None,
     results: Path | None = None,
+    resume: Path | None = None,
     command: str | None = None,
     on_start: Callable[[int], None] = lambda count: None,
     on_result: Callable[[SimulationRow], None] = lambda row: None,
@@ -132,6 +91,9 @@ def simulate(
         Wall-clock seconds and memory of one simulation.
     results, command
         Folder in which a new results folder is made, if any; how to reproduce the run, if not by these arguments.
+    resume
+        An earlier results folder to complete: finished policies of the same content, rules, seed and code stay there,
+        after their histories have been checked again; failures are tried again.
     on_start, on_result
         Called with the number of simulations, and with each finished row.
 
@@ -148,11 +110,15 @@ def simulate(
     tasks = plan(loaded, chosen, rules, seed, window, caps or Caps())
     times: dict[str, Any] = {"round-s": round_s, "restart-s": restart_s, "until-s": until_s, "profiling-s": profiling_s}
     options = times | {"spread-factor": spread_factor, "window": window}
-    meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks)
-    store = _open(results, loaded, meta)
-    on_start(len(tasks))
+    bound_tasks = _bound_tasks(loaded, chosen, rules, window)
+    meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks, bound_tasks)
+    done, bounds = _kept(resume, tasks, bound_tasks, loaded) if resume else ({}, {})
+    store = _open(resume or (new_folder(results, meta, "-sim") if results else None), loaded, meta)
+    left = [task for task in tasks if (task.fingerprint, task.policy) not in done]
+    on_start(len(left))
     began = time.perf_counter()
-    done, bounds, interrupted = _run(tasks, _bound_tasks(loaded, chosen, rules, window), jobs, store, on_result)
+    bounds_left = [task for task in bound_tasks if (task.fingerprint, task.model) not in bounds]
+    interrupted = _run([*left, *bounds_left], jobs, store, on_result, done, bounds)
     meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
     return _collected(list(_results(done, tasks)), loaded, bounds, store, meta)
 
@@ -167,22 +133,57 @@ def _collected(
     """Compare the rows, keep the histories of the last instance, and finish what is stored."""
     rows = compared([result.row for result in results], loaded, bounds)
     last = [result for result in results if result.row.fingerprint == loaded[-1].fingerprint]
-    simulation = Simulation(rows, interrupted=meta["interrupted"])
-    simulation.traces = {result.row.policy: result.trace for result in last if result.trace is not None}
-    simulation.rounds = {result.row.policy: result.rounds for result in last if result.rounds is not None}
+    # Nothing unverified is drawn.
+    confirmed = {result.row.policy for result in last if result.row.verified}
     if store:
         store.finish_rows(meta, rows)
-        simulation.folder = store.folder
-    return simulation
+    return Simulation(
+        rows,
+        traces={r.row.policy: r.trace for r in last if r.trace is not None and r.row.policy in confirmed},
+        rounds={r.row.policy: r.rounds for r in last if r.rounds is not None},
+        folder=store.folder if store else None,
+        interrupted=meta["interrupted"],
+        meta=meta,
+        instances={one.fingerprint: one for one in loaded},
+        bounds=list(bounds.values()),
+    )
 
 
-def _open(results: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> SimulationStore | None:
-    """Return a store in a new folder that already says what is going to run."""
-    if results is None:
+def _open(folder: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> SimulationStore | None:
+    """Return a store in `folder` that already says what is going to run."""
+    if folder is None:
         return None
-    store = SimulationStore(new_folder(results, meta, "-sim"))
+    store = SimulationStore(folder)
     store.begin(loaded, meta)
     return store
+
+
+def _kept(
+    folder: Path, tasks: Sequence[SimulationTask], bound_tasks: Sequence[BoundTask], loaded: Sequence[Instance]
+) -> tuple[Done, Bounds]:
+    """Return what an earlier run has finished of these tasks.
+
+    Raises
+    ------
+    UsageError
+        If the folder is not one of a simulation, or of other instances: it would lose them.
+    """
+    if not is_simulation(folder):
+        raise UsageError(f"{folder}: not a results folder of harness simulate, so it cannot be resumed")
+    try:
+        earlier = json.loads((folder / "run.json").read_bytes())["instances"]
+        if set(earlier) != {one.fingerprint for one in loaded}:
+            names = ", ".join(earlier.values())
+            raise UsageError(f"{folder}: a run of {names}; only a run of the same instances can be resumed there")
+        _, known = journal(folder)
+        instances = {one.fingerprint: one for one in loaded}
+        found = kept(folder, [task.key for task in tasks], instances)
+    except DAMAGE as error:
+        raise UsageError(f"{folder}: damaged results: {' '.join(str(error).split())[:200]}") from error
+    done = {(result.row.fingerprint, result.row.policy): result for result in found}
+    wanted = {task.key for task in bound_tasks}
+    bounds = {(b.fingerprint, b.model): b for b in known.values() if b.key in wanted and b.seconds is not None}
+    return done, bounds
 
 
 def _some_are_counted(instances: Sequence[Instance], window: Window) -> None:
@@ -265,33 +266,29 @@ def _bound_tasks(
     ]
 
 
-Done = dict[tuple[str, str], SimulationResult]
-Bounds = dict[tuple[str, str], Bound]
-
-
 def _run(
-    tasks: Sequence[SimulationTask],
-    bound_tasks: Sequence[BoundTask],
+    tasks: Sequence[Any],
     jobs: int,
     store: SimulationStore | None,
     on_result: Callable[[SimulationRow], None],
-) -> tuple[Done, Bounds, bool]:
-    """Run everything in one pool; return what finished, and whether Ctrl-C ended it early."""
-    done: Done = {}
-    bounds: Bounds = {}
-    everything: list[Any] = [*tasks, *bound_tasks]
+    done: Done,
+    bounds: Bounds,
+) -> bool:
+    """Run simulations and bounds in one pool; add what finishes, and return whether Ctrl-C ended it early."""
     try:
-        for result in run_all(everything, jobs):
+        for result in run_all(tasks, jobs):
             if isinstance(result, Bound):
                 bounds[result.fingerprint, result.model] = result
+                if store:
+                    store.add_bound(result)
                 continue
             done[result.row.fingerprint, result.row.policy] = result
             if store:
                 store.add_result(result)
             on_result(result.row)
     except KeyboardInterrupt:
-        return done, bounds, True
-    return done, bounds, False
+        return True
+    return False
 
 
 def _results(done: Done, tasks: Sequence[SimulationTask]) -> Iterator[SimulationResult]:
@@ -299,13 +296,19 @@ def _results(done: Done, tasks: Sequence[SimulationTask]) -> Iterator[Simulation
     return (done[name] for name in names if name in done)
 
 
-def _meta(command: str, instances: Sequence[Instance], tasks: Sequence[SimulationTask]) -> dict[str, Any]:
+def _meta(
+    command: str, instances: Sequence[Instance], tasks: Sequence[SimulationTask], bounds: Sequence[BoundTask]
+) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": SIMULATION,
         "command": command,
         "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "instances": {i.fingerprint: i.name for i in instances},
+        "order": [i.fingerprint for i in instances],
+        "plan": [task.key for task in tasks],
+        "bound_plan": [task.key for task in bounds],
+        "limits": asdict(tasks[0].limits) if tasks else {},
         "policies": list(dict.fromkeys(task.policy for task in tasks)),
         "versions": environment.versions(),
         "machine": environment.machine(),

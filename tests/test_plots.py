@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -15,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
+from harness.drawing import OfRun, draw_pictures
 from harness.plots import FIGURES, Drawn, draw, draw_all, save_all
 from harness.plots.common import SHORTEST_S
 from harness.plots.instance import instance_figure, saved
@@ -32,6 +35,11 @@ def drawn(run: Run, name: str) -> list[Drawn]:
 
 def texts(figure: Figure) -> str:
     return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
+
+
+def marked(figure: Figure) -> list[Any]:
+    """Return the lines of a figure that are points only."""
+    return [line for line in figure.axes[0].lines if line.get_linestyle() == "None" and line.get_marker() != "None"]
 
 
 OEF = {"gap", "time", "efficiency", "envy", "devices"}
@@ -96,8 +104,7 @@ def test_gap_tells_estimates_from_proved_ones() -> None:
     mark = instance().fingerprint
     rows = [row("oef.a", mark, 4.0), row("oef.b", mark, 4.001, ratio_is_upper=True)]
     (item,) = drawn(Run({}, rows, {}), "gap")
-    ax = item.figure.axes[0]
-    points = [(line.get_marker(), float(line.get_xdata()[0])) for line in ax.lines if len(line.get_xdata()) == 1]
+    points = [(line.get_marker(), float(line.get_xdata()[0])) for line in marked(item.figure)]
     assert points == [("o", pytest.approx(20.0)), ("<", pytest.approx(19.98))]
     assert "20.0 %" in texts(item.figure)
     assert "≤ 20.0 %" in texts(item.figure)
@@ -107,7 +114,7 @@ def test_gap_over_instances_has_boxes_and_all_points() -> None:
     run = sweep_run(12)
     (item,) = drawn(run, "gap")
     ax = item.figure.axes[0]
-    assert sum(len(line.get_xdata()) == 1 for line in ax.lines) == len(run.rows)
+    assert sum(len(line.get_xdata()) for line in marked(item.figure)) == len(run.rows)
     assert len(ax.patches) == 5
     assert [t.get_text() for t in ax.get_yticklabels()] == list(dict.fromkeys(r.method for r in run.rows))
 
@@ -126,6 +133,75 @@ def test_ratio_shows_the_guarantee_of_each_row() -> None:
     }
     assert guarantees == {7.1}
     assert "n = 5 results of 1 method on 5 instances." in item.caption
+
+
+def test_problems_stand_apart_in_one_figure() -> None:
+    rows = [row("oef.a", "f", 4.0), row("oef.b", "f", 4.5, problem="oef.envy_free"), row("oef.c", "f", 4.2)]
+    (item,) = drawn(Run({}, rows, {}), "gap")
+    ax = item.figure.axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["oef.a", "oef.c", "oef.b"]
+    assert list(ax.get_yticks()) == [1.0, 2.0, 4.0]
+    assert {"allocation", "envy_free"} <= {t.get_text() for t in ax.texts}
+    assert "not comparable with one another" in item.caption
+
+
+# ---------------------------------------------------------------- many instances
+
+
+def test_a_failure_keeps_a_profile_below_one() -> None:
+    rows = []
+    for i, (slow, failed) in enumerate([(0.2, False), (0.4, False), (0.1, True), (0.8, False)]):
+        rows.append(row("oef.a", f"{i}", 4.0, solve_s=0.1))
+        fields = {"status": "error", "verified": None} if failed else {"solve_s": slow}
+        rows.append(row("oef.b", f"{i}", None if failed else 5.0, **fields))
+    (item,) = drawn(Run({}, rows, {}), "profile-time")
+    fast, slow_line = (line.get_ydata() for line in item.figure.axes[0].lines)
+    assert (fast.max(), slow_line.max()) == (1.0, 0.75)
+    assert "n = 4 cases, 2 methods" in item.caption
+    (item,) = drawn(Run({}, rows, {}), "profile-objective")
+    first, second = item.figure.axes[0].lines
+    assert list(second.get_xdata()[1:4]) == [1.0, 1.0, 1.0]
+    assert first.get_xdata()[-2] == pytest.approx(1.25)
+    (item,) = drawn(Run({}, rows, {}), "profile-bound")
+    assert item.figure.axes[0].lines[1].get_ydata().max() == 0.75
+
+
+def test_no_profile_of_a_single_case() -> None:
+    rows = [row("oef.a", "f", 4.0), row("oef.b", "f", 4.5)]
+    for name in ("profile-time", "profile-objective", "profile-bound", "scaling"):
+        assert drawn(Run({}, rows, {}), name) == []
+
+
+def test_scaling_fits_the_exponent() -> None:
+    rows, found = [], {}
+    for size in (4, 8, 16):
+        one = instance([[1, 2 + i] for i in range(size)])
+        found[one.fingerprint] = one
+        rows.append(row("oef.a", one.fingerprint, 4.0, solve_s=1e-3 * size**2))
+    (item,) = drawn(Run({}, rows, found), "scaling")
+    assert "oef.a: n^2.00" in texts(item.figure)
+    assert "number of tenants" in item.caption
+
+
+# ---------------------------------------------------------------- drawing in workers
+
+
+def test_workers_draw_the_same_files() -> None:
+    run = oef_run(decisions={})
+    here, there = (draw_pictures(OfRun(run), parallel=parallel) for parallel in (False, True))
+    assert here == there
+    assert len(here[0]) == 2
+    assert here[1] == []
+
+
+def test_a_figure_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(data: Any) -> Figure:
+        raise ZeroDivisionError("oops <b>")
+
+    monkeypatch.setattr(FIGURES, "_entries", FIGURES._entries | {"gap": replace(FIGURES.get("gap"), draw=fail)})
+    pictures, failures = draw_pictures(OfRun(oef_run(decisions={})), parallel=False)
+    assert [picture.name for picture in pictures] == ["oef-time"]
+    assert failures == ["a figure could not be drawn: ZeroDivisionError: oops <b>"]
 
 
 def test_times_below_the_axis_are_drawn_at_its_end() -> None:

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,22 @@ from hypothesis import strategies as st
 from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
+from harness.audit.page import section
+from harness.audit.running import run as run_audit
 from harness.comparison import Comparison
+from harness.drawing import Picture
 from harness.plots import FIGURES, draw
 from harness.render import headline, to_csv, to_json, to_markdown, to_rich
 from harness.render import text as t
 from harness.render.columns import COLUMNS, visible
 from harness.render.formats import csv_cell, markdown_text
-from harness.report import inline_svg, save, to_fragment, to_html
+from harness.render.headline import lead
+from harness.report import audit_page, comparison, inline_svg, save, to_fragment, to_html
+from harness.report.audit import read_audit
 from harness.rows import FIELDS
 from harness.run import Run
 from harness.showing import words
+from instances.errors import UsageError
 
 MARK = instance().fingerprint
 
@@ -462,6 +469,58 @@ def test_page_of_many_instances_warns_about_the_largest_ratio(pages: dict[str, s
     assert "only a lower bound" not in Page(pages["oef"]).text
 
 
+def test_summary_by_method_counts_failures_and_names_estimates() -> None:
+    run = sweep_run(3)
+    run.rows[1] = run.rows[1].replace(status="error", verified=None, gap=None, ratio=None, objective=None)
+    page = Page(to_html(run, []))
+    assert re.search(r"hadar\.online utility online 2 of 3 1 ≤ ", re.sub(r"\s+", " ", page.text))
+    assert "means are shifted geometric ones, failures counted" in page.text
+
+
+def test_limits_of_several_kinds_are_told_one_by_one() -> None:
+    run = oef_run(meta=oef_run().meta | {"limits": {"quick": {"time_limit_s": 2}, "long": {"time_limit_s": 90}}})
+    page = Page(to_html(run, []))
+    assert "Limits: quick" in page.text
+    assert "Limits: long" in page.text
+
+
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M0 0"/></svg>'
+
+
+def test_papers_have_sections_of_their_own_and_links_lead_there() -> None:
+    run = oef_run()
+    run.rows += [row("hadar.online", MARK, 4.0, **ONLINE), row("hadar.p2.columns", MARK, 5.0, problem="hadar.utility")]
+    pictures = [
+        Picture(f"{paper}-{i}", "t", f"caption {i}", PICTURE, b"", paper, f"topic {i}")
+        for i in range(5)
+        for paper in ("oef", "hadar")
+    ]
+    page = Page(to_html(run, pictures))
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert [one for one in ids if one and one.startswith("figures-")] == ["figures-oef", "figures-hadar"]
+    assert [one for one in ids if one and one.startswith("results-")] == ["results-oef", "results-hadar"]
+    links = {str(a["href"])[1:] for a in page.all("a")}
+    assert {"figures-hadar", "results-oef", "figure-hadar-4", "reproduce"} <= links
+    assert links <= set(ids)
+    told = re.sub(r"\s+", " ", page.text)
+    assert told.index("4. topic 3") < told.index("Figure 4. caption 3") < told.index("Figure 6. caption 0")
+    assert "Paper by paper" in told
+
+
+def test_the_first_sentence_over_several_papers_names_an_algorithm_of_each() -> None:
+    rows = [BOUND, row("oef.rounding", MARK, 4.5, kind="online"), row("hadar.online", MARK, 4.0, **(ONLINE | ESTIMATE))]
+    assert lead(run_of(*rows)) == (
+        "On paper/oef-eq1, how far from the optimum: oef.rounding 10.0 % below and hadar.online at most 20.0 % below; "
+        "the bound took 0.012 s."
+    )
+    assert lead(run_of(*rows[:2])) == headline(run_of(*rows[:2]))
+
+
+def test_figures_that_could_not_be_drawn_are_named() -> None:
+    page = comparison.page(oef_run(), [], ["a figure could not be drawn: <b>"])
+    assert "a figure could not be drawn: &lt;b&gt;" in page
+
+
 def test_page_sorts_numbers_by_value(pages: dict[str, str]) -> None:
     cells = [a for tag, a in Page(pages["oef"]).tags if tag == "td" and "gap" in (a.get("class") or "").split()]
     assert [float(cell["data-sort"] or "nan") for cell in cells] == [r.gap for r in oef_run().rows]
@@ -550,3 +609,16 @@ def test_plain_formats_and_page_import_neither_matplotlib_nor_rich() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_audit_is_read_back_and_stands_in_the_page_of_a_comparison(tmp_path: Path) -> None:
+    audit = run_audit(claims=["oef.slip.coefficient"], jobs=1, results=tmp_path)
+    assert audit.folder is not None
+    again = read_audit(audit.folder)
+    assert [finding.as_dict() for finding in again.findings] == [finding.as_dict() for finding in audit.findings]
+    assert audit_page(again) == audit_page(audit)
+    page = Page(to_html(oef_run(), [], [section(again.findings)]))
+    assert {"#audit", "#figures"} & {a["href"] for a in page.all("a")} == {"#audit"}
+    (audit.folder / "audit.json").write_text("[{}]")
+    with pytest.raises(UsageError, match="no audit, or damaged results"):
+        read_audit(audit.folder)

@@ -41,6 +41,34 @@ while (walker.nextNode()) {
 return found.sort((x, y) => x[0] - y[0]);
 """
 
+LETTERS = """
+const parse = (text) => [...text.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
+const light = (c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const luminance = (c) => 0.2126 * light(c[0]) + 0.7152 * light(c[1]) + 0.0722 * light(c[2]);
+const behind = (x, y) => {
+  for (const e of document.elementsFromPoint(x, y)) {
+    if (e.closest('g.text')) continue;
+    if (e.tagName === 'image') return null;  // a map: its pixels are not known here
+    const style = getComputedStyle(e);
+    const colour = e.closest('svg') && e.tagName !== 'svg' ? style.fill : style.backgroundColor;
+    if (colour !== 'none' && parse(colour)[3] > 0) return parse(colour);
+  }
+  return null;
+};
+const found = [];
+for (const figure of document.querySelectorAll('figure')) {
+  figure.scrollIntoView({behavior: 'instant'});
+  for (const text of figure.querySelectorAll('g.text')) {
+    const letter = text.querySelector('use'), box = text.getBoundingClientRect();
+    const back = letter && behind(box.x + box.width / 2, box.y + box.height / 2);
+    if (!back) continue;
+    const [a, b] = [luminance(parse(getComputedStyle(letter).fill)), luminance(back)];
+    found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), figure.id]);
+  }
+}
+return found.sort((x, y) => x[0] - y[0]);
+"""
+
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Any]:
@@ -156,6 +184,14 @@ def test_text_stands_out_from_its_background(driver: Any, pages: dict[str, Path]
     )
     assert (body == "rgb(255, 255, 255)") == (scheme == "light")
     assert card in (None, "rgb(255, 255, 255)")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_letters_of_figures_stand_out_too(driver: Any, pages: dict[str, Path], scheme: str) -> None:
+    show(driver, pages["troubled"], scheme=scheme)
+    found = driver.execute_script(LETTERS)
+    assert len(found) > 60
+    assert found[0][0] >= 4.5, found[:3]
 
 
 @pytest.mark.parametrize("name", ["troubled", "hostile", "large", "sweep"])

@@ -25,9 +25,12 @@ from harness.cli import app
 from harness.simulation.bounds import JCT, TTD, Bound, lower_bound
 from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
+from harness.simulation.headline import headline
 from harness.simulation.naming import resolve
+from harness.simulation.reading import kept, read_simulation
 from harness.simulation.render import to_csv, to_json, to_markdown
 from harness.simulation.rows import FIELDS, SimulationRow
+from harness.simulation.saving import history_name
 from harness.simulation.task import SimulationTask
 from heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from heuristics.simulator.metrics import Window
@@ -58,8 +61,10 @@ def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "results").iterdir()
     assert folder.name.endswith("-sim")
     names = {path.name for path in folder.iterdir()}
-    assert names == {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules", "figures"}
+    files = {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules", "figures", "report.html"}
+    assert names == files
     assert {path.stem for path in (folder / "figures").iterdir()} == {
+        "simulation-ttd",
         "simulation-gantt",
         "simulation-jct-cdf",
         "simulation-utilisation",
@@ -73,11 +78,12 @@ def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
     history = json.loads(gzip.decompress(histories[0].read_bytes()))
     assert history["rules"]["round_s"] == 360
     assert len(history["completion_s"]) == 20
-    again = subprocess.run(
-        [str(COMMAND), "report", str(folder)], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
-    )
-    assert again.returncode == 2
-    assert "results of harness simulate" in again.stderr
+    page = (folder / "report.html").read_text()
+    again = CliRunner().invoke(app, ["report", str(folder), "--output", str(tmp_path / "again.html")])
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "again.html").read_text() == page, "what is read back is what was run"
+    assert "hadar.gavel finishes all jobs first, after" in page
+    assert "gavel.makespan_fluid" in page
 
 
 def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
@@ -147,6 +153,62 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert "Traceback" not in errors
     (folder,) = (tmp_path / "results").iterdir()
     assert json.loads((folder / "run.json").read_text())["interrupted"] is True
+
+
+def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Simulation) -> None:
+    words = [str(COMMAND), "simulate", "--instance", TINY, "--policy", "fifo", "hadare", "hadar", "--jobs", "1"]
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not _journal(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait(60)
+    (folder,) = (tmp_path / "results").iterdir()
+    with open(folder / "rows.jsonl", "ab") as journal:
+        journal.write(b'{"instance": "torn')
+    before = [row for row in _journal(tmp_path) if "policy" in row]
+    again = harness.simulate(TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder)
+    assert [row.policy for row in again.rows] == ["hadar.fifo", "hadar.hadare", "hadar.online"]
+    assert set(again.traces) == {row.policy for row in again.rows}
+    for row in again.rows:
+        (fresh,) = (one for one in found.rows if one.policy == row.policy)
+        assert _timeless(row) == _timeless(fresh)
+    times = {row.policy: row.simulate_s for row in again.rows}
+    assert {row["policy"]: row["simulate_s"] for row in before}.items() <= times.items(), "kept, not run again"
+    stored = read_simulation(folder)
+    assert [_timeless(row) for row in stored.rows] == [_timeless(row) for row in again.rows]
+    history = folder / "schedules" / history_name(again.rows[0])
+    parts = json.loads(gzip.decompress(history.read_bytes()))
+    parts["completion_s"][0] += 1.0
+    history.write_bytes(gzip.compress(json.dumps(parts).encode()))
+    with pytest.raises(UsageError, match="is not the history that was confirmed"):
+        read_simulation(folder)
+    assert len(kept(folder, [row.key for row in again.rows], again.instances)) == 2
+
+
+def _journal(folder: Path) -> list[dict[str, Any]]:
+    (path, *_) = [*folder.glob("results/*-sim/rows.jsonl"), None]
+    lines = path.read_text().splitlines() if path else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def _timeless(row: SimulationRow) -> dict[str, Any]:
+    """Return the fields of a row that no clock decides."""
+    clocks = {"decision_mean_s", "decision_max_s", "simulate_s", "check_s"}
+    # whom ratios refer to is the policy of its paper or the first one
+    ratios = {"reference", "ttd_ratio", "jct_ratio"}
+    return {name: value for name, value in row.as_dict().items() if name not in clocks | ratios}
+
+
+def test_only_a_simulation_of_the_same_instances_is_resumed(tmp_path: Path) -> None:
+    first = harness.simulate(TINY, ["fifo"], jobs=1, results=tmp_path)
+    assert first.folder is not None
+    with pytest.raises(UsageError, match="only a run of the same instances"):
+        harness.simulate("gen/20jobs?seed=9", ["fifo"], jobs=1, resume=first.folder)
+    with pytest.raises(UsageError, match="not a results folder of harness simulate"):
+        harness.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
+    result = CliRunner().invoke(app, ["report", str(first.folder), "--audit", str(first.folder)])
+    assert "not of a simulation" in str(result.exception)
 
 
 def test_list_policies(tmp_path: Path) -> None:
@@ -456,6 +518,22 @@ def test_the_bound_on_mean_times_is_that_of_the_model() -> None:
     found = lower_bound(JCT, instances.load(TINY), 900.0)
     assert found is not None
     assert found > 0
+
+
+def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> None:
+    ours = [
+        row("hadar.gavel", 7200.0, jct_mean_s=3600.0, ttd_bound_ratio=1.064),
+        row("hadar.fifo", 9000.0, jct_mean_s=1800.0, ttd_bound_ratio=1.33),
+    ]
+    assert headline(ours) == (
+        "On i, hadar.gavel finishes all jobs first, after 2 h, at most 6.4 % more than the least that any schedule can "
+        "reach; hadar.fifo has the least mean completion time, 0.5 h."
+    )
+    wrong = ours[0].replace(verified=False, violations=("job a runs twice",))
+    assert headline([wrong, ours[1]]).startswith("1 of 2 policies is WRONG: hadar.gavel (job a runs twice). On i,")
+    both = [*ours, *(one.replace(fingerprint="g", instance="j") for one in ours)]
+    assert headline(both).startswith("Over 2 instances, the total time of hadar.gavel is at most 6.4 % more than")
+    assert headline([]) == "No policy was simulated."
 
 
 def test_figures_of_histories_with_cpus(shared: harness.Simulation) -> None:

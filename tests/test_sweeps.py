@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from harness import sweeping
 from harness.cli import app
+from harness.comparing import compare
 from harness.rows import Row
 from harness.store import read_run
 from harness.sweeping import Sweep, read, run_sweep
@@ -199,6 +200,15 @@ def test_limits_that_cannot_be(tmp_path: Path, old: str, new: str, message: str)
     with pytest.raises(UsageError) as caught:
         read(written(tmp_path, LIMITS.replace(old, new)))
     assert f"mine.toml: {message}" in str(caught.value)
+
+
+def test_several_names_of_one_content_are_one_instance_with_all_printed_numbers() -> None:
+    """Papers come back to their examples: (1), (2) and (3) of OEF are about the same tenants."""
+    names = ["paper/oef-eq1", "paper/oef-eq2", "paper/oef-eq3"]
+    (instance,) = compare(names, ["oef.gavel_capped", "oef.cooperative"], jobs=1).run.instances.values()
+    assert instance.name == names[0]
+    for name in names:
+        assert all(entry in instance.published for entry in load(name).published)
 
 
 def test_a_sweep_that_grew_goes_on_where_it_was(tmp_path: Path) -> None:

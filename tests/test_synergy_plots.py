@@ -78,7 +78,7 @@ def test_bars_of_servers_add_up_to_what_is_held(run: Run) -> None:
     item = drawn(run, "servers")
     axes = item.figure.axes
     assert len(axes) == 6
-    proportional = next(d for (_, method, _), d in run.decisions.items() if method == "synergy.proportional")
+    proportional = next(d for (_, method, *_), d in run.decisions.items() if method == "synergy.proportional")
     for ax, amount, capacity in zip(axes[:3], ("gpus", "cpus", "memory_gb"), (4, 12.0, 250.0), strict=True):
         held = np.bincount(proportional.server, getattr(proportional, amount), 2) / capacity * 100
         found = np.zeros(2)
@@ -112,7 +112,7 @@ def test_mean_times_stand_beside_the_bound(run: Run) -> None:
 
 def test_all_figures_of_a_simulation(simulation: Simulation) -> None:
     figures = {figure.name.removeprefix("simulation-"): figure for figure in simulation.figures()}
-    usual = {"gantt", "jct-cdf", "utilisation"}
+    usual = {"ttd", "gantt", "jct-cdf", "utilisation"}
     assert set(figures) == usual | {"lp1", "short-long", "resources", "jct-mean"}
     for figure in figures.values():
         assert "n = 4 jobs on case" in figure.caption

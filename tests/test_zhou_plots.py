@@ -87,7 +87,7 @@ def zhou_run(instance: Instance) -> Run:
         classes = view.architectures[name].classes
         prices = np.outer(np.arange(classes.size * 4) % 3, np.linspace(0.0, 1.0, 12))
         run.rows.append(row_of(instance, f"zhou.{name}.columns", f"zhou.{name}.completion", None, verified=None))
-        run.prices[instance.fingerprint, f"zhou.{name}.columns", 0] = prices
+        run.prices[instance.fingerprint, f"zhou.{name}.columns", 0, ""] = prices
     return run
 
 
@@ -249,7 +249,7 @@ def test_maps_of_prices_name_classes_and_resources(large: Run) -> None:
 
 def test_duals_are_what_a_server_costs(small: Run) -> None:
     instance = next(iter(small.instances.values()))
-    found = small.prices[instance.fingerprint, "zhou.ps.columns", 0]
+    found = small.prices[instance.fingerprint, "zhou.ps.columns", 0, ""]
     capacity = zhou.view(instance).architectures["ps"].classes.capacity.ravel()
     image = drawn(small, "duals-ps").figure.axes[0].images[0].get_array()
     wanted = (found * capacity[:, None])[found.max(axis=1) > 0]

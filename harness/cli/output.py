@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ from harness.cli.terminal import say, stdout
 from instances.errors import UsageError
 
 if TYPE_CHECKING:
+    from harness.audit.running import Audit
     from harness.comparison import Comparison
+    from harness.report.page import Section
     from harness.simulating import Simulation
 
 
@@ -33,30 +36,56 @@ def finish(comparison: Comparison, output: Format, report: bool) -> None:
     raise typer.Exit(OK if comparison.ok else FAILED)
 
 
-def save_report(comparison: Comparison, output: Path | None = None) -> None:
-    """Write the page (and, into a results folder, the figures as files) and say where it is."""
+def save_report(comparison: Comparison, output: Path | None = None, audit: Path | None = None) -> None:
+    """Write the page (and, into a results folder, the figures as files) and say where it is.
+
+    `audit` is a results folder of ``harness audit`` whose table becomes a section.
+    """
     from harness.report import save
 
     if comparison.folder is None:
         return
     path = output or comparison.folder / "report.html"
+    more = _audit_section(audit) if audit else []
+    with _writing(path):
+        save(comparison.run, path, comparison.folder if output is None else None, more)
+
+
+def _audit_section(folder: Path) -> list[Section]:
+    from harness.audit.page import section
+    from harness.report.audit import read_audit
+
+    return [section(read_audit(folder).findings)]
+
+
+def save_simulation_report(simulation: Simulation, output: Path | None = None) -> None:
+    """Write the page of a simulation (and, into its results folder, the figures as files) and say where it is."""
+    from harness.report import save_simulation
+
+    if simulation.folder is None:
+        return
+    path = output or simulation.folder / "report.html"
+    with _writing(path):
+        save_simulation(simulation, path, figures=simulation.folder if output is None else None)
+
+
+def save_audit_report(audit: Audit, path: Path) -> None:
+    """Write the page of an audit and say where it is."""
+    from harness.report import audit_page
+    from instances.canonical import write_atomically
+
+    with _writing(path):
+        write_atomically(path, audit_page(audit).encode())
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Say where a page is once it has been written, or in one line why it cannot be."""
     try:
-        save(comparison.run, path, figures=comparison.folder if output is None else None)
+        yield
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
     say(f"report: {path}")
-
-
-def save_figures(simulation: Simulation, folder: Path) -> None:
-    """Draw the histories into the results folder."""
-    from harness.plots import write_figures
-
-    try:
-        paths = write_figures(simulation.figures(), folder)
-    except OSError as error:
-        raise UsageError(f"{folder}: figures cannot be written: {error.strerror or error}") from error
-    if paths:
-        say(f"figures: {paths[0].parent}")
 
 
 def emit(comparison: Comparison, output: Format) -> None:

@@ -1,6 +1,7 @@
 """Figures of a run, drawn without pyplot, the same for the same run. Every file here registers its own."""
 
-from harness.plots.figures import FIGURES, Drawn, FigureInput, FigureSpec, draw, draw_all, save_all, write_figures
+from harness.drawing import write_figures
+from harness.plots.figures import FIGURES, Drawn, FigureInput, FigureSpec, draw, draw_all, save_all
 from instances.discovery import import_submodules
 
 import_submodules(__name__)

@@ -2,151 +2,38 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec
+from harness.plots.methods import Marks, by_method
 from harness.plots.style import (
     DASHED,
     FAINT,
     INK,
-    KIND_COLOURS,
-    MUTED,
     PALETTE,
     is_first_column,
-    jitter,
     label,
     legend_below,
     log_axis,
-    one_axes,
     panels,
 )
 from harness.render.columns import failed, measured, wrong
-from harness.render.text import clean, number, percent, ratio, seconds
+from harness.render.text import number, percent, ratio, seconds
 from harness.rows import Row
-
-BOX_FROM = 4
-"""A box says something from so many points on."""
 
 SHORTEST_S = 1e-4
 """Times below are drawn here: a logarithmic axis has no zero, and clocks blur what is shorter."""
 
 MAX_TRACES = 6
 
-
-@dataclass(frozen=True)
-class Marks:
-    """How the rows of a figure become points.
-
-    Parameters
-    ----------
-    value
-        Place on the x axis.
-    hollow
-        Whether the point is no exact value but an estimate or a limit.
-    hollow_marker
-        Its marker: an arrow to the side where the truth may lie.
-    solid_name, hollow_name
-        Their names in the legend.
-    text
-        What stands beside a method's only point.
-    """
-
-    value: Callable[[Row], float]
-    hollow: Callable[[Row], bool]
-    hollow_marker: str
-    solid_name: str
-    hollow_name: str
-    text: Callable[[Row], str]
-
-
-def by_method(rows: Sequence[Row], marks: Marks, xlabel: str) -> tuple[Figure, Axes]:
-    """Draw one line per method with its points, a box behind them where there are many."""
-    methods = list(dict.fromkeys(row.method for row in rows))
-    figure, ax = one_axes(1.35 + 0.3 * len(methods))
-    groups = [[row for row in rows if row.method == method] for method in methods]
-    _boxes(ax, methods, groups, marks)
-    for y, group in enumerate(groups):
-        _points(ax, y, group, marks)
-    usual = Counter(group[0].problem for group in groups).most_common(1)[0][0]
-    names = [_named(group[0], usual) for group in groups]
-    ax.set_yticks(range(len(methods)), names)
-    ax.set_ylim(len(methods) - 0.4, -0.6)
-    ax.tick_params(axis="y", length=0, pad=8)
-    ax.grid(axis="x")
-    ax.set(xlabel=xlabel, ylabel="")
-    legend_below(figure, _legend(rows, marks), columns=5)
-    return figure, ax
-
-
-def _named(row: Row, usual: str) -> str:
-    """Return the method's name, with its problem where that is another one than that of most methods."""
-    short = row.problem.partition(".")[2]
-    return label(row.method, 34) + (f" ({clean(short, 20)})" if row.problem != usual else "")
-
-
-def _boxes(ax: Axes, methods: list[str], groups: Sequence[Sequence[Row]], marks: Marks) -> None:
-    many = [row for group in groups if len(group) >= BOX_FROM for row in group]
-    if many:
-        sns.boxplot(
-            x=[marks.value(row) for row in many],
-            y=[row.method for row in many],
-            order=methods,
-            color="#eef1f4",
-            linecolor=MUTED,
-            linewidth=0.8,
-            width=0.66,
-            showfliers=False,
-            ax=ax,
-        )
-
-
-def _points(ax: Axes, y: int, group: Sequence[Row], marks: Marks) -> None:
-    for row, offset in zip(group, jitter(len(group), 0.42), strict=True):
-        colour, hollow = KIND_COLOURS.get(row.kind, MUTED), marks.hollow(row)
-        ax.plot(
-            marks.value(row),
-            y + offset,
-            marker=marks.hollow_marker if hollow else "o",
-            markersize=6.5 if len(group) == 1 else 4.5,
-            markerfacecolor="white" if hollow else colour,
-            markeredgecolor=colour,
-            markeredgewidth=1.2,
-            clip_on=False,
-            zorder=3,
-        )
-    if len(group) == 1:
-        place = (marks.value(group[0]), y)
-        ax.annotate(
-            marks.text(group[0]),
-            place,
-            (7, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=MUTED,
-        )
-
-
-def _legend(rows: Sequence[Row], marks: Marks) -> list[Line2D]:
-    """Return handles for the kinds of methods and for the two markers, as far as they occur."""
-    kinds = [kind for kind in KIND_COLOURS if any(row.kind == kind for row in rows)]
-    handles = [Line2D([], [], ls="", marker="s", color=KIND_COLOURS[kind], label=kind) for kind in kinds]
-    hollow = {marks.hollow(row) for row in rows}
-    if False in hollow:
-        handles.append(Line2D([], [], ls="", marker="o", color=INK, label=marks.solid_name))
-    if True in hollow:
-        shape = marks.hollow_marker
-        handles.append(Line2D([], [], ls="", marker=shape, color=INK, mfc="white", label=marks.hollow_name))
-    return handles
+FLAT = 1e-6
+"""Relative range below which a trace is a flat line."""
 
 
 def _estimate(row: Row) -> bool:
@@ -174,7 +61,7 @@ def draw_gap(data: FigureInput) -> Figure | None:
     rows = _gap_rows(data)
     if not rows:
         return None
-    figure, ax = by_method(rows, GAP, "gap to the best certified bound [%]")
+    figure, ax, _ = by_method(rows, GAP, "gap to the best certified bound [%]")
     largest = max(GAP.value(row) for row in rows)
     if largest > 200.0:
         ax.set_xscale("symlog", linthresh=10.0)
@@ -186,9 +73,15 @@ def draw_gap(data: FigureInput) -> Figure | None:
 def _caption_gap(data: FigureInput) -> str:
     return (
         "Gap |bound − objective| / |bound| in per cent, by method. Discs: the optimum is proved. Triangles: "
-        "the optimum is not proved, so the true gap is at most this. A problem in brackets: measured against the bound "
-        f"of that problem, not comparable with the others. {data.sample(_gap_rows(data))}"
+        "the optimum is not proved, so the true gap is at most this. "
+        f"{_apart(_gap_rows(data))}{data.sample(_gap_rows(data))}"
     )
+
+
+def _apart(rows: Sequence[Row]) -> str:
+    """Return what a caption says where methods are measured against the bounds of several problems."""
+    several = len({row.problem for row in rows}) > 1
+    return "Problems (bold) have bounds of their own and are not comparable with one another. " if several else ""
 
 
 # ---------------------------------------------------------------- ratio against guarantee
@@ -212,11 +105,10 @@ def draw_ratio(data: FigureInput) -> Figure | None:
     rows = _ratio_rows(data)
     if not rows:
         return None
-    figure, ax = by_method(rows, RATIO, "ratio to the optimum [1 = optimal]")
-    methods = list(dict.fromkeys(row.method for row in rows))
+    figure, ax, heights = by_method(rows, RATIO, "ratio to the optimum [1 = optimal]")
     limits = [row.guarantee_factor or 1.0 for row in rows]
     for row, limit in zip(rows, limits, strict=True):
-        y = methods.index(row.method)
+        y = heights[row.problem, row.method]
         ax.barh(y, limit - 1.0, left=1.0, height=0.5, color=FAINT, alpha=0.35, zorder=0)
         ax.plot([limit, limit], [y - 0.3, y + 0.3], color=INK, lw=1.8, solid_capstyle="butt")
     largest = max(limits + [RATIO.value(row) for row in rows])
@@ -258,7 +150,7 @@ def draw_time(data: FigureInput) -> Figure | None:
     rows = _time_rows(data)
     if not rows:
         return None
-    figure, ax = by_method(rows, TIME, "solve time [s]")
+    figure, ax, _ = by_method(rows, TIME, "solve time [s]")
     log_axis(ax, "x", lambda value: f"{value:g}")
     values = [TIME.value(row) for row in rows]
     ax.set_xlim(10 ** np.floor(np.log10(min(values))), 10 ** np.ceil(np.log10(max(values) * 1.6)))
@@ -318,6 +210,11 @@ def _trace(ax: Axes, method: str, points: Sequence[Mapping[str, Any]]) -> None:
     ax.set_title(f"{label(method, 30)}\n{end}", fontsize=8.5)
     ax.set_xlim(0.0, time[-1] or 1.0)
     ax.set_xlabel("time [s]")
+    ax.ticklabel_format(axis="y", useOffset=False)
+    known = np.concatenate([incumbent, bound])[np.isfinite(np.concatenate([incumbent, bound]))]
+    if known.size and np.ptp(known) <= FLAT * np.abs(known).max():
+        # An axis of rounding errors would show a gap where there is none.
+        ax.set_ylim(known.mean() - 0.05 * abs(known.mean()) - 1e-9, known.mean() + 0.05 * abs(known.mean()) + 1e-9)
     ax.grid(axis="y")
 
 

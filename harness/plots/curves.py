@@ -213,7 +213,12 @@ def fitted_exponent(jobs: ArrayLike, seconds: ArrayLike) -> float:
     return float(spread @ y / (spread @ spread)) if np.ptp(x) > 0 else float("nan")
 
 
-def decision_time(points: Mapping[str, tuple[ArrayLike, ArrayLike]], limit_s: float | None = None) -> Figure:
+def decision_time(
+    points: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    limit_s: float | None = None,
+    xlabel: str = "jobs",
+    ylabel: str = "time per decision [s]",
+) -> Figure:
     """Return seconds per decision against the number of jobs, both logarithmic, with fitted exponents.
 
     Parameters
@@ -222,6 +227,8 @@ def decision_time(points: Mapping[str, tuple[ArrayLike, ArrayLike]], limit_s: fl
         By method: numbers of jobs and positive seconds.
     limit_s
         A round or another limit, drawn as a line.
+    xlabel, ylabel
+        What is counted, and what takes the time.
     """
     figure, ax = one_axes(3.2)
     names = []
@@ -242,7 +249,7 @@ def decision_time(points: Mapping[str, tuple[ArrayLike, ArrayLike]], limit_s: fl
     if limit_s is not None:
         ax.axhline(limit_s, color=MUTED, lw=0.9)
         ax.annotate(f"{limit_s:g} s", (sizes[0], limit_s), (0, 3), textcoords="offset points", fontsize=8, color=MUTED)
-    ax.set(xlabel="jobs", ylabel="time per decision [s]")
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.grid()
     line_legend(figure, names, 2)
     return figure

@@ -25,7 +25,7 @@ from instances.registry import PAPERS, Registry
 MAX_INSTANCES = 4
 """Figures about one instance are drawn for so many instances of a run."""
 
-PNG_DPI = 200
+PNG_DPI = 150
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,9 @@ def draw(run: Run, spec: FigureSpec) -> list[Drawn]:
 
 def jobs(run: Run) -> list[Callable[[], Drawn | None]]:
     """Return what draws the figures of `run`, one after the other; a figure without anything to show is ``None``."""
-    return [partial(_drawn, spec, data, suffix) for spec in FIGURES for data, suffix in _inputs(run, spec)]
+    # what sums up all instances comes before pictures of single ones
+    ordered = sorted(FIGURES, key=lambda spec: spec.per_instance)
+    return [partial(_drawn, spec, data, suffix) for spec in ordered for data, suffix in _inputs(run, spec)]
 
 
 def _inputs(run: Run, spec: FigureSpec) -> Iterator[tuple[FigureInput, str]]:

@@ -189,6 +189,23 @@ def mean_times(means_s: Mapping[str, float], bound_s: float | None, unproved: st
     return beside_bounds([group], f"mean completion time [{unit}]")
 
 
+def total_times(times_s: Mapping[str, tuple[float, float | None]]) -> Figure:
+    """Return total times by policy beside the bounds that hold for them.
+
+    Parameters
+    ----------
+    times_s
+        Seconds, and what no schedule of the kind gets below, by policy.
+    """
+    unit_s, unit = time_unit(max(time_s for time_s, _ in times_s.values()))
+    bounds = list(dict.fromkeys(bound for _, bound in times_s.values()))
+    groups = [
+        Group({p: t / unit_s for p, (t, b) in times_s.items() if b == bound}, bound / unit_s if bound else None)
+        for bound in bounds
+    ]
+    return beside_bounds(groups, f"total time [{unit}]")
+
+
 def by_load(points: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     """Return mean completion times against the load, a line per policy.
 

@@ -33,6 +33,37 @@ def headline(run: Run) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def lead(run: Run) -> str:
+    """Return the headline of a page: of several papers one algorithm each, what else there is follows as a list."""
+    known = [group for paper in _papers(run.rows) if (group := _flagship(paper))]
+    if len(known) < 2:
+        return headline(run)
+    where = _where(run.rows).removesuffix(", ")
+    named = _and([f"{clean(group[0].method, 60)} {_amount(group)} {_side(group)}" for group in known])
+    rows = [row for group in known for row in group]
+    sentences = [
+        f"The run was stopped early, after {len(run.rows)} results." if run.meta.get("interrupted") else "",
+        _trouble(run.rows, wrong, "WRONG", _violation),
+        _trouble(run.rows, failed, "failed", _failure),
+        f"{where}, how far from the optimum: {named}; {_bound_time(rows, run.rows)}.",
+        _skipped(run.rows),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def answers(run: Run) -> list[tuple[str, str]]:
+    """Return the sentence about each paper, with the paper's id."""
+    found = [(paper[0].paper, _answer(paper, run.rows)) for paper in _papers(run.rows)]
+    return [(paper, text) for paper, text in found if text]
+
+
+def _flagship(rows: Sequence[Row]) -> list[Row]:
+    """Return the results of a paper's own algorithm, the first one that has gaps, worst first."""
+    known = [row for row in rows if measured(row) and row.kind == "online"]
+    mine = [row for row in known if row.method == known[0].method]
+    return sorted(mine, key=_gap, reverse=True)
+
+
 def _papers(rows: Sequence[Row]) -> list[list[Row]]:
     names = dict.fromkeys(row.paper for row in rows)
     return [[row for row in rows if row.paper == name] for name in names]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -57,12 +59,17 @@ BOUNDS = {spec.model: spec for spec in (TTD, TTD_SENSITIVE, JCT)}
 
 @dataclass(frozen=True)
 class Bound:
-    """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason."""
+    """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
+
+    `took_s` is how long the model took, `key` what it was asked (:attr:`BoundTask.key`).
+    """
 
     fingerprint: str
     model: str
     seconds: float | None
     reason: str | None = None
+    took_s: float | None = None
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,15 +83,23 @@ class BoundTask:
     limits: Caps = field(default_factory=Caps)
     code: str = field(default_factory=code_digest)
 
+    @property
+    def key(self) -> str:
+        """Digest of all that the bound depends on: content, length of a round, model and code."""
+        parts = [self.fingerprint, repr(self.round_s), self.model, self.code]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
     def failed(self, status: str, reason: str) -> Bound:
         """Return the absent bound of a task that could not be finished."""
-        return Bound(self.fingerprint, self.model, None, f"{status}: {reason}")
+        return Bound(self.fingerprint, self.model, None, f"{status}: {reason}", key=self.key)
 
     def run(self) -> Bound:
         """Solve the model; a failure is an absent bound."""
         try:
             instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
-            return Bound(self.fingerprint, self.model, lower_bound(BOUNDS[self.model], instance, self.round_s))
+            began = time.perf_counter()
+            found = lower_bound(BOUNDS[self.model], instance, self.round_s)
+            return Bound(self.fingerprint, self.model, found, None, time.perf_counter() - began, self.key)
         except MemoryError:
             raise
         except Exception as error:  # without a bound, the simulations are still worth their table

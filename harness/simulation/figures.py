@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,7 +13,16 @@ from numpy.typing import NDArray
 from harness.plots.curves import FEW_LINES, MAX_LINES, completion_cdf, utilisation
 from harness.plots.figures import Drawn, counted
 from harness.plots.gantt import Chart, gantt, hidden, of_trace
-from harness.plots.rounds import MAX_PANELS, Worth, against_lp1, by_load, mean_times, resources, short_and_long
+from harness.plots.rounds import (
+    MAX_PANELS,
+    Worth,
+    against_lp1,
+    by_load,
+    mean_times,
+    resources,
+    short_and_long,
+    total_times,
+)
 from harness.plots.style import label, styled
 from harness.render.text import clean, number
 from harness.simulation.rows import SimulationRow
@@ -43,8 +53,10 @@ class _Histories:
         return next(iter(self.traces.values()))
 
 
-def drawn(rows: Sequence[SimulationRow], traces: Mapping[str, Trace], rounds: Mapping[str, Rounds]) -> list[Drawn]:
-    """Return the figures of the last instance's histories, and of completion times by load where there are several.
+def jobs(
+    rows: Sequence[SimulationRow], traces: Mapping[str, Trace], rounds: Mapping[str, Rounds]
+) -> list[Callable[[], Drawn]]:
+    """Return what draws the last instance's histories, and completion times by load where there are several.
 
     Parameters
     ----------
@@ -55,15 +67,13 @@ def drawn(rows: Sequence[SimulationRow], traces: Mapping[str, Trace], rounds: Ma
     """
     known = {policy: trace for policy, trace in traces.items() if trace.rounds}
     here = {row.policy: row for row in rows if row.fingerprint == rows[-1].fingerprint}
-    figures = []
+    found: list[_Chart] = []
     if known:
         data = _Histories(here, known, {p: each for p, each in rounds.items() if p in known})
         where = f"{counted(len(data.first.workload.ids), 'job')} on {clean(rows[-1].instance, 40)}"
-        charts = [*_every(data), *_sensitive(data), *_means(data)]
-        figures = [
-            _titled(f"simulation-{c.name}", c.title, f"{c.text} n = {where}, {c.drawn}.", c.draw) for c in charts
-        ]
-    return [*figures, *_loads(rows)]
+        charts = [*_bounds(rows), *_every(data), *_sensitive(data), *_means(data)]
+        found = [replace(c, text=f"{c.text} n = {where}, {c.drawn}.") for c in charts]
+    return [partial(_titled, chart) for chart in [*found, *_loads(rows)]]
 
 
 @dataclass(frozen=True)
@@ -171,7 +181,7 @@ def _means(data: _Histories) -> Iterator[_Chart]:
     )
 
 
-def _loads(rows: Sequence[SimulationRow]) -> Iterator[Drawn]:
+def _loads(rows: Sequence[SimulationRow]) -> Iterator[_Chart]:
     """Yield mean completion times by load, where instances differ in it."""
     known = [row for row in rows if row.jct_mean_s and row.arrivals_per_h and row.verified]
     instances = {row.fingerprint for row in known}
@@ -185,14 +195,29 @@ def _loads(rows: Sequence[SimulationRow]) -> Iterator[Drawn]:
         "Mean time from arrival to completion of the jobs that count, against how many jobs arrive in an hour on "
         f"average. n = {counted(len(instances), 'instance')}, {_policies(len(shown), len(points))}."
     )
-    yield _titled("simulation-load", "Completion times by load", text, lambda: by_load(shown))
+    yield _Chart("load", "Completion times by load", text, "", lambda: by_load(shown))
 
 
-def _titled(name: str, title: str, caption: str, draw: Callable[[], Figure]) -> Drawn:
+def _bounds(rows: Sequence[SimulationRow]) -> Iterator[_Chart]:
+    """Yield the total times of policies beside their certified bounds, where one instance has some."""
+    known = [row for row in rows if row.ttd_s and row.verified][:MAX_ROWS]
+    if len({row.fingerprint for row in rows}) > 1 or not any(row.ttd_bound_s for row in known):
+        return
+    yield _Chart(
+        "ttd",
+        "Total time beside its bound",
+        "Time from the first arrival to the last completion (TTD). In brackets: at most so many times the least that "
+        "any schedule can reach, by the bound.",
+        _policies(len(known), len(rows)),
+        lambda: total_times({row.policy: (row.ttd_s or 0.0, row.ttd_bound_s) for row in known}),
+    )
+
+
+def _titled(chart: _Chart) -> Drawn:
     with styled():
-        figure = draw()
-        figure.suptitle(title, x=0.01, ha="left")
-    return Drawn(name, title, caption, figure)
+        figure = chart.draw()
+        figure.suptitle(chart.title, x=0.01, ha="left")
+    return Drawn(f"simulation-{chart.name}", chart.title, chart.text, figure, "simulation", chart.title)
 
 
 def _gantt(traces: Mapping[str, Trace]) -> Figure:

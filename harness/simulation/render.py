@@ -125,14 +125,19 @@ def published_lines(rows: Sequence[SimulationRow]) -> Iterator[tuple[Cells, bool
 
 def notes(rows: Sequence[SimulationRow]) -> list[str]:
     """Return in words what went wrong or was skipped, how many jobs are left, and notes on published numbers."""
+    return [f"{which}: {note}" for which, note in noted(rows)]
+
+
+def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+    """Return the same as pairs: about what, and what is to be said."""
     lines = []
     for row in rows:
         name = clean(row.policy, 60)
-        lines += [f"{name}: WRONG: {clean(line, 400)}" for line in row.violations]
-        lines += [f"{name}: {row.status}: {clean(row.reason, 400)}"] if row.reason else []
-        lines += [f"{name}: {count} jobs unfinished, {clean(why, 200)}" for why, count in row.unfinished.items()]
+        lines += [(name, f"WRONG: {clean(line, 400)}") for line in row.violations]
+        lines += [(name, f"{clean(row.status, 40)}: {clean(row.reason, 400)}")] if row.reason else []
+        lines += [(name, f"{count} jobs unfinished, {clean(why, 200)}") for why, count in row.unfinished.items()]
         printed = [e for e in row.published if e["note"] and not e["agrees"]]
-        lines += [f"{name}, {clean(e['quantity'], 60)}: {clean(e['note'], 400)}" for e in printed]
+        lines += [(f"{name}, {clean(e['quantity'], 60)}", clean(e["note"], 400)) for e in printed]
     return lines
 
 

@@ -50,6 +50,8 @@ class SimulationRow:
         Numbers papers printed: ``{quantity, value, measured, agrees, unit, where, note}``.
     verified
         Whether the independent checker confirms the history; ``None`` where there is none.
+    key
+        What the simulation was of (:attr:`harness.simulation.task.SimulationTask.key`).
     """
 
     instance: str
@@ -101,6 +103,7 @@ class SimulationRow:
     simulate_s: float | None = None
     check_s: float | None = None
     reason: str | None = None
+    key: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, in order."""

@@ -1,7 +1,8 @@
 """The results folder of a simulation: the same journal, locks and atomic files as that of a comparison.
 
-``run.json``, ``rows.jsonl`` (the journal, a line per finished policy), ``rows.parquet`` and ``rows.json`` (with
-ratios and bounds), ``instances/``, and in ``schedules/`` the histories as gzipped JSON.
+``run.json``, ``rows.jsonl`` (the journal, a line per finished policy or bound), ``rows.parquet`` and ``rows.json``
+(with ratios and bounds), ``instances/``, in ``schedules/`` the histories as gzipped JSON, ``report.html`` and
+``figures/``.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.render.text import plain
+from harness.simulation.bounds import Bound
 from harness.simulation.rows import FIELDS, SimulationRow
 from harness.simulation.task import SimulationResult
 from harness.store import COMPRESSION, Store
@@ -22,7 +25,7 @@ from instances.canonical import write_atomically
 from instances.schema import Instance
 
 HISTORY = (
-    *("start_s", "decision_s", "restarts", "waiting", "completion_s", "first_start_s"),
+    *("start_s", "decision_s", "stragglers", "restarts", "waiting", "completion_s", "first_start_s"),
     *("allocation", "progress", "iterations", "busy_s", "speed", "cpus", "memory_gb", "offered", "unfinished"),
 )
 """Attributes of :class:`~heuristics.simulator.Trace` that are saved, beside its rules."""
@@ -39,12 +42,16 @@ class SimulationStore(Store):
     def add_result(self, result: SimulationResult) -> None:
         """Append a finished simulation: its history first, then its row, which makes it count."""
         row = result.row
-        name = f"{row.policy}-{row.fingerprint[:12]}-{row.seed}.json.gz"
         with self._explained():
             if result.trace is not None:
                 content = gzip.compress(history_json(result.trace).encode(), COMPRESSION, mtime=0)
-                write_atomically(self.folder / "schedules" / name, content)
+                write_atomically(self.folder / "schedules" / history_name(row), content)
             self._append(_line(row))
+
+    def add_bound(self, bound: Bound) -> None:
+        """Append a bound."""
+        with self._explained():
+            self._append(json.dumps({"bound": plain(vars(bound))}, allow_nan=False).encode() + b"\n")
 
     def finish_rows(self, meta: Mapping[str, Any], rows: Sequence[SimulationRow]) -> None:
         """Write ``run.json`` anew and the compared rows, and close the journal."""
@@ -55,6 +62,11 @@ class SimulationStore(Store):
             )
             _write_parquet(self.folder / "rows.parquet", rows)
         self.close()
+
+
+def history_name(row: SimulationRow) -> str:
+    """Return the file name of a row's history."""
+    return f"{re.sub(r'[^a-z0-9_.-]', '_', row.policy)}-{row.fingerprint[:12]}-{row.seed}.json.gz"
 
 
 def history_json(trace: Trace) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,13 @@ class SimulationTask:
     limits: Caps = field(default_factory=Caps)
     code: str = field(default_factory=code_digest)
 
+    @property
+    def key(self) -> str:
+        """Digest of all that the result depends on: content, policy, rules, window, seed and code."""
+        rules = {name: str(value) for name, value in asdict(self.rules).items()}
+        parts = [self.fingerprint, self.policy, self.seed, rules, str(self.window), self.code]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
     def blank_row(self, **known: Any) -> SimulationRow:
         """Return the row of this task before anything is known about its result."""
         until_s, rules = self.rules.until_s, POLICIES.get(self.policy).rules(self.rules)
@@ -67,6 +75,7 @@ class SimulationTask:
             until_s=until_s if math.isfinite(until_s) else None,
             profiling_s=rules.profiling_s,
             window=None if self.window == ALL else str(self.window),
+            key=self.key,
             **known,
         )
 

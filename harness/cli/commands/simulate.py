@@ -16,10 +16,12 @@ from harness.cli.options import (
     MemoryOption,
     PolicyOption,
     ProfilingOption,
+    ReportOption,
     ResultsOption,
+    ResumeOption,
     WindowOption,
 )
-from harness.cli.output import emit_simulation, save_figures
+from harness.cli.output import emit_simulation, save_simulation_report
 from harness.cli.terminal import progress, say
 from instances.ranges import LARGEST_SEED
 
@@ -50,7 +52,8 @@ def simulate(
     jobs: JobsOption = 0,
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),
-    figures: Annotated[bool, typer.Option(help="Draw the histories, too.")] = True,
+    resume: ResumeOption = None,
+    report: ReportOption = True,
 ) -> None:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
     from harness.simulating import POLICIES
@@ -72,16 +75,17 @@ def simulate(
             jobs=jobs,
             caps=Caps(time_limit, memory_mb),
             results=results,
+            resume=resume,
             on_start=start,
             on_result=advance,
         )
     say(f"results: {simulation.folder}")
     try:
-        if figures and simulation.folder:
-            save_figures(simulation, simulation.folder)
+        if report and simulation.rows:
+            save_simulation_report(simulation)
     finally:
         emit_simulation(simulation, output)
     if simulation.interrupted:
-        say("interrupted; finished policies are kept")
+        say(f"interrupted; go on with: --resume {simulation.folder}")
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(OK if simulation.ok else FAILED)

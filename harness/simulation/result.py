@@ -1,0 +1,85 @@
+"""Simulated schedulers side by side: what :func:`harness.simulate` returns, and what tables and pages are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.simulation.bounds import Bound
+from harness.simulation.rows import SimulationRow
+from harness.simulation.sensitive import Rounds
+from heuristics.simulator import Trace
+from instances.schema import Instance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.plots import Drawn
+
+
+@dataclass
+class Simulation:
+    """What :func:`harness.simulate` returns.
+
+    Attributes
+    ----------
+    rows
+        One per instance and policy, in the order in which they were named.
+    traces, rounds
+        Histories by policy, and what the rounds of those that give out CPUs and memory are worth; of the last instance
+        where there are several.
+    folder
+        Results folder, where the run was saved.
+    interrupted
+        Whether Ctrl-C ended it before all policies had finished.
+    meta
+        Content of ``run.json``.
+    instances
+        Instances by fingerprint.
+    bounds
+        Certified lower bounds, and reasons where there is none.
+    """
+
+    rows: list[SimulationRow]
+    traces: Mapping[str, Trace] = field(default_factory=dict)
+    rounds: Mapping[str, Rounds] = field(default_factory=dict)
+    folder: Path | None = None
+    interrupted: bool = False
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    instances: Mapping[str, Instance] = field(default_factory=dict)
+    bounds: Sequence[Bound] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every policy ended in order and every history was confirmed."""
+        return all(row.ok for row in self.rows)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One line per row, columns as in :class:`harness.simulation.rows.SimulationRow`."""
+        import pandas as pd
+
+        return pd.DataFrame([row.as_dict() for row in self.rows])
+
+    def figures(self) -> list[Drawn]:
+        """Draw the histories (of the last instance), and completion times by policy and load."""
+        return [drawn for job in self.drawings() if (drawn := job())]
+
+    def drawings(self) -> Sequence[Callable[[], Drawn | None]]:
+        """Return what draws each figure, for :func:`harness.drawing.draw_pictures`."""
+        from harness.simulation.figures import jobs
+
+        return jobs(self.rows, self.traces, self.rounds) if self.rows else []
+
+    def to_html(self) -> str:
+        """Return the self-contained page."""
+        from harness.report import simulation_page
+
+        return simulation_page(self)
+
+    def _repr_html_(self) -> str:
+        from harness.simulation.render import to_html
+
+        return to_html(self.rows)
