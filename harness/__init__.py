@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from instances.lazy import lazy_attributes
@@ -14,15 +15,18 @@ from instances.lazy import lazy_attributes
 if TYPE_CHECKING:
     from harness.comparing import compare
     from harness.comparison import Comparison
+    from harness.explaining import Explanation, explain
     from harness.simulating import Simulation, simulate
     from harness.store import read_run
     from harness.tasks import Limits
 
-__all__ = ["Comparison", "Limits", "Simulation", "compare", "read_run", "simulate"]
+__all__ = ["Comparison", "Explanation", "Limits", "Simulation", "compare", "explain", "read_run", "simulate"]
 
 _HOME = {
     "compare": "harness.comparing",
     "Comparison": "harness.comparison",
+    "Explanation": "harness.explaining",
+    "explain": "harness.explaining",
     "Limits": "harness.tasks",
     "read_run": "harness.store",
     "Simulation": "harness.simulating",
@@ -31,5 +35,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "audit":  # a package of its own: harness.audit.run(…)
+        return importlib.import_module("harness.audit")
     # Importing solvers and pandas takes a second; `harness --help` and `import harness` should not.
     return lazy_attributes(__name__, _HOME, name)

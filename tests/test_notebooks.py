@@ -19,6 +19,9 @@ LIMIT_S = 120
 ABSOLUTE_PATH = re.compile(r"(?<![\w./~:-])/(?:home|root|Users|tmp|work|mnt|var|opt)/|\b[A-Z]:\\\\?\w")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MAGIC = re.compile(r"^\s*[%!]", re.MULTILINE)
+HEADING = re.compile(r"^## (?:\d+\. )?(\w+)", re.MULTILINE)
+SHAPE = ["Data", "Heuristic", "Mathematics", "Model", "Comparison", "What", "Exercises"]
+"""First words of the headings that every lesson has, in this order; there may be others in between."""
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -71,6 +74,19 @@ def test_answers_of_exercises_are_hidden(path: Path) -> None:
     for cell in read(path).cells:
         opened, closed = cell.source.count("<details>"), cell.source.count("</details>")
         assert opened == closed, cell.source
+
+
+@each
+def test_lesson_goes_from_data_to_exercises(path: Path) -> None:
+    headings = HEADING.findall("\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown"))
+    assert [heading for heading in headings if heading in SHAPE] == SHAPE
+
+
+@each
+def test_sliders_do_not_capture_output(path: Path) -> None:
+    """Output widgets make nbclient hang once in a while; :func:`harness.lessons.interact` does without."""
+    for cell in code_of(read(path)):
+        assert "ipywidgets" not in cell.source
 
 
 @each

@@ -1,0 +1,138 @@
+"""What the notebooks share: figures and the source of functions as a cell shows them, and sliders."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from harness.comparison import Comparison
+    from instances.schema import Instance
+
+    Shown = Figure | str | Sequence[Figure | str]
+
+WIDTH_PX = 720
+"""Width of a figure on a notebook's page."""
+
+
+def show(figures: Figure | Iterable[Figure], alt: str) -> None:
+    """Show one figure of the project or several; they are drawn without pyplot.
+
+    Parameters
+    ----------
+    figures
+        Figures, in order.
+    alt
+        What they show, in words, for those who do not see them.
+    """
+    from IPython.display import Image, display
+
+    from harness.plots.figures import saved
+
+    for figure in figures if isinstance(figures, Iterable) else [figures]:
+        display(Image(saved(figure, "png"), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
+
+
+def listing(*objects: Callable[..., Any]) -> Any:
+    """Return the source of functions and classes of the project without their docstrings, for a cell to show.
+
+    Parameters
+    ----------
+    *objects
+        Functions or classes.
+    """
+    from IPython.display import Markdown
+
+    return Markdown("```python\n" + "\n\n".join(map(_source, objects)) + "```")  # type: ignore[no-untyped-call]
+
+
+def _source(of: Callable[..., Any]) -> str:
+    """Return the source of a function or class; of its docstring nothing but the first line."""
+    lines = textwrap.dedent(inspect.getsource(of)).splitlines(keepends=True)
+    definition = ast.parse("".join(lines)).body[0]
+    if isinstance(definition, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(definition):
+        text = definition.body[0]
+        last = text.end_lineno or text.lineno
+        if last > text.lineno:
+            lines[text.lineno - 1 : last] = [lines[text.lineno - 1].rstrip("\n") + '"""\n']
+    return "".join(lines)
+
+
+def interact(draw: Callable[..., Shown], **controls: Any) -> None:
+    """Let a reader move sliders; the first picture is that of the function's defaults.
+
+    What `draw` returns stands in an HTML widget. The output widget of ``ipywidgets.interact`` makes nbclient, which
+    executes notebooks without a browser, wait for ever once in a while: it sends and awaits messages on one socket.
+
+    Parameters
+    ----------
+    draw
+        Returns a figure, a text, or several of them; all its parameters have defaults.
+    **controls
+        Its parameters, as for ``ipywidgets.interact``: ``load=(0.5, 1.5, 0.1)``. Without ipywidgets the first picture
+        is all there is.
+    """
+    import IPython.display as ipython
+
+    if importlib.util.find_spec("ipywidgets") is None:
+        ipython.display(ipython.HTML(_page(draw())))  # type: ignore[no-untyped-call]
+        return
+    import ipywidgets  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+    page = ipywidgets.HTML(_page(draw()))
+    sliders = {}
+    for name, parameter in inspect.signature(draw).parameters.items():
+        slider = ipywidgets.interactive.widget_from_abbrev(controls[name], parameter.default)
+        slider.description = name.replace("_", " ")
+        slider.style.description_width = "initial"
+        slider.continuous_update = False
+        sliders[name] = slider
+
+    def redraw(change: object) -> None:
+        page.value = _page(draw(**{name: slider.value for name, slider in sliders.items()}))
+
+    for slider in sliders.values():
+        slider.observe(redraw, "value")
+    ipython.display(ipywidgets.VBox([*sliders.values(), page]))  # type: ignore[no-untyped-call]
+
+
+def _page(shown: Shown) -> str:
+    """Return figures and texts as HTML."""
+    from base64 import b64encode
+    from html import escape
+
+    from harness.plots.figures import saved
+
+    if isinstance(shown, str):
+        return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
+    if isinstance(shown, Sequence):
+        return "".join(map(_page, shown))
+    return f"<img width={WIDTH_PX} src='data:image/png;base64,{b64encode(saved(shown, 'png')).decode()}'>"
+
+
+def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
+    """Run methods in this process, and certify what they reach as :func:`harness.compare` does.
+
+    For methods that a cell has just registered, which the worker processes of :func:`harness.compare` do not know, and
+    for small instances, where starting these takes longer than the methods do. Nobody stops a method that hangs.
+
+    Parameters
+    ----------
+    instance
+        A loaded instance.
+    methods
+        Ids or shell patterns.
+    """
+    from harness.comparing import assemble, plan, select
+    from harness.comparison import Comparison
+    from harness.tasks import Limits
+
+    tasks = plan([instance], select(methods, ()), (0,), {"": Limits()})
+    meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
+    return Comparison(assemble(meta, [instance], [task.key for task in tasks], [task.run() for task in tasks]))

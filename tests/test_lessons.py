@@ -1,0 +1,73 @@
+"""What the notebooks share: sliders with and without ipywidgets, source listings, comparisons in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import IPython.display
+import pytest
+from matplotlib.figure import Figure
+
+import instances
+from harness import lessons
+from harness.plots.style import one_axes
+
+
+@pytest.fixture
+def displayed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a cell would show."""
+    shown: list[Any] = []
+    monkeypatch.setattr(IPython.display, "display", shown.append)
+    return shown
+
+
+def doubled(times_two: int = 2, figure: bool = False) -> tuple[Figure | str, ...]:
+    """Return a text, and a figure if asked for."""
+    return (f"<{2 * times_two}>", *([one_axes(1.0)[0]] if figure else []))
+
+
+def test_sliders_redraw_what_they_change(displayed: list[Any]) -> None:
+    pytest.importorskip("ipywidgets")
+    lessons.interact(doubled, times_two=(0, 5), figure=False)
+    slider, box, page = displayed[0].children
+    assert (slider.description, slider.value, box.value) == ("times two", 2, False)
+    assert "&lt;4&gt;" in page.value
+    slider.value = 5
+    assert "&lt;10&gt;" in page.value
+    assert "<img" not in page.value
+    box.value = True
+    assert "&lt;10&gt;" in page.value
+    assert "data:image/png" in page.value
+
+
+def test_without_widgets_the_first_picture_is_shown(displayed: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    lessons.interact(doubled, times_two=(0, 5), figure=False)
+    assert "&lt;4&gt;" in displayed[0].data
+
+
+def test_figures_are_shown_with_their_alternative_text(displayed: list[Any]) -> None:
+    lessons.show(one_axes(1.0)[0], "an empty picture")
+    lessons.show([one_axes(1.0)[0], one_axes(1.0)[0]], "two")
+    assert [image.alt for image in displayed] == ["an empty picture", "two", "two"]
+
+
+def test_listing_is_source_without_most_of_the_docstring() -> None:
+    text = lessons.listing(lessons.listing).data
+    assert text.startswith("```python\ndef listing(")
+    assert "Return the source" in text
+    assert "Parameters" not in text
+
+
+def test_compare_here_certifies_as_the_harness_does() -> None:
+    comparison = lessons.compare_here(
+        instances.load("paper/oef-eq1"), ["oef.cooperative", "oef.maxmin", "oef.sharing*"]
+    )
+    table = comparison.table.set_index("method")
+    assert comparison.ok
+    assert table.verified.all()
+    assert table.objective["oef.cooperative"] == pytest.approx(4.5)
+    assert table.gap["oef.maxmin"] == pytest.approx(1 - 4 / table.objective["oef.sharing_incentive"])
+    assert "oef.maxmin" in comparison._repr_html_()
+    assert comparison.plot.gap()
