@@ -45,7 +45,7 @@ keep-reference:
 bench: dev
 	@mkdir -p results/bench
 	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider --benchmark-only -q \
-	  --override-ini='addopts=' --benchmark-disable-gc --benchmark-json=results/bench/timings.json
+	  --override-ini='addopts=' --benchmark-disable-gc --benchmark-quiet --benchmark-json=results/bench/timings.json
 
 lint: dev
 	$(BIN)/ruff check .

@@ -236,3 +236,21 @@ def test_the_same_seed_packs_the_same(seed: int) -> None:
     first, second = (pack(problem.packing, problem.insert, found, PackingOptions(seed=seed)) for _ in range(2))
     assert first.value == second.value
     assert (first.columns.block == second.columns.block).all()
+
+
+def test_an_optimum_that_hides_its_infeasibility_is_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HiGHS may call a scaled point optimal that is infeasible; taken for a master's optimum, it ended the loop."""
+    packing = Packing(np.array([1.0, 1.0]), 2)
+    listed = [(0, 3.0, np.array([0]), np.ones(1)), (1, 2.0, np.array([0]), np.ones(1))]
+    master = Master(packing, Columns.of(2, listed), SolveOptions())
+    run, answers = master._session.run, []
+
+    def first_without_point() -> Solution:
+        answers.append(run())
+        return replace(answers[-1], objective=None, column_values=None) if len(answers) == 1 else answers[-1]
+
+    monkeypatch.setattr(master._session, "run", first_without_point)
+    assert master.solve().value == pytest.approx(3.0)
+    assert len(answers) == 2
+    monkeypatch.setattr(master._session, "run", lambda: replace(run(), objective=None, column_values=None))
+    assert master.solve().status == "error"

@@ -143,7 +143,8 @@ class Master:
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
         solution = self._session.run()
         self.iterations += solution.iterations or 0
-        if solution.status == "error":
+        # HiGHS 1.15.1 calls points optimal that are infeasible by more than its tolerance, where scaling hides that.
+        if solution.status == "error" or (solution.status == "optimal" and solution.column_values is None):
             self._session.highs.clearSolver()
             self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
             self._session.set_option("simplex_iteration_limit", highspy.kHighsIInf)
@@ -156,7 +157,8 @@ class Master:
         m = len(self.packing.capacity)
         if solution.status != "optimal" or solution.row_duals is None or solution.column_values is None:
             nothing = np.zeros(len(self.columns))
-            return Relaxation(solution.status, np.nan, np.zeros(m), np.zeros(self.packing.blocks), nothing, 0.0)
+            ended: Status = "error" if solution.status == "optimal" else solution.status
+            return Relaxation(ended, np.nan, np.zeros(m), np.zeros(self.packing.blocks), nothing, 0.0)
         duals = solution.row_duals * self.scale
         x = solution.column_values[self.slacks :]
         self.idle = np.where(x > 0, 0, self.idle + 1)

@@ -1,79 +1,173 @@
 """Benchmark lines: ours, the reference measured in the same run, their ratio and the target. Nothing is asserted.
 
-``make bench`` prints every line and writes them to ``results/bench/lines.json`` with machine and versions.
+``make bench`` prints every line and writes them to ``results/bench/lines.json`` with machine and versions. With
+``BENCH_ROUNDS=1`` everything is measured once: for a quick look, since medians of three are what counts.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
 from harness import environment
+from instances.canonical import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
+MOST_ROUNDS = int(os.environ.get("BENCH_ROUNDS", "99"))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Line:
-    """One line of the result: seconds (or a share) of ours and of the reference."""
+    """One line of the result.
 
+    Attributes
+    ----------
+    section
+        Where it belongs: the file that measured it.
+    name
+        What was measured.
+    ours, reference
+        Seconds of ours and of the reference.
+    ratio
+        Reference over ours: how many times faster ours is.
+    target
+        In words, from the specification.
+    met
+        Whether ours is at most `most` seconds and the ratio at least `least`, as far as these are given.
+    capped
+        Whether the reference was stopped: the ratio is then a lower bound.
+    recorded
+        Whether the reference is a number on record, not measured in this run.
+    note
+        What else was seen.
+    sizes, seconds, exponent
+        Of a growth line: sizes, seconds at each, and the slope fitted to them in log-log.
+    """
+
+    section: str
     name: str
     ours: float
-    reference: float | None
-    ratio: float | None
-    target: str
+    reference: float | None = None
+    ratio: float | None = None
+    target: str = ""
+    met: bool | None = None
+    capped: bool = False
+    recorded: bool = False
     note: str = ""
+    sizes: tuple[int, ...] = ()
+    seconds: tuple[float, ...] = ()
+    exponent: float | None = None
 
 
 LINES: list[Line] = []
+ABSENT: list[tuple[str, str]] = []
+"""What cannot be measured, and why."""
 
 
 class Bench:
     """Times things and records lines; ours goes through pytest-benchmark, the reference through the same clock."""
 
-    def __init__(self, benchmark: Any) -> None:
-        self._benchmark = benchmark
+    most_rounds = MOST_ROUNDS
+
+    def __init__(self, benchmark: Any, section: str) -> None:
+        self._benchmark, self._section = benchmark, section
+        self._timed = False
 
     def time(self, function: Callable[[], Any], rounds: int = 3) -> float:
-        """Return the median seconds of our side, measured by pytest-benchmark."""
-        self._benchmark.pedantic(function, rounds=rounds, iterations=1)
+        """Return the median seconds of our side, measured by pytest-benchmark (once per benchmark)."""
+        if self._timed:
+            return self.reference(function, rounds)
+        self._timed = True
+        self._benchmark.pedantic(function, rounds=min(rounds, MOST_ROUNDS), iterations=1)
         return float(self._benchmark.stats.stats.median)
 
     @staticmethod
     def reference(function: Callable[[], Any], rounds: int = 3) -> float:
         """Return the median seconds of the reference."""
         seconds = []
-        for _ in range(rounds):
+        for _ in range(min(rounds, MOST_ROUNDS)):
             began = time.perf_counter()
             function()
             seconds.append(time.perf_counter() - began)
         return median(seconds)
 
-    def line(self, name: str, ours: float, reference: float | None, target: str, note: str = "") -> None:
-        """Record a line; the ratio is reference / ours: how many times faster ours is."""
+    def line(
+        self,
+        name: str,
+        ours: float,
+        reference: float | None,
+        target: str,
+        note: str = "",
+        *,
+        most: float | None = None,
+        least: float | None = None,
+        capped: bool = False,
+        recorded: bool = False,
+    ) -> None:
+        """Record a line.
+
+        Parameters
+        ----------
+        name, ours, reference, target, note, capped, recorded
+            See :class:`Line`.
+        most, least
+            Most seconds of ours, and least ratio, that meet the target.
+        """
         ratio = None if reference is None else reference / ours
-        LINES.append(Line(name, ours, reference, ratio, target, note))
-        self._benchmark.extra_info.update(asdict(LINES[-1]))
+        asked = [] if most is None else [ours <= most]
+        if least is not None:
+            asked.append(ratio is not None and ratio >= least)
+        met = all(asked) if asked else None
+        self._keep(Line(self._section, name, ours, reference, ratio, target, met, capped, recorded, note))
 
     def growth(self, name: str, sizes: Sequence[int], seconds: Sequence[float], note: str = "") -> None:
         """Record the exponent fitted to seconds over sizes (slope in log-log), beside the largest time."""
         exponent = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
         measured = ", ".join(f"{n}: {s:.3g} s" for n, s in zip(sizes, seconds, strict=True))
-        self.line(f"{name}: exponent {exponent:.2f}", seconds[-1], None, "growth", f"{measured} {note}".strip())
+        self._keep(
+            Line(
+                self._section,
+                f"{name}: exponent {exponent:.2f}",
+                seconds[-1],
+                target="growth",
+                note=f"{measured} {note}".strip(),
+                sizes=tuple(sizes),
+                seconds=tuple(seconds),
+                exponent=exponent,
+            )
+        )
+
+    def absent(self, name: str, reason: str) -> NoReturn:
+        """Note that something cannot be measured, and skip the rest of the benchmark."""
+        ABSENT.append((name, " ".join(reason.split())))
+        pytest.skip(reason)
+
+    def _keep(self, line: Line) -> None:
+        LINES.append(line)
+        self._benchmark.extra_info.setdefault("lines", []).append(asdict(line))
 
 
 @pytest.fixture
-def bench(benchmark: Any) -> Bench:
+def bench(benchmark: Any, request: pytest.FixtureRequest) -> Bench:
     """Return the recorder of this benchmark."""
-    return Bench(benchmark)
+    return Bench(benchmark, Path(request.node.fspath).stem.removeprefix("test_"))
+
+
+def printed(line: Line) -> str:
+    """Return a line as text."""
+    reference = "–" if line.reference is None else f"{line.reference:.3g} s{'*' if line.recorded else ''}"
+    ratio = "–" if line.ratio is None else f"{'≥ ' if line.capped else ''}{line.ratio:.3g}×"
+    met = {True: "✓", False: "✗", None: " "}[line.met]
+    return f"{met} {line.name:<80} {line.ours:>8.3g} s {reference:>10} {ratio:>9}  {line.target}".rstrip()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -81,20 +175,30 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not LINES:
         return
     write = terminalreporter.write_line
-    terminalreporter.section("benchmark lines (reference / ours)")
-    write(f"{'what':<62} {'ours':>10} {'reference':>10} {'ratio':>8}  target")
+    terminalreporter.section("benchmark lines (ratio = reference / ours)")
+    write(f"  {'what':<80} {'ours':>10} {'reference':>10} {'ratio':>9}  target")
+    section = ""
     for line in LINES:
-        reference = "–" if line.reference is None else f"{line.reference:.3g} s"
-        ratio = "–" if line.ratio is None else f"{line.ratio:.3g}×"
-        write(f"{line.name:<62} {line.ours:>8.3g} s {reference:>10} {ratio:>8}  {line.target}")
+        if line.section != section:
+            section = line.section
+            write(f"{section}:")
+        write(printed(line))
         if line.note:
-            write(f"    {line.note}")
+            write(f"      {line.note}")
+    if ABSENT:
+        write("not measured:")
+    for name, reason in ABSENT:
+        write(f"  {name}: {reason}")
+    write("✓ target met, ✗ not met; ≥: the reference was stopped; *: on record, not measured in this run")
     folder = ROOT / "results" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "machine": environment.machine(),
         "versions": environment.versions(),
         "lines": [asdict(x) for x in LINES],
+        "absent": dict(ABSENT),
     }
-    (folder / "lines.json").write_text(json.dumps(content, indent=2) + "\n")
-    write(f"written: {(folder / 'lines.json').relative_to(ROOT)}")
+    path = folder / "lines.json"
+    write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    missed = sum(line.met is False for line in LINES)
+    write(f"{len(LINES)} lines, {missed} targets not met; written: {path.relative_to(ROOT)}")

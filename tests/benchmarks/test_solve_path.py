@@ -1,97 +1,160 @@
-"""Pyomo's cost on the one solve path, against handing scipy arrays to HiGHS directly and against Pyomo's interfaces."""
+"""Pyomo's cost on the one solve path: against scipy arrays handed to HiGHS, and against Pyomo's other ways."""
 
 from __future__ import annotations
 
-import highspy
-import numpy as np
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pyomo.environ as pyo
 import pytest
-import scipy.sparse as sp
-from pyomo.contrib.solver.common.factory import SolverFactory
 
 import instances
 import models
+from instances.errors import NotApplicableError
 from instances.registry import PAPERS
-from instances.views.oef import View
-from models.oef import build_cooperative
-from models.solve import SolveOptions
+from instances.small import synergy as small
+from instances.views import synergy
+from models.solve import Session, SolveOptions, StandardForm, Times, build, compile_model
+from models.synergy.throughput import Rule, build_round, own_floor
+from models.synergy.unpruned import build_unpruned
+
+WAYS = Path(__file__).with_name("ways.py")
+TENANTS = 200
+
+# What the table of the specification has for build and transfer, in seconds, and for the total over the floor.
+TABLE = {
+    "floor": ("scipy arrays → HiGHS: the floor", 0.11, 1.00),
+    "variables_and_matrix": ("Pyomo variables, rows from a matrix", 0.16, 1.02),
+    "ours": ("templates → standard form → HiGHS: ours", 0.66, 1.18),
+    "linear_expressions": ("LinearExpression rows → standard form", 0.9, 1.96),
+    "rules": ("rules → standard form", 3.8, 2.49),
+    "contrib": ("rules → contrib.solver", 6.3, 3.4),
+    "appsi": ("rules → appsi", 6.3, 3.4),
+    "templates_contrib": ("templates → contrib.solver", 6.6, 3.6),
+}
 
 
-def scale(tenants: int) -> View:
-    """Tenants with random increasing speedups on ten GPU types."""
-    return PAPERS.get("oef").view(instances.load(f"gen/oef-scale?tenants={tenants}"))
+COMPARED = {"floor", "ours"}
+"""What all ways are compared with is measured three times."""
 
 
-def floor(view: View) -> None:
-    """Solve the envy-free LP from scipy arrays: what any modelling layer is measured against."""
-    n, k = view.speedups.shape
-    l, i = np.nonzero(~np.eye(n, dtype=bool))
-    own = (l[:, None] * k + np.arange(k)).ravel()
-    other = (i[:, None] * k + np.arange(k)).ravel()
-    rows = np.repeat(np.arange(len(l)), k)
-    w = view.speedups[l].ravel()
-    envy = sp.coo_array((np.r_[w, -w], (np.r_[rows, rows], np.r_[own, other])), shape=(len(l), n * k))
-    capacity = sp.coo_array((np.ones(n * k), (np.tile(np.arange(k), n), np.arange(n * k))), shape=(k, n * k))
-    matrix = sp.vstack([capacity, envy]).tocsc()
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = matrix.shape
-    lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_, lp.col_lower_ = view.speedups.ravel(), np.zeros(n * k)
-    lp.col_upper_ = np.tile(view.capacity, n)
-    lp.row_lower_ = np.r_[np.full(k, -np.inf), np.zeros(len(l))]
-    lp.row_upper_ = np.r_[view.capacity, np.full(len(l), np.inf)]
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    highs.passModel(lp)
-    highs.run()
+@cache
+def measured(way: str, most: int) -> dict[str, float]:
+    """Build and solve in a process of its own, so that its peak memory is its own."""
+    rounds = min(most, 3 if way in COMPARED else 1)
+    command = [sys.executable, WAYS, way, str(TENANTS)]
+    found = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(rounds)]
+    return dict(sorted(found, key=lambda one: one["total_s"])[rounds // 2])
 
 
-def test_build_and_transfer_at_200_tenants(bench) -> None:  # type: ignore[no-untyped-def]
-    view = scale(200)
-    spec = models.get("oef.cooperative.full")
-    outcomes = []
-    total = bench.time(lambda: outcomes.append(spec.run(view)))
-    times = sorted((o.solution.times for o in outcomes), key=lambda t: t.solve_s)[len(outcomes) // 2]
-    overhead = times.build_s + times.transfer_s
+@pytest.mark.parametrize("way", list(TABLE))
+def test_ways_to_highs(bench, way: str) -> None:  # type: ignore[no-untyped-def]
+    """Ours is the reference of every other way: the ratio says how many times longer that builds and passes."""
+    title, seconds, over_floor = TABLE[way]
+    bench.time(lambda: measured(way, bench.most_rounds), rounds=1)
+    this, mine, least = (measured(name, bench.most_rounds) for name in (way, "ours", "floor"))
     note = (
-        f"share {overhead / times.solve_s:.0%} of HiGHS; build {times.build_s:.3g} s, transfer {times.transfer_s:.3g} s"
+        f"total {this['total_s'] / least['total_s']:.2f}× the floor (table: {over_floor:.2f}×; build + transfer "
+        f"{seconds:.2g} s there); HiGHS {this['highs_s']:.2g} s, peak {this['peak_mb']:.0f} MB"
     )
-    bench.line("cooperative LP, n = 200: build + transfer", overhead, times.solve_s, "≥ 4× (≤ 25 % of HiGHS)", note)
-    bench.line(
-        "cooperative LP, n = 200: total against scipy floor",
-        total,
-        bench.reference(lambda: floor(view)),
-        "floor = 1×",
+    if way == "ours":
+        bench.line(
+            f"n = {TENANTS}, {title}: total", this["total_s"], least["total_s"], "≥ 0.85× the floor", note, least=0.85
+        )
+    else:
+        bench.line(f"n = {TENANTS}, ours against {title}", mine["build_transfer_s"], this["build_transfer_s"], "", note)
+
+
+def test_linopy(bench) -> None:  # type: ignore[no-untyped-def]
+    """It stands in the specification's table: build and transfer in 0.39 s, 1.10× the floor."""
+    bench.absent("n = 200 by linopy", "linopy is not among the packages that this project needs")
+
+
+def rounds_of(jobs: int) -> synergy.View:
+    """Jobs of one GPU each that fill Synergy's servers."""
+    return synergy.view(small.pipelines(jobs, [small.servers(jobs // 8)], gangs=(1,)))
+
+
+GAP = SolveOptions(rel_gap=1e-4, time_limit_s=60)
+
+
+def solved(model: pyo.ConcreteModel) -> None:
+    """Compile a model, however it was built, and solve it."""
+    Session(compile_model(model), GAP).run()
+
+
+def test_multiple_choice_knapsack(bench) -> None:  # type: ignore[no-untyped-def]
+    """ILP1 to the letter at 200 jobs: pruning before building helps more than any way of building."""
+    view = rounds_of(200)
+    form = compile_model(build(build_unpruned, view))
+    arrays = StandardForm(**{**vars(form), "columns": (), "rows": (), "model": None})
+    floor = bench.reference(lambda: Session(arrays, GAP).run())
+    templates = bench.reference(lambda: solved(build(build_unpruned, view)))
+    rules = bench.reference(lambda: solved(build_unpruned(view)), rounds=1)
+    pruned = Rule(own_floor, integer=True)
+    ours = bench.time(lambda: solved(build(build_round, view, pruned)))
+    note = (
+        f"{len(form.cost):,} binaries; from arrays {floor:.3g} s, templates {templates / floor:.2f}×, rules "
+        f"{rules / floor:.2f}× (2.2× and 3.2× in the specification)"
     )
+    bench.line("LP1 with binaries, 200 jobs: pruned, against arrays unpruned", ours, floor, "≥ 1×", note, least=1.0)
 
 
-def test_pyomo_interface_at_100_tenants(bench) -> None:  # type: ignore[no-untyped-def]
-    view = scale(100)
-
-    def through_pyomo() -> None:
-        options = {"load_solutions": False, "raise_exception_on_nonoptimal_result": False}
-        SolverFactory("highs").solve(build_cooperative(view), **options)
-
-    ours = bench.time(lambda: models.get("oef.cooperative.full").run(view))
-    bench.line(
-        "cooperative LP, n = 100: against rules → contrib.solver",
-        ours,
-        bench.reference(through_pyomo),
-        "faster",
-    )
+# Where building and passing takes more than a quarter of HiGHS's own time at 200 jobs, and why that is so.
+REASONS = {
+    "hadar.p1": "{limit}; its 430,000 rows are compiled in seconds, and HiGHS does not solve them in hours",
+    "hadar.p1.complete": "{limit}, as hadar.p1",
+    "hadar.p1.per_server": "{limit}, as hadar.p1",
+    "synergy.ilp1.unpruned": "to the letter: 48,000 binaries, most of them dominated; synergy.ilp1 drops these first",
+    "zhou.ps.fluid": "closed form: HiGHS has nothing to do, building is tabulating the choices of all jobs",
+    "zhou.ra.fluid": "closed form, as zhou.ps.fluid",
+    "synergy.jct": "closed form: HiGHS has nothing to do",
+    "zhou.ps.mincost": "built are bounds of all choices, after which HiGHS solves one or two of them",
+    "zhou.ra.mincost": "built are bounds of all choices, after which HiGHS solves one or two of them",
+}
+LIMIT_S = 10.0
+SHARE = 0.25
 
 
 @pytest.mark.parametrize("spec", list(models.MODELS), ids=lambda s: s.id)
 def test_share_of_pyomo_on_every_model_at_200_jobs(bench, spec: models.ModelSpec) -> None:  # type: ignore[no-untyped-def]
+    """Build and transfer take at most a quarter of HiGHS's time, or the line says why not."""
     view = PAPERS.get(spec.paper).view(instances.load("gen/200jobs"))
+    if spec.skip(view) and spec.paper == "synergy":
+        view = rounds_of(200)  # all GPUs of one type
     if reason := spec.skip(view):
-        pytest.skip(reason)
-    outcomes = []
-    bench.time(lambda: outcomes.append(spec.run(view, SolveOptions(time_limit_s=60))))
-    times = outcomes[-1].solution.times
+        bench.absent(spec.id, reason)
+    large = spec.too_large(view) is not None
+    found: list[Times] = []
+
+    def run() -> None:
+        limit = LIMIT_S if large else 60.0
+        found.append(spec.run(view, SolveOptions(time_limit_s=limit)).solution.times)
+
+    try:
+        if bench.time(run, rounds=1) < 1:
+            bench.reference(run, rounds=2)
+    except NotApplicableError as error:
+        bench.absent(f"{spec.id} at 200 jobs", str(error))
+    times = sorted(found, key=lambda t: t.build_s + t.transfer_s)[len(found) // 2]
     overhead = times.build_s + times.transfer_s
-    small = times.solve_s < 0.1
-    note = f"exception: HiGHS itself needs only {times.solve_s * 1000:.2g} ms" if small else ""
-    bench.line(f"{spec.id} at gen/200jobs: build + transfer", overhead, times.solve_s, "≥ 4× (≤ 25 % of HiGHS)", note)
+    note = f"share {overhead / max(times.solve_s, 1e-9):.0%}"
+    why = _reason(spec.id, times.solve_s, large) if overhead > SHARE * times.solve_s else ""
+    if why:
+        note += f"; exception: {why}"
+    name = f"{spec.id}: build + transfer against HiGHS"
+    least = None if why else 1 / SHARE
+    bench.line(name, overhead, times.solve_s, "≤ 25 % of HiGHS, or a reason", note, least=least)
+
+
+def _reason(name: str, solve_s: float, large: bool) -> str:
+    """Return why a model is an exception; nothing where nobody has said so."""
+    limit = f"HiGHS was stopped after {LIMIT_S:.0f} s" if large else ""
+    if name in REASONS:
+        return REASONS[name].format(limit=limit)
+    if solve_s < 0.1:
+        return f"HiGHS itself needs only {solve_s * 1000:.2g} ms; Pyomo takes about 15 ms for a model of any size"
+    return ""

@@ -14,8 +14,13 @@ from models.columns import Generated, GenerationOptions
 from models.solve import SolveOptions
 from models.zhou.columns import completing
 
-PER_SERVER_S = 400.0
-"""Seconds that the master with rows per server may take: 20 times what the other one needs, and more."""
+PAPER_S = 120.0
+"""Seconds that the paper's A_online stays below, at its default size."""
+
+TIMES = 20.0
+"""The master with rows per server is stopped when it has taken so many times what the one by class takes."""
+
+SIZES = (25, 50, 100, 200)
 
 ARCHITECTURES = [pytest.param("ps", id="ps"), pytest.param("ra", id="ra")]
 
@@ -27,25 +32,50 @@ def architecture(reference: str, arch: str) -> Architecture:
     return found
 
 
+def scaled(arch: str, jobs: int) -> str:
+    """The paper's instance with fewer or more jobs: servers of it are as large as jobs ask for, three for four jobs."""
+    return f"gen/zhou-{arch}?jobs={jobs}&servers={jobs * 3 // 4}"
+
+
 def bound(a: Architecture, per_server: bool = False, seconds: float | None = None) -> Generated:
     return elastic.bound(completing(a), GenerationOptions(time_limit_s=seconds), SolveOptions(), per_server)[0]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_bound_by_class_against_by_server(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
-    a = architecture(f"gen/zhou-{arch}", arch)
+def test_bound_at_the_papers_size_and_growth(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
+    """200 jobs on 150 servers; growth over jobs, with servers in proportion."""
     bound(architecture("gen/20jobs", arch))  # what is compiled is compiled now
     found: list[Generated] = []
-    other: list[Generated] = []
-    seconds = bench.time(lambda: found.append(bound(a)))
-    reference = bench.reference(lambda: other.append(bound(a, per_server=True, seconds=PER_SERVER_S)), rounds=1)
-    mine, theirs = found[-1], other[-1]
-    parts = f"pricing {mine.pricing_s:.3g} s, transfer {mine.times.transfer_s:.3g} s, HiGHS {mine.times.solve_s:.3g} s"
-    note = (
-        f"bound {-mine.bound:.6g} ({mine.ended}, {mine.pricings} pricings, {mine.size.rows} rows; {parts});"
-        f" per server {-theirs.bound:.6g} ({theirs.ended}, {theirs.pricings} pricings, {theirs.size.rows} rows)"
+    sizes = [architecture(scaled(arch, n), arch) for n in SIZES[:-1]]
+    a = architecture(f"gen/zhou-{arch}", arch)
+    seconds = [bench.reference(lambda a=a: bound(a), rounds=1) for a in sizes]
+    seconds.append(bench.time(lambda: found.append(bound(a)), rounds=1))
+    bench.line(
+        f"Zhou lower bound, {arch}, 200 jobs, 150 servers", seconds[-1], None, "≤ 60 s", told(found[-1]), most=60.0
     )
-    bench.line(f"Zhou lower bound, {arch}, 200 jobs, 150 servers", seconds, reference, "≤ 60 s, ≥ 20×", note)
+    bench.growth(f"Zhou lower bound over jobs (and servers), {arch}", SIZES, seconds)
+
+
+def told(found: Generated) -> str:
+    """Return what a bound is, and where its time went."""
+    parts = (("pricing", found.pricing_s), ("transfer", found.times.transfer_s), ("HiGHS", found.times.solve_s))
+    spent = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts)
+    return f"{-found.bound:.6g} ({found.ended}, {found.pricings} pricings, {found.size.rows} rows; {spent})"
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_bound_by_class_against_by_server(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
+    """A quarter of the paper's size, so that twenty times ours are a minute or two."""
+    a = architecture(scaled(arch, 50), arch)
+    bound(architecture("gen/20jobs", arch))
+    found: list[Generated] = []
+    other: list[Generated] = []
+    ours = bench.time(lambda: found.append(bound(a)))
+    seconds = bench.reference(lambda: other.append(bound(a, per_server=True, seconds=TIMES * ours)), rounds=1)
+    capped = other[-1].ended != "gap"
+    note = f"by class {told(found[-1])}; by server {told(other[-1])}"
+    name = f"Zhou lower bound by class, against by server, {arch}, 50 jobs, 37 servers"
+    bench.line(name, ours, seconds, f"≥ {TIMES:.0f}×", note, least=TIMES, capped=capped)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -55,19 +85,29 @@ def test_a_online(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
     windows = online(a, Way())
     seconds = bench.time(lambda: online(a, Way()))
     note = f"realised α {int(windows.window_rounds.max())}, formula {a.alpha}; options are computed before"
-    bench.line(f"Zhou A_online, {arch}, 200 jobs, 150 servers", seconds, None, "≤ 5 s (paper < 120 s)", note)
+    # The paper's is in MATLAB, on a machine of its own.
+    name = f"Zhou A_online, {arch}, 200 jobs, 150 servers"
+    bench.line(name, seconds, PAPER_S, "≤ 5 s (paper: < 2 min)", note, most=5.0, recorded=True)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_growth_with_jobs(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
     sizes = (50, 100, 200, 400)
-    found = [architecture(f"gen/zhou-{arch}?jobs={n}", arch) for n in sizes]
+    found = [architecture(scaled(arch, n), arch) for n in sizes]
     online(found[0], Way())
     seconds = [bench.reference(lambda a=a: online(a, Way())) for a in found[:-1]]
     seconds.append(bench.time(lambda: online(found[-1], Way())))
-    bench.growth(f"Zhou A_online over jobs, {arch}", sizes, seconds)
-    bounds = [bench.reference(lambda a=a: bound(a), rounds=1) for a in found]
-    bench.growth(f"Zhou lower bound over jobs, {arch}", sizes, bounds)
+    bench.growth(f"Zhou A_online over jobs (and servers), {arch}", sizes, seconds)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_growth_with_slots(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
+    """The same jobs in shorter and shorter slots; masters have periods of several."""
+    lengths = (28800, 14400, 7200, 3600)
+    found = [architecture(f"gen/200jobs?jobs=100&slot_s={length}", arch) for length in lengths]
+    seconds = [bench.reference(lambda a=a: bound(a), rounds=1) for a in found[:-1]]
+    seconds.append(bench.time(lambda: bound(found[-1]), rounds=1))
+    bench.growth(f"Zhou lower bound over slots, {arch}", [completing(a).slots for a in found], seconds)
 
 
 def test_options(bench) -> None:  # type: ignore[no-untyped-def]
