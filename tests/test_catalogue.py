@@ -41,7 +41,7 @@ step = 0.5
 
 
 def test_known_instances_have_a_kind_and_a_title() -> None:
-    assert {entry.kind for entry in known()} == {"gen", "paper"}
+    assert {entry.kind for entry in known()} == set(KINDS)
     assert all(entry.ref.startswith(f"{entry.kind}/") and entry.title for entry in known())
     assert REFS[:5] == ["gen/20jobs", "gen/50jobs", "gen/200jobs", "gen/1000jobs", "gen/2000jobs"]
 

@@ -21,7 +21,7 @@ from instances.errors import NotApplicableError
 from instances.registry import PAPERS
 from models import MODELS, ModelSpec
 
-TINY = "gen/20jobs"
+TINY = "gen/20jobs?jobs=12"
 # Methods above their stated size are skipped with a reason: what one finds by the end of its time does not repeat.
 LIMITS = Limits(time_limit_s=20)
 SPECS = specs()
@@ -56,6 +56,8 @@ def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
 def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, TaskResult]) -> None:
+    if results[spec.id].row.status == "time limit with incumbent":
+        pytest.skip("a clock decided what was reached")
     again = run_task(task(spec))
     assert again.row.objective == results[spec.id].row.objective
     if again.decision is not None:
