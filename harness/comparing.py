@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,23 +51,16 @@ def compare(
 
     Parameters
     ----------
-    instance
-        References (``gen/200jobs``, ``paper/oef-eq1``, a path), or loaded instances.
-    methods, papers
-        Ids or shell patterns (``oef.*``), and papers to restrict them to.
-    seeds
-        Seeds of the heuristics and of the solver; every method runs once per seed.
-    limits
-        Time, gap, threads and memory of one method, or several of them by name: every method runs once under each.
-    jobs
-        Worker processes on this machine (0: as many as there are cores).
-    dask
-        Address of a Dask scheduler whose workers run the methods instead (:mod:`harness.cluster`).
-    results
-        Folder in which a new results folder is made; nothing is written where absent.
-    resume
-        An earlier results folder to complete: finished rows of the same content, method, seed, limits and code stay;
-        failed ones are tried again. There may be more instances now, not fewer.
+    instance, methods, papers
+        References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
+    seeds, limits
+        Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
+        method runs once with each.
+    jobs, dask
+        Worker processes here (0: as many as there are cores), or a Dask scheduler's address (:mod:`harness.cluster`).
+    results, resume
+        Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished rows
+        of the same content, method, seed, limits and code stay, failed ones are tried again, more instances are fine.
     command
         How to reproduce the run, for the report; composed from the arguments where absent.
     on_start, on_result
@@ -87,12 +81,12 @@ def compare(
     command = command or reproduction(references, methods, papers, seeds, next(iter(kinds.values())))
     meta = _meta(command, loaded, seeds, kinds) | {"plan": [task.key for task in tasks]}
     kept = _kept(resume, tasks, meta) if resume else []
-    client = connect(dask) if dask else None
+    run_tasks = partial(run_on_cluster, client=connect(dask)) if dask else partial(run_all, jobs=jobs)
     store = _open(resume or (new_folder(results, meta) if results else None), loaded, meta)
     left = [task for task in tasks if task.key not in {r.row.key for r in kept}]
     on_start(len(left))
     began = time.perf_counter()
-    done, interrupted = _run(run_on_cluster(left, client) if client else run_all(left, jobs), store, on_result)
+    done, interrupted = _run(run_tasks(left), store, on_result)
     meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
     run = assemble(meta, loaded, meta["plan"], [*kept, *done])
     if store:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +86,12 @@ def simulate(
         Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after this time.
     profiling_s, window
         Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
-    seed, jobs
-        Seed of the solver, for policies that ask for optima; worker processes (0: as many as there are cores).
-    caps
-        Wall-clock seconds and memory of one simulation.
-    results, command
-        Folder in which a new results folder is made, if any; how to reproduce the run, if not by these arguments.
-    resume
-        An earlier results folder to complete: finished policies of the same content, rules, seed and code stay there,
-        after their histories have been checked again; failures are tried again.
+    seed, jobs, caps
+        Seed of the solver, for policies that ask for optima; worker processes (0: as many as there are cores);
+        wall-clock seconds and memory of one simulation.
+    results, resume, command
+        Folder in which a new results folder is made, if any; an earlier one to complete instead: finished policies of
+        the same content, rules, seed and code stay, checked again; how to reproduce the run, if not by these arguments.
     on_start, on_result
         Called with the number of simulations, and with each finished row.
 
@@ -112,8 +110,26 @@ def simulate(
     options = times | {"spread-factor": spread_factor, "window": window}
     bound_tasks = _bound_tasks(loaded, chosen, rules, window)
     meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks, bound_tasks)
-    done, bounds = _kept(resume, tasks, bound_tasks, loaded) if resume else ({}, {})
-    store = _open(resume or (new_folder(results, meta, "-sim") if results else None), loaded, meta)
+    folder = resume or (new_folder(results, meta, "-sim") if results else None)
+    run = partial(_completed, resumed=resume is not None, jobs=jobs, on_start=on_start, on_result=on_result)
+    return run(tasks, bound_tasks, loaded, meta, folder)
+
+
+def _completed(
+    tasks: list[SimulationTask],
+    bound_tasks: list[BoundTask],
+    loaded: list[Instance],
+    meta: dict[str, Any],
+    folder: Path | None,
+    *,
+    resumed: bool,
+    jobs: int,
+    on_start: Callable[[int], None],
+    on_result: Callable[[SimulationRow], None],
+) -> Simulation:
+    """Run what the folder does not have yet, and put everything together."""
+    done, bounds = _kept(folder, tasks, bound_tasks, loaded) if resumed and folder else ({}, {})
+    store = _open(folder, loaded, meta)
     left = [task for task in tasks if (task.fingerprint, task.policy) not in done]
     on_start(len(left))
     began = time.perf_counter()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import typer
 
@@ -24,16 +25,51 @@ if TYPE_CHECKING:
 
 def finish(comparison: Comparison, output: Format, report: bool) -> None:
     """Write the page, print the rows, and end with the exit code of a comparison."""
-    say(f"results: {comparison.folder}")
+    write = partial(save_report, comparison) if report and comparison.rows else None
+    end(comparison, write, partial(emit, comparison, output), f"go on with: --resume {comparison.folder}")
+
+
+class Ended(Protocol):
+    """What a long command leaves behind."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Its results folder."""
+        ...
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it early."""
+        ...
+
+    @property
+    def ok(self) -> bool:
+        """Whether all went well."""
+        ...
+
+
+def end(found: Ended, write: Callable[[], None] | None, show: Callable[[], None], later: str) -> NoReturn:
+    """Write the page, print the results whatever happens to it, and end with the exit code.
+
+    Parameters
+    ----------
+    found
+        What the command found.
+    write, show
+        Writes the page, if there is to be one; prints the results.
+    later
+        What is said about the rest after Ctrl-C.
+    """
+    say(f"results: {found.folder}")
     try:
-        if report and comparison.rows:
-            save_report(comparison)
+        if write:
+            write()
     finally:
-        emit(comparison, output)
-    if comparison.interrupted:
-        say(f"interrupted; go on with: --resume {comparison.folder}")
+        show()
+    if found.interrupted:
+        say(f"interrupted; {later}")
         raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(OK if comparison.ok else FAILED)
+    raise typer.Exit(OK if found.ok else FAILED)
 
 
 def save_report(comparison: Comparison, output: Path | None = None, audit: Path | None = None) -> None:

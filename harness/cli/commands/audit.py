@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.app import FAILED, INTERRUPTED, OK, app
+from harness.cli.app import app
 from harness.cli.options import Format, FormatOption, JobsOption, ReportOption, ResultsOption
-from harness.cli.terminal import progress, say, stdout
-from instances.errors import UsageError
+from harness.cli.output import end, save_audit_report
+from harness.cli.terminal import progress, stdout
 from instances.ranges import LARGEST_SEED
 
 if TYPE_CHECKING:
@@ -43,30 +44,9 @@ def audit(
             on_start=start,
             on_result=advance,
         )
-    say(f"results: {found.folder}")
-    try:
-        if report and found.findings:
-            _save_report(found)
-    finally:
-        _emit(found, output)
-    if found.interrupted:
-        say("interrupted; finished claims are kept")
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(OK if found.ok else FAILED)
-
-
-def _save_report(found: Audit) -> None:
-    """Write the page and say where it is."""
-    from instances.canonical import write_atomically
-
-    if found.folder is None:
-        return
-    path = found.folder / "report.html"
-    try:
-        write_atomically(path, found.to_html().encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    say(f"report: {path}")
+    path = found.folder / "report.html" if report and found.findings and found.folder else None
+    write = partial(save_audit_report, found, path) if path else None
+    end(found, write, partial(_emit, found, output), "finished claims are kept")
 
 
 def _emit(found: Audit, output: Format) -> None:

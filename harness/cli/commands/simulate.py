@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.cli.app import FAILED, INTERRUPTED, OK, app
+from harness.cli.app import app
 from harness.cli.options import (
     Format,
     FormatOption,
@@ -21,8 +22,8 @@ from harness.cli.options import (
     ResumeOption,
     WindowOption,
 )
-from harness.cli.output import emit_simulation, save_simulation_report
-from harness.cli.terminal import progress, say
+from harness.cli.output import emit_simulation, end, save_simulation_report
+from harness.cli.terminal import progress
 from instances.ranges import LARGEST_SEED
 
 
@@ -79,13 +80,5 @@ def simulate(
             on_start=start,
             on_result=advance,
         )
-    say(f"results: {simulation.folder}")
-    try:
-        if report and simulation.rows:
-            save_simulation_report(simulation)
-    finally:
-        emit_simulation(simulation, output)
-    if simulation.interrupted:
-        say(f"interrupted; go on with: --resume {simulation.folder}")
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(OK if simulation.ok else FAILED)
+    write = partial(save_simulation_report, simulation) if report and simulation.rows else None
+    end(simulation, write, partial(emit_simulation, simulation, output), f"go on with: --resume {simulation.folder}")
