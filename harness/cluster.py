@@ -10,6 +10,7 @@ import asyncio
 import functools
 import logging
 import multiprocessing
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ from instances.errors import UsageError
 if TYPE_CHECKING:
     from distributed import Client
     from pebble import ProcessPool
+
+ADDRESS = re.compile(r"(tcp|tls|ucx|wss?)://[^\s/]+:\d+")
+"""Addresses of schedulers; Dask would look for others for a long time."""
 
 CONNECT_S = 10.0
 """Seconds in which the scheduler must answer."""
@@ -46,6 +50,8 @@ def connect(address: str) -> Client:
         from distributed import Client
     except ImportError as error:
         raise UsageError("--dask needs the extra packages of pip install 'schedgap[dask]'") from error
+    if not ADDRESS.fullmatch(address):
+        raise UsageError(f"--dask {address}: a scheduler's address is written as tcp://host:8786")
     # What it has to say about lost connections, it says in lines of the log; here they are rows and one last line.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:

@@ -23,6 +23,9 @@ from harness.run import Run
 TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds are the same."""
 
+EARLY = 0.05
+"""The same for what a model had found when it stopped before a proof: that depends on how fast the machine is."""
+
 LEAST_PAIRS = 6
 """With fewer pairs that differ, no outcome of the signed-rank test is significant at 5 % (two-sided: 2/2⁵ = 0.06)."""
 
@@ -76,8 +79,8 @@ class MethodTest:
 
     Attributes
     ----------
-    pairs, better, same, worse
-        Instances (with seeds and limits) on which both have an objective, and how these compare.
+    rows, better, same, worse
+        Rows (instances with seeds and limits) in which both have an objective, and how these compare.
     objective_p, time_p
         Two-sided p-values of Wilcoxon's signed-rank test on the pairs; ``None`` with too few that differ.
     times
@@ -85,7 +88,7 @@ class MethodTest:
     """
 
     method: str
-    pairs: int
+    rows: int
     better: int
     same: int
     worse: int
@@ -106,6 +109,8 @@ class Difference:
         Rows that both have, in the order of the second run.
     missing, new
         Rows that only the first or only the second run has, of instances that both have.
+    lost
+        Instances of the first run that the second one has not, or only with other content.
     tests
         Methods over the instances.
     times_compared
@@ -116,13 +121,15 @@ class Difference:
     changes: tuple[RowChange, ...]
     missing: tuple[Row, ...]
     new: tuple[Row, ...]
+    lost: tuple[str, ...] = ()
     tests: tuple[MethodTest, ...] = field(default=())
     times_compared: bool = True
 
     @property
     def ok(self) -> bool:
         """Whether something was compared, and nothing is worse or missing."""
-        return bool(self.changes) and not self.missing and not any(change.worse for change in self.changes)
+        gone = self.missing or self.lost
+        return bool(self.changes) and not gone and not any(change.worse for change in self.changes)
 
 
 def diff(before: Run, after: Run, tolerance: float = TOLERANCE) -> Difference:
@@ -145,6 +152,7 @@ def diff(before: Run, after: Run, tolerance: float = TOLERANCE) -> Difference:
         changes=changes,
         missing=tuple(row for name, row in old.items() if name not in new),
         new=tuple(row for name, row in new.items() if name not in old),
+        lost=tuple(one.name for mark, one in before.instances.items() if mark not in common),
         tests=tuple(_tests(changes, times=not why_not)),
         times_compared=not why_not,
     )
@@ -174,7 +182,7 @@ def _why_times_differ(before: Run, after: Run) -> list[str]:
     """Return why times cannot be compared: another machine, other versions, other limits."""
     found = []
     for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
-        old, new = before.meta.get(name) or {}, after.meta.get(name) or {}
+        old, new = (_facts(run.meta.get(name)) for run in (before, after))
         parts = [
             f"{key} {old.get(key, '–')} → {new.get(key, '–')}"
             for key in dict.fromkeys([*old, *new])
@@ -185,16 +193,28 @@ def _why_times_differ(before: Run, after: Run) -> list[str]:
     return found
 
 
+def _facts(value: object) -> Mapping[str, object]:
+    """Return a part of ``run.json``, whatever somebody wrote there."""
+    return value if isinstance(value, Mapping) else {"": value} if value else {}
+
+
 def _change(before: Row, after: Row, tolerance: float) -> RowChange:
     sense = before.sense
     better_bound = "min" if sense == "max" else "max"
+    early = [_early(row) for row in (before, after)]
+    timed = [row.status.startswith("time limit") for row in (before, after)]
     return RowChange(
         before,
         after,
-        _compared(before.objective, after.objective, sense, tolerance),
-        _compared(before.own_bound, after.own_bound, better_bound, tolerance),
+        _compared(before.objective, after.objective, sense, max(tolerance, EARLY * any(early))),
+        _compared(before.own_bound, after.own_bound, better_bound, max(tolerance, EARLY * any(timed))),
         _trouble(before, after),
     )
+
+
+def _early(row: Row) -> bool:
+    """Return whether a model stopped before it proved its decision optimal."""
+    return row.termination is not None and row.status in {"feasible", "time limit with incumbent"}
 
 
 def _compared(old: float | None, new: float | None, sense: str, tolerance: float) -> Change:
@@ -229,7 +249,7 @@ def _test(method: str, changes: Sequence[RowChange], times: bool) -> MethodTest:
     logs = _per_instance(changes, lambda c: math.log(c.times) if c.times is not None else None) if times else []
     return MethodTest(
         method=method,
-        pairs=len(pairs),
+        rows=len(pairs),
         objective_p=signed_rank_p(_per_instance(pairs, _relative)),
         times=math.exp(fmean(logs)) if logs else None,
         time_p=signed_rank_p(logs),

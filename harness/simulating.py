@@ -17,6 +17,7 @@ import numpy as np
 
 from harness import environment
 from harness.pool import run_all
+from harness.render.text import clean
 from harness.simulation.bounds import Bound, BoundTask, wanted
 from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
@@ -182,15 +183,21 @@ def _kept(
     Raises
     ------
     UsageError
-        If the folder is not one of a simulation, or of other instances: it would lose them.
+        If the folder is not one of a simulation, or of other instances or rules: it would lose or mix them.
     """
     if not is_simulation(folder):
         raise UsageError(f"{folder}: not a results folder of harness simulate, so it cannot be resumed")
     try:
-        earlier = json.loads((folder / "run.json").read_bytes())["instances"]
-        if set(earlier) != {one.fingerprint for one in loaded}:
-            names = ", ".join(earlier.values())
-            raise UsageError(f"{folder}: a run of {names}; only a run of the same instances can be resumed there")
+        earlier = json.loads((folder / "run.json").read_bytes())
+        names, rules = dict(earlier["instances"]), earlier["rules"]
+    except DAMAGE as error:
+        raise UsageError(f"{folder}: damaged results: {' '.join(str(error).split())[:200]}") from error
+    if set(names) != {one.fingerprint for one in loaded}:
+        told = ", ".join(map(str, names.values()))
+        raise UsageError(f"{folder}: a run of {told}; only a run of the same instances can be resumed there")
+    if rules != _rules(tasks):
+        raise UsageError(f"{folder}: a run under other rules ({clean(rules, 200)}); it cannot be resumed under these")
+    try:
         _, known = journal(folder)
         instances = {one.fingerprint: one for one in loaded}
         found = kept(folder, [task.key for task in tasks], instances)
@@ -326,12 +333,18 @@ def _meta(
         "bound_plan": [task.key for task in bounds],
         "limits": asdict(tasks[0].limits) if tasks else {},
         "policies": list(dict.fromkeys(task.policy for task in tasks)),
+        "rules": _rules(tasks),
         "versions": environment.versions(),
         "machine": environment.machine(),
         "git_commit": environment.git_commit(),
         "code": environment.code_digest(),
         "interrupted": True,
     }
+
+
+def _rules(tasks: Sequence[SimulationTask]) -> str:
+    """Return the rules of all tasks as text: rounds, restarts, and jobs that count."""
+    return "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks))
 
 
 def _reproduction(

@@ -45,7 +45,14 @@ SIMULATION = "simulation"
 """Kind of a run of ``harness simulate``, which keeps its rows in a folder of the same form."""
 AUDIT = "audit"
 """Kind of a run of ``harness audit``."""
-ELSEWHERE = {SIMULATION: ("simulate", "rows are in rows.json"), AUDIT: ("audit", "findings are in audit.json")}
+ADVERSARY = "adversary"
+"""Kind of a run of ``harness adversary``."""
+
+ELSEWHERE = {
+    SIMULATION: ("simulate", "rows are in rows.json"),
+    AUDIT: ("audit", "findings are in audit.json"),
+    ADVERSARY: ("adversary", "findings are in adversary.json"),
+}
 """Kinds of runs that are no comparisons: command, and where what they found is."""
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
 """What reading files can raise that are not what was written."""

@@ -46,6 +46,9 @@ from instances.schema import Name, Record, Text, rule, violation
 MAX_INSTANCES = 1000
 """Most instances of one sweep; to raise it, set ``harness.sweeping.MAX_INSTANCES``."""
 
+MAX_RESULTS = 100_000
+"""Most instances × seeds × limits of one sweep, each of which every method runs on."""
+
 Reference = Annotated[str, Field(min_length=1, max_length=MAX_REFERENCE)]
 Value = bool | int | float | str
 
@@ -112,6 +115,10 @@ class Sweep(Record):
         if size > MAX_INSTANCES:
             how = "to raise it, set harness.sweeping.MAX_INSTANCES in Python"
             raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how}")
+        runs = size * len(self.seeds) * max(1, len(self.limits))
+        if runs > MAX_RESULTS:
+            how = "to raise it, set harness.sweeping.MAX_RESULTS in Python"
+            raise violation("seeds", f"{runs} instances × seeds × limits", f"at most {MAX_RESULTS}; {how}")
         names = [limits.name for limits in self.limits]
         if len(set(names)) < len(names):
             raise violation("limits", ", ".join(names), "limits of different names")

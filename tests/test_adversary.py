@@ -120,6 +120,10 @@ def test_shrinking_keeps_the_ratio_and_makes_nothing_larger(lab: Lab, found: Pro
     assert again.ratio == simple.ratio
 
 
+def test_shrinking_ends_in_time(lab: Lab, found: Proved) -> None:
+    assert shrink(lab, found, tries=100, seconds=0.0) is found
+
+
 def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
     large = Proved(SMALL.get("hadar").draw(rng(9)), "m", found.ratio, 1.0, 2.0)
     same = sorted([large, found], key=lambda p: p.size)
@@ -139,7 +143,7 @@ def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None
 
 def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: Proved) -> None:
     assert SearchTask(lab, 0, (), 1, 1.0, 4).failed("error", "died").tried == 0
-    assert ShrinkTask(lab, found).failed("error", "died") is found
+    assert ShrinkTask(lab, found, 1.0).failed("error", "died") is found
 
 
 # the command ----------------------------------------------------------------------------------------------------------

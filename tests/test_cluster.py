@@ -115,7 +115,9 @@ def test_an_address_where_nobody_answers_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.cluster.CONNECT_S", 0.5)
-    for address in ("tcp://127.0.0.1:1", "nowhere", "udp://127.0.0.1:1"):
-        with pytest.raises(UsageError, match="no Dask scheduler answers there"):
+    wrong = "a scheduler's address is written as tcp://host:8786"
+    cases = {"tcp://127.0.0.1:1": "no Dask scheduler answers there", "nowhere": wrong, "file:///etc": wrong}
+    for address, message in cases.items():
+        with pytest.raises(UsageError, match=message):
             harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=address, results=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -126,6 +126,22 @@ def test_a_row_is_better_worse_or_the_same(before: dict[str, Any], after: dict[s
     assert bool(lines(found)) == (word != "same")
 
 
+def test_what_was_found_before_a_proof_may_differ_a_little() -> None:
+    """It depends on how fast the machine is; a heuristic's objective does not."""
+    early = {"status": "feasible", "termination": "gap"}
+    assert compared(one(objective=4.5, **early), one(objective=4.4, **early)).ok
+    assert not compared(one(objective=4.5, **early), one(objective=4.2, **early)).ok
+    assert not compared(one(objective=4.5, status="feasible"), one(objective=4.4, status="feasible")).ok
+    assert not compared(one(own_bound=5.0, **early), one(own_bound=5.1, **early)).ok
+    late = {"status": "time limit with incumbent", "termination": "time limit"}
+    assert compared(one(own_bound=5.0, **late), one(own_bound=5.1, **late)).ok
+
+
+def test_strange_facts_are_only_different() -> None:
+    (reason,) = diff(run_of(one()), run_of(one(), versions=[1, 2])).reasons
+    assert reason.startswith("Times are not compared, the versions differ")
+
+
 def test_a_row_that_is_gone_is_worse_and_a_new_one_is_not() -> None:
     two = run_of(one(), one("oef.maxmin"))
     assert not diff(two, run_of(one())).ok
@@ -139,7 +155,7 @@ def test_runs_of_other_instances_say_so() -> None:
     assert found.reasons == ("a: the same name, but other content, so not compared.",)
     found = diff(run_of(one(), one(instance="b", mark="b" * 64)), run_of(one()))
     assert found.reasons == ("Only the first run has b.",)
-    assert found.ok
+    assert not found.ok
 
 
 @pytest.mark.parametrize(
@@ -160,7 +176,7 @@ def test_methods_are_tested_in_pairs_over_instances() -> None:
     before = run_of(*(one(mark=m, objective=10.0, solve_s=1.0, seed=s) for m in marks for s in (0, 1)))
     after = run_of(*(one(mark=m, objective=10.0 + i, solve_s=2.0, seed=s) for i, m in enumerate(marks) for s in (0, 1)))
     (test,) = diff(before, after).tests
-    assert (test.pairs, test.better, test.same, test.worse) == (16, 14, 2, 0)
+    assert (test.rows, test.better, test.same, test.worse) == (16, 14, 2, 0)
     # seven instances that moved, all the same way: 2/2⁷, however many seeds
     assert test.objective_p == pytest.approx(2 / 2**7)
     assert test.times == pytest.approx(2.0)
@@ -183,7 +199,7 @@ def test_the_commands(parts: list[Path], tmp_path: Path) -> None:
     assert "2 rows of 1 instance compared: 2 the same." in same.stdout
     assert "Only the second run has gen/oef-20?tenants=3." in same.stdout
     fewer = run("diff", str(parts[1]), str(parts[0]), "--format", "json")
-    assert fewer.exit_code == 0
+    assert fewer.exit_code == 1
     assert {line["change"] for line in json.loads(fewer.stdout)} == {"same"}
     assert run("diff", str(parts[0]), str(tmp_path)).exit_code != 0
     merged = run("merge", *map(str, parts), "--results", str(tmp_path), "--no-report", "--format", "json")

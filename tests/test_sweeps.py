@@ -100,6 +100,12 @@ def test_too_many_instances_are_refused_before_they_are_written_out(tmp_path: Pa
         read(written(tmp_path, text))
 
 
+def test_too_many_seeds_are_refused(tmp_path: Path) -> None:
+    text = SMALL.replace("time_limit_s = 20", f"seeds = {list(range(40_000))}")
+    with pytest.raises(UsageError, match="seeds = 120000 instances × seeds × limits: at most 100000"):
+        read(written(tmp_path, text))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -7,7 +7,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from harness import environment
 from harness.adversary.search import Lab, Proved, Slice, provers, search, searchable, shrink, usable, worst
 from harness.pool import run_all, workers_for
-from harness.store import new_folder
+from harness.store import ADVERSARY, new_folder
 from heuristics import HEURISTICS, HeuristicSpec
 from instances.canonical import write, write_atomically
 from instances.catalogue import load, references
@@ -30,6 +30,9 @@ MOST_JOBS = 6
 """Jobs or tenants up to which optima are exact within milliseconds."""
 
 SHRINK_TRIES = 400
+SHRINK_SHARE = 0.25
+"""Share of the budget that is kept for making what was found simple."""
+
 RESERVE_S = 120.0
 """Seconds that a slice or the shrinking may take beyond its budget before its process is killed."""
 
@@ -127,11 +130,16 @@ class ShrinkTask:
 
     lab: Lab
     found: Proved
-    limits: Caps = field(default_factory=lambda: Caps(RESERVE_S))
+    seconds: float
+
+    @property
+    def limits(self) -> Caps:
+        """What it may take."""
+        return Caps(self.seconds + RESERVE_S)
 
     def run(self) -> Proved:
         """Shrink."""
-        return shrink(self.lab, self.found, SHRINK_TRIES)
+        return shrink(self.lab, self.found, SHRINK_TRIES, self.seconds)
 
     def failed(self, status: Any, reason: str) -> Proved:
         """Return the instance as it was."""
@@ -210,7 +218,8 @@ def adversary(
     names
         Ids, patterns or papers (see :func:`resolve`).
     budget_s
-        Seconds in all, shared evenly; shrinking comes on top.
+        Seconds in all, shared evenly: three quarters for the search, the rest for shrinking. Finding out which models
+        prove optima comes on top, some seconds for each heuristic.
     tries
         Most instances per process and slice (the search then repeats exactly), instead of as many as time allows.
     most
@@ -269,7 +278,7 @@ def _one(
     elite: list[Proved] = []
     nothing: Proved | None = None
     counts = [0, 0]
-    ends, number, interrupted = time.perf_counter() + budget_s, 0, False
+    ends, number, interrupted = time.perf_counter() + budget_s * (1 - SHRINK_SHARE), 0, False
     start = _known(spec)
     try:
         while (left := ends - time.perf_counter()) > 0 and not (tries is not None and number):
@@ -285,7 +294,7 @@ def _one(
                 counts = [counts[0] + part.tried, counts[1] + part.proved]
                 say(elite[0].ratio if elite else math.nan, 1 - max(0.0, ends - time.perf_counter()) / budget_s)
             start = tuple(p.instance for p in elite)
-        best, nothing = _shrunk(lab, [elite[0] if elite else None, nothing], jobs)
+        best, nothing = _shrunk(lab, [elite[0] if elite else None, nothing], budget_s * SHRINK_SHARE, jobs)
     except KeyboardInterrupt:
         best, interrupted = elite[0] if elite else None, True
     return Worst(spec.id, spec.problem, best, nothing, *counts), interrupted
@@ -300,8 +309,8 @@ def _smaller(one: Proved | None, other: Proved | None) -> Proved | None:
     return min((p for p in (one, other) if p), key=lambda p: p.size, default=None)
 
 
-def _shrunk(lab: Lab, found: Sequence[Proved | None], jobs: int) -> list[Proved | None]:
-    tasks = [ShrinkTask(lab, one) for one in found if one is not None]
+def _shrunk(lab: Lab, found: Sequence[Proved | None], seconds: float, jobs: int) -> list[Proved | None]:
+    tasks = [ShrinkTask(lab, one, seconds) for one in found if one is not None]
     simple = list(run_all(tasks, jobs))
     by_kind = {math.isinf(one.ratio): one for one in simple}
     return [by_kind.get(False), by_kind.get(True)]
@@ -314,7 +323,7 @@ def _save(results: Path, found: Sequence[Worst], command: str) -> Path:
     """Write ``run.json``, ``adversary.json`` and the instances, ``worst/<heuristic>.json``."""
     meta = {
         "schema_version": 1,
-        "kind": "adversary",
+        "kind": ADVERSARY,
         "command": command,
         "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "versions": environment.versions(),

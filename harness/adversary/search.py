@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -143,7 +144,7 @@ def usable(heuristic: str) -> tuple[str, ...]:
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
-    cases = [SMALL.get(spec.paper).draw(rng) for _ in range(4)]
+    cases = [SMALL.get(spec.paper).draw(rng) for _ in range(3)]
     found: dict[str, float] = {}
     for model in provers(spec):
         lab = Lab(heuristic, (model.id,))
@@ -210,19 +211,20 @@ def worst(found: Sequence[Proved]) -> list[Proved]:
     return kept[:ELITE]
 
 
-def shrink(lab: Lab, found: Proved, tries: int) -> Proved:
+def shrink(lab: Lab, found: Proved, tries: int, seconds: float = math.inf) -> Proved:
     """Return a simpler instance with (nearly) the same ratio: one thing at a time, until nothing more can go.
 
     Parameters
     ----------
     lab, found
         Where it was found, and what.
-    tries
-        Most instances that are tried.
+    tries, seconds
+        Most simplifications, and most time.
     """
-    least = found.ratio * (1 - KEPT)
+    least, ends = found.ratio * (1 - KEPT), time.perf_counter() + seconds
     for _ in range(tries):
-        simple = next((p for p in _simpler(lab, found) if p is not None and p.ratio >= least), None)
+        candidates = itertools.takewhile(lambda p: time.perf_counter() < ends, _simpler(lab, found))
+        simple = next((p for p in candidates if p is not None and p.ratio >= least), None)
         if simple is None:
             return found
         found = simple

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 COLUMNS = ("method", "instance", "seed", "limits", "what", "before", "after", "change", "time")
-TEST_COLUMNS = ("method", "pairs", "better", "same", "worse", "p (objective)", "time", "p (time)")
+TEST_COLUMNS = ("method", "rows", "better", "same", "worse", "p (objective)", "time", "p (time)")
 Line = tuple[str, ...]
 
 
@@ -28,6 +28,8 @@ def sentence(difference: Difference) -> str:
         parts.append(f"{len(difference.missing)} only in the first run")
     if difference.new:
         parts.append(f"{len(difference.new)} only in the second run")
+    if difference.lost:
+        parts.append(f"{len(difference.lost)} instances only in the first run")
     instances = len({change.after.fingerprint for change in difference.changes})
     where = "1 instance" if instances == 1 else f"{instances} instances"
     rows = "1 row" if len(difference.changes) == 1 else f"{len(difference.changes)} rows"
@@ -81,7 +83,7 @@ def test_lines(tests: Sequence[MethodTest]) -> list[Line]:
     """Return a line per method (see :data:`TEST_COLUMNS`)."""
     return [
         (
-            *(clean(t.method, 60), str(t.pairs), str(t.better), str(t.same), str(t.worse)),
+            *(clean(t.method, 60), str(t.rows), str(t.better), str(t.same), str(t.worse)),
             *(_p(t.objective_p), _times(t.times), _p(t.time_p)),
         )
         for t in tests

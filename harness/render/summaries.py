@@ -10,7 +10,7 @@ from harness.render.formats import caption, parts
 from harness.render.text import ABSENT, clean, percent, ratio, seconds
 from harness.rows import Row
 from harness.run import Run
-from harness.summary import GAP_SHIFT, TIME_SHIFT_S, MethodSummary, allowed_s, by_method
+from harness.summary import CAVEAT, GAP_SHIFT, TIME_SHIFT_S, MethodSummary, allowed_s, by_method
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,21 @@ def _trouble(line: MethodSummary) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or ABSENT
 
 
+def _gap(line: MethodSummary, value: float | None) -> str:
+    """Return a gap, with ≤ (and rounded up) where one of those it sums up is to a bound, not to an optimum."""
+    text = percent(value, up=line.gap_is_upper)
+    return f"≤ {text}" if line.gap_is_upper and value else text
+
+
 SUMMARY_COLUMNS: tuple[SummaryColumn, ...] = (
     SummaryColumn("method", "Registered name.", lambda s: clean(s.method, 60), lambda s: s.method, "left"),
+    SummaryColumn(
+        "problem",
+        "What the objective means.",
+        lambda s: clean(s.problem, 60).partition(".")[2],
+        lambda s: s.problem,
+        "left",
+    ),
     SummaryColumn("kind", "As in the table of results.", lambda s: s.kind, lambda s: s.kind, "left"),
     SummaryColumn(
         "limits", "Which of the sweep's limits.", lambda s: clean(s.limits or ABSENT, 60), lambda s: s.limits
@@ -43,17 +56,17 @@ SUMMARY_COLUMNS: tuple[SummaryColumn, ...] = (
     SummaryColumn(
         "trouble", "Results that are WRONG, failed, or were skipped.", _trouble, lambda s: s.failed + s.wrong
     ),
-    SummaryColumn("median gap", "Of the certified gaps.", lambda s: percent(s.median_gap), lambda s: s.median_gap),
+    SummaryColumn("median gap", "Of the certified gaps.", lambda s: _gap(s, s.median_gap), lambda s: s.median_gap),
     SummaryColumn(
         "mean gap",
         f"Shifted geometric mean of the certified gaps, shift {GAP_SHIFT:.0%}.",
-        lambda s: percent(s.mean_gap),
+        lambda s: _gap(s, s.mean_gap),
         lambda s: s.mean_gap,
     ),
     SummaryColumn(
         "largest gap",
         "Of the certified gaps.",
-        lambda s: percent(s.largest_gap, up=s.gap_is_upper),
+        lambda s: _gap(s, s.largest_gap),
         lambda s: s.largest_gap,
     ),
     SummaryColumn(
@@ -72,18 +85,26 @@ SUMMARY_COLUMNS: tuple[SummaryColumn, ...] = (
 )
 
 
+def caveat(lines: Sequence[MethodSummary]) -> str:
+    """Return what must be said beside a summary; empty where it shows no ratio and no estimate."""
+    said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
+    said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
+    return " ".join(said)
+
+
 def summaries(run: Run) -> list[tuple[str, list[SummaryColumn], list[MethodSummary]]]:
     """Return caption, columns and lines by paper where methods ran several times; columns without news are left out."""
     allowed = allowed_s(run.meta)
     return [
         (f"{caption(run, rows)} · {len(rows)} results by method", shown(lines), lines)
         for _, rows in parts(run)
-        if _repeated(rows)
+        if repeated(rows)
         for lines in [by_method(rows, allowed)]
     ]
 
 
-def _repeated(rows: Sequence[Row]) -> bool:
+def repeated(rows: Sequence[Row]) -> bool:
+    """Return whether a method ran several times, so that there is something to sum up."""
     return len({(row.method, row.limits) for row in rows}) < len(rows)
 
 

@@ -13,11 +13,11 @@ from rich.text import Text
 from harness.render.columns import Column, failed, visible, wrong
 from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines, published_notes
 from harness.render.headline import headline
-from harness.render.summaries import SummaryColumn, summaries
+from harness.render.summaries import SummaryColumn, caveat, summaries
 from harness.render.text import ABSENT
 from harness.rows import Row
 from harness.run import Run
-from harness.summary import CAVEAT, MethodSummary
+from harness.summary import MethodSummary
 
 MAX_ROWS = 60
 """More results of a paper than these are summed up only."""
@@ -31,7 +31,7 @@ def terminal(run: Run) -> RenderableType:
     blocks: list[RenderableType] = [Text(headline(run), style="bold red" if any(map(wrong, run.rows)) else "bold")]
     summed = summaries(run)
     for text, columns, lines in summed:
-        blocks += [Text(), Text(text, style="bold"), _summary_table(columns, lines), Text(CAVEAT, style="dim")]
+        blocks += [Text(), Text(text, style="bold"), _summary_table(columns, lines), Text(caveat(lines), style="dim")]
     for text, rows in parts(run):
         if summed and len(rows) > MAX_ROWS:
             blocks.append(Text(f"{len(rows)} results: in report.html, rows.parquet, or with --format csv", style="dim"))

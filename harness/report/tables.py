@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from harness.render.columns import COLUMNS, Column, failed, visible, wrong
 from harness.render.formats import PUBLISHED_COLUMNS, parts, published_lines
-from harness.render.text import clean, numbers, percent, plain, ratio, seconds
+from harness.render.summaries import SummaryColumn, caveat, repeated, shown
+from harness.render.text import clean, numbers, plain
 from harness.rows import Row
 from harness.run import Run
-from harness.summary import CAVEAT, MethodSummary, allowed_s, by_method
+from harness.summary import MethodSummary, allowed_s, by_method
 from instances.registry import PAPERS
 
 LONG = 28
@@ -100,63 +101,22 @@ def _cell(column: Column, row: Row) -> Cell:
 
 # ---------------------------------------------------------------- by method
 
-SUMMARY = (
-    ("method", "", "left"),
-    ("problem", "What the objective means.", "left"),
-    ("kind", "", "left"),
-    ("limits", "Which of the sweep's limits it ran under.", "left"),
-    ("verified", "Results that the independent checker confirmed, of all.", "right"),
-    ("failed", "Results without an answer, WRONG ones among them.", "right"),
-    ("skipped", "Results that the method does not apply to.", "right"),
-    ("mean gap", "Shifted geometric mean over the certified gaps, shift 1 %.", "right"),
-    ("median gap", "Median of the certified gaps.", "right"),
-    ("largest gap", "Largest certified gap.", "right"),
-    (
-        "largest proved ratio",
-        "Largest ratio to a proved optimum; only a lower bound on the competitive ratio.",
-        "right",
-    ),
-    ("mean time", "Shifted geometric mean, shift 1 s; a failure counts with all the time it was allowed.", "right"),
-)
-"""Columns of the table by method: heading, explanation, side."""
-
 
 def _by_method(rows: Sequence[Row], allowed: float | Mapping[str, float]) -> Table | None:
     """Return a line per method over several instances or seeds, or ``None`` where each method ran once."""
-    summaries = by_method(rows, allowed)
-    if len(summaries) == len(rows):
+    if not repeated(rows):
         return None
-    lines = [dict(zip((name for name, *_ in SUMMARY), _summary_cells(each), strict=True)) for each in summaries]
-    shown = [heading for heading in SUMMARY if any(line[heading[0]].text not in ("", "–", "0") for line in lines)]
-    caption = (
-        f"{len(rows)} results by method; means are shifted geometric ones, failures counted. "
-        f"{clean(CAVEAT)} Gaps without a proved optimum are upper estimates (≤)."
-    )
-    return Table(caption, shown, [[line[name] for name, *_ in shown] for line in lines])
+    lines = by_method(rows, allowed)
+    columns = shown(lines)
+    caption = f"{len(rows)} results by method; means are shifted geometric ones, failures counted. {caveat(lines)}"
+    headings = [(column.header, column.explanation, column.align) for column in columns]
+    return Table(caption.strip(), headings, [[_summary_cell(column, line) for column in columns] for line in lines])
 
 
-def _summary_cells(each: MethodSummary) -> list[Cell]:
-    def gap(value: float | None) -> Cell:
-        text = percent(value, up=each.gap_is_upper)
-        return Cell(f"≤ {text}" if each.gap_is_upper and value else text, sort_key(value), "right")
-
-    bad = each.failed + each.wrong
-    return [
-        Cell(clean(each.method, 60), sort_key(each.method), "method"),
-        Cell(clean(each.problem, 60).partition(".")[2], sort_key(each.problem)),
-        Cell(clean(each.kind, 20), sort_key(each.kind)),
-        Cell(clean(each.limits, 40), sort_key(each.limits)),
-        Cell(f"{each.verified} of {each.results}", sort_key(each.verified), "right"),
-        Cell(
-            str(bad) + (f" ({each.wrong} WRONG)" if each.wrong else ""), sort_key(bad), "right bad" if bad else "right"
-        ),
-        Cell(str(each.skipped), sort_key(each.skipped), "right"),
-        gap(each.mean_gap),
-        gap(each.median_gap),
-        gap(each.largest_gap),
-        Cell(ratio(each.largest_ratio, is_upper=False), sort_key(each.largest_ratio), "right"),
-        Cell(seconds(each.mean_s), sort_key(each.mean_s), "right"),
-    ]
+def _summary_cell(column: SummaryColumn, line: MethodSummary) -> Cell:
+    css = "method" if column.header == "method" else column.align
+    bad = column.header == "trouble" and (line.failed or line.wrong)
+    return Cell(column.text(line), sort_key(column.value(line)), f"{css} bad" if bad else css)
 
 
 # ---------------------------------------------------------------- properties
