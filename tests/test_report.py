@@ -473,7 +473,7 @@ def test_summary_by_method_counts_failures_and_names_estimates() -> None:
     run = sweep_run(3)
     run.rows[1] = run.rows[1].replace(status="error", verified=None, gap=None, ratio=None, objective=None)
     page = Page(to_html(run, []))
-    assert re.search(r"hadar\.online utility online 2 of 3 1 ≤ ", re.sub(r"\s+", " ", page.text))
+    assert re.search(r"hadar\.online utility online 2 of 3 1 failed ≤ ", re.sub(r"\s+", " ", page.text))
     assert "means are shifted geometric ones, failures counted" in page.text
 
 
