@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import gzip
 import json
+import math
+import re
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.environment import code_digest
-from harness.rows import Row, Status
+from harness import codec
+from harness.engine.folder import Stored, damage_explained, packed
+from harness.engine.task import Later, Task
+from harness.rows import FIELDS, FINISHED, Row, Status
 from harness.verify import TOLERANCE, VERIFIERS, Verdict
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances.canonical import validate
-from instances.errors import NotApplicableError, UsageError
-from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
+from instances.errors import NotApplicableError
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance, Published
 from models import MODELS, ModelSpec, oracle
@@ -29,91 +34,37 @@ Spec = ModelSpec | HeuristicSpec
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one method may take.
-
-    Parameters
-    ----------
-    time_limit_s
-        Seconds for the solver; the worker is killed some time after it (:attr:`hard_limit_s`).
-    rel_gap, threads
-        Passed to the solver.
-    memory_mb
-        Memory cap of a worker process.
-    all_sizes
-        Run methods above their stated size, too.
-    cross_check
-        Ask PuLP/CBC for a second opinion on every model.
-    """
-
-    time_limit_s: float = 60.0
-    rel_gap: float = 1e-6
-    threads: int = 1
-    memory_mb: int = 4096
-    all_sizes: bool = False
-    cross_check: bool = False
-
-    @property
-    def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which a worker is killed: twice the solver's limit and time to build and check."""
-        return (2 + 2 * self.cross_check) * self.time_limit_s + 30.0
-
-    def options(self, seed: int) -> SolveOptions:
-        """Return the solver's options.
-
-        Raises
-        ------
-        UsageError
-            If a limit is impossible.
-        """
-        if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
-            right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
-            raise UsageError(f"memory = {self.memory_mb} MB: {right}")
-        return SolveOptions(
-            time_limit_s=self.time_limit_s,
-            rel_gap=self.rel_gap,
-            threads=self.threads,
-            seed=seed,
-            cross_check=self.cross_check,
-        )
-
-
-@dataclass(frozen=True)
-class Task:
+class MethodTask(Task["MethodResult"]):
     """A method to run on an instance. The instance travels as JSON text; each worker parses it once.
 
-    `code` is the digest of the code at planning time: workers report under the plan's key even if a file is edited
-    while they run. `limits_name` tells rows of one run under several limits apart.
+    `limits_name` tells rows of one run under several limits apart.
     """
 
     instance_json: str
     instance_name: str
     fingerprint: str
     method: str
-    seed: int
-    limits: Limits
+    seed: int = 0
     limits_name: str = ""
-    code: str = field(default_factory=code_digest)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the result depends on."""
+        return {"fingerprint": self.fingerprint, "method": self.method, "seed": self.seed}
 
     @property
-    def key(self) -> str:
-        """Name of the result: the same for the same content, method, seed, limits and code, in any order."""
-        parts = {
-            "fingerprint": self.fingerprint,
-            "method": self.method,
-            "seed": self.seed,
-            "limits": asdict(self.limits),
-            "code": self.code,
-        }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which its worker is killed: twice the solver's limit and time to build and check."""
+        return (2 + 2 * self.limits.cross_check) * self.limits.time_limit_s + 30.0
 
-    def run(self) -> TaskResult:
-        """Run it in this process; see :func:`run_task`."""
-        return run_task(self)
+    def attempt(self) -> MethodResult:
+        """Run the method, and check what it decides."""
+        began = time.perf_counter()
+        result = _run(self, find_spec(self.method))
+        return replace(result, row=result.row.replace(total_s=time.perf_counter() - began))
 
-    def failed(self, status: Status, reason: str) -> TaskResult:
+    def failed(self, status: Status, reason: str) -> MethodResult:
         """Return the result of a task that could not be finished."""
-        return TaskResult(self.blank_row(status=status, reason=reason))
+        return MethodResult(self.blank_row(status=status, reason=reason))
 
     def blank_row(self, **known: Any) -> Row:
         """Return the row of this task before anything is known about its result."""
@@ -135,13 +86,82 @@ class Task:
 
 
 @dataclass(frozen=True)
-class TaskResult:
+class MethodResult:
     """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices."""
 
     row: Row
     decision: Any = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     prices: NDArray[np.float64] | None = None
+
+    record: ClassVar[str] = "row"
+
+    @property
+    def key(self) -> str:
+        """Key of its task."""
+        return self.row.key
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.row.method}: {self.row.status}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.row.status in FINISHED and self.row.verified is not False
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
+        return line | ({"prices": codec.plain(self.prices)} if self.prices is not None else {})
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the decision as a file."""
+        decision = self.decision.get() if isinstance(self.decision, Later) else self.decision
+        return {} if decision is None else {_decision_file(self.row): packed(codec.encode(decision))}
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
+        if isinstance(self.decision, Later):
+            self.decision.get()
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> MethodResult:
+        """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
+        row = _row(content["row"])
+        decision = None
+        if row.objective is not None:
+            decision = Later(
+                partial(_decision, stored.path / _decision_file(row), row, stored.instances[row.fingerprint])
+            )
+        trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
+        return cls(row, decision, trace, codec.rich(content["prices"]) if "prices" in content else None)
+
+
+def _row(fields: Mapping[str, Any]) -> Row:
+    known = {name: value for name, value in fields.items() if name in FIELDS}
+    row = Row(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
+    PAPERS.get(row.paper).problem(row.problem)
+    return row
+
+
+def _decision_file(row: Row) -> str:
+    method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
+    limits = f"-{row.key[:8]}" if row.limits else ""
+    return f"schedules/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
+
+
+def _decision(path: Path, row: Row, instance: Instance) -> Any:
+    """Return a row's decision after checking again that it reaches the row's objective."""
+    with damage_explained(path):
+        paper = PAPERS.get(row.paper)
+        decision: Any = codec.decode(paper.decision, json.loads(gzip.decompress(path.read_bytes())))
+        found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
+        reached = row.objective if row.objective is not None else math.nan
+        if found is None or not abs(found - reached) <= TOLERANCE * max(1.0, abs(reached)):
+            raise ValueError("it does not reach the objective of its row")
+        return decision
 
 
 @dataclass
@@ -168,26 +188,7 @@ def specs() -> list[Spec]:
     return sorted(everything, key=lambda spec: spec.paper)
 
 
-def run_task(task: Task) -> TaskResult:
-    """Run a task in this process; whatever the method does becomes a row.
-
-    A method that cannot run on the instance is ``skipped`` with its reason, one that raises is an ``error``. Only
-    running out of memory is raised.
-    """
-    began = time.perf_counter()
-    try:
-        result = _run(task, find_spec(task.method))
-    except NotApplicableError as reason:
-        result = TaskResult(task.blank_row(status="skipped", reason=str(reason)))
-    except MemoryError:
-        raise  # a row needs memory as well; the pool writes it
-    except Exception as error:  # any failure of a method is a row, so that one method cannot end a run
-        result = TaskResult(task.blank_row(status="error", reason=_one_line(error)))
-    row = result.row.replace(total_s=time.perf_counter() - began)
-    return replace(result, row=row)
-
-
-def _run(task: Task, spec: Spec) -> TaskResult:
+def _run(task: MethodTask, spec: Spec) -> MethodResult:
     instance = _instance(task.fingerprint, task.instance_json)
     paper = PAPERS.get(spec.paper)
     view = _view(task.fingerprint, task.instance_json, spec.paper)
@@ -195,11 +196,11 @@ def _run(task: Task, spec: Spec) -> TaskResult:
     if reason is None and not task.limits.all_sizes:
         reason = spec.too_large(view)
     if reason:
-        return TaskResult(task.blank_row(status="skipped", reason=reason))
+        return MethodResult(task.blank_row(status="skipped", reason=reason))
     raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
     row = task.blank_row(status=raw.status, **raw.fields)
     if raw.decision is None:
-        return TaskResult(row, None, raw.trace, raw.prices)
+        return MethodResult(row, None, raw.trace, raw.prices)
     began = time.perf_counter()
     verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
     violations = (*verdict.violations, *_disagreements(raw, verdict))
@@ -211,7 +212,7 @@ def _run(task: Task, spec: Spec) -> TaskResult:
         published=published(instance, spec.id, verdict),
         check_s=time.perf_counter() - began,
     )
-    return TaskResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
+    return MethodResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
 
 
 def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
@@ -220,7 +221,7 @@ def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
     return decision
 
 
-def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
+def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     outcome = spec.run(view, task.limits.options(task.seed))
     solution = outcome.solution
     bounds = spec.kind != "baseline"
@@ -249,7 +250,7 @@ def _second_opinion(solution: Solution) -> str | None:
     return f"CBC finds another optimum: relative difference {solution.cross_check:.2g}"
 
 
-def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
+def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> _Raw:
     context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
     began = time.perf_counter()
     decision = spec.run(view, context)
@@ -319,10 +320,6 @@ def _near(found: Any, wanted: Any, tolerance: float) -> bool | None:
         return None
     wanted = np.asarray(wanted, float)
     return wanted.shape == found.shape and bool(np.all(np.abs(wanted - found) <= tolerance * (1 + 1e-9)))
-
-
-def _one_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
 @functools.lru_cache(maxsize=8)

@@ -307,9 +307,7 @@ def test_a_results_folder_says_how_and_what(audited: Audit) -> None:
 
 def test_an_audit_is_not_read_as_a_comparison(audited: Audit) -> None:
     assert audited.folder
-    with pytest.raises(
-        UsageError, match=r"results of harness audit, not of harness compare; its findings are in audit"
-    ):
+    with pytest.raises(UsageError, match=r"results of harness audit, not of harness compare"):
         harness.read_run(audited.folder)
 
 
@@ -365,7 +363,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     }
     (folder,) = (tmp_path / "results").iterdir()
     names = {path.name for path in folder.iterdir()}
-    assert names == {"run.json", "audit.json", "audit.md", "witnesses", "report.html"}
+    assert names == {"run.json", "rows.jsonl", "instances", "audit.json", "audit.md", "witnesses", "report.html"}
     assert {path.name for path in (folder / "witnesses").iterdir()} == {
         "hadar.fig-1.rounds.json",
         "hadar.fig-1.cru.json",

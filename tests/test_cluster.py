@@ -16,10 +16,11 @@ import pytest
 from conftest import ROOT
 
 import harness
-from harness.cluster import connect, run_remotely
 from harness.comparing import plan, select
+from harness.engine.cluster import connect, run_remotely
+from harness.engine.limits import Limits
 from harness.rows import FAILED
-from harness.tasks import Limits, Task
+from harness.tasks import MethodTask
 from instances.catalogue import load
 from instances.errors import UsageError
 
@@ -67,7 +68,7 @@ def named(rows: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.cluster.WORKERS_S", 0.5)
+    monkeypatch.setattr("harness.engine.cluster.WORKERS_S", 0.5)
     with pytest.raises(UsageError, match=r"no worker has joined within 0\.5 s; start one with: dask worker tcp"):
         harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=scheduler)
 
@@ -105,7 +106,7 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
 
 def test_a_worker_of_other_code_says_so() -> None:
     instance = load("paper/oef-eq1")
-    task = Task("", instance.name, instance.fingerprint, "oef.cooperative", 0, Limits(), code="another")
+    task = MethodTask("", instance.name, instance.fingerprint, "oef.cooperative", limits=Limits(), code="another")
     row = run_remotely(task).row
     assert row.status == "error"
     assert "other code" in str(row.reason)
@@ -114,7 +115,7 @@ def test_a_worker_of_other_code_says_so() -> None:
 def test_an_address_where_nobody_answers_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.cluster.CONNECT_S", 0.5)
+    monkeypatch.setattr("harness.engine.cluster.CONNECT_S", 0.5)
     wrong = "a scheduler's address is written as tcp://host:8786"
     cases = {"tcp://127.0.0.1:1": "no Dask scheduler answers there", "nowhere": wrong, "file:///etc": wrong}
     for address, message in cases.items():

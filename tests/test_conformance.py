@@ -12,8 +12,9 @@ import pytest
 import instances
 from harness import codec
 from harness.certify import certify
+from harness.engine.limits import Limits
 from harness.rows import Row
-from harness.tasks import Limits, Spec, Task, TaskResult, run_task, specs
+from harness.tasks import MethodResult, MethodTask, Spec, specs
 from harness.verify import VERIFIERS
 from instances.canonical import to_json
 from instances.catalogue import known
@@ -27,18 +28,18 @@ LIMITS = Limits(time_limit_s=20)
 SPECS = specs()
 
 
-def task(spec: Spec, ref: str = TINY, seed: int = 0) -> Task:
+def task(spec: Spec, ref: str = TINY, seed: int = 0) -> MethodTask:
     instance = instances.load(ref)
-    return Task(to_json(instance), instance.name, instance.fingerprint, spec.id, seed, LIMITS)
+    return MethodTask(to_json(instance), instance.name, instance.fingerprint, spec.id, seed, limits=LIMITS)
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, TaskResult]:
-    return {spec.id: run_task(task(spec)) for spec in SPECS}
+def results() -> dict[str, MethodResult]:
+    return {spec.id: task(spec).run() for spec in SPECS}
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, MethodResult]) -> None:
     row = results[spec.id].row
     assert row.status in {"optimal", "feasible", "time limit with incumbent", "skipped", "infeasible"}, row.reason
     assert row.verified is not False, row.violations
@@ -55,17 +56,17 @@ def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, 
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, MethodResult]) -> None:
     first = results[spec.id].row.status
     if first in {"time limit with incumbent", "skipped"}:
         pytest.skip("a clock decided what was reached" if first != "skipped" else "there is nothing to repeat")
-    again = run_task(task(spec))
+    again = task(spec).run()
     assert again.row.objective == results[spec.id].row.objective
     if again.decision is not None:
         assert codec.encode(again.decision) == codec.encode(results[spec.id].decision)
 
 
-def test_bounds_are_on_the_right_side(results: dict[str, TaskResult]) -> None:
+def test_bounds_are_on_the_right_side(results: dict[str, MethodResult]) -> None:
     rows = certify(result.row for result in results.values())
     for row in rows:
         assert row.verified is not False, row.violations
@@ -86,7 +87,7 @@ def test_is_documented_with_its_source(spec: Spec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_decisions_survive_json(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_decisions_survive_json(spec: Spec, results: dict[str, MethodResult]) -> None:
     decision = results[spec.id].decision
     if decision is None:
         pytest.skip(f"no decision: {results[spec.id].row.reason}")
@@ -146,7 +147,7 @@ def broken(decision: Any, how: Sequence[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, MethodResult]) -> None:
     decision = results[spec.id].decision
     if decision is None:
         pytest.skip(f"no decision: {results[spec.id].row.reason}")
@@ -155,7 +156,7 @@ def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, 
         assert VERIFIERS.get(spec.paper).check(view, wrong, spec.problem, spec.claims).violations
 
 
-def test_rows_have_plain_values(results: dict[str, TaskResult]) -> None:
+def test_rows_have_plain_values(results: dict[str, MethodResult]) -> None:
     import json
 
     for result in results.values():

@@ -26,14 +26,14 @@ from harness.audit.page import section
 from harness.audit.running import run as run_audit
 from harness.comparison import Comparison
 from harness.drawing import Picture
+from harness.engine.study import reopen
 from harness.plots import FIGURES, draw
 from harness.render import headline, to_csv, to_json, to_markdown, to_rich
 from harness.render import text as t
 from harness.render.columns import COLUMNS, visible
 from harness.render.formats import csv_cell, markdown_text
 from harness.render.headline import lead
-from harness.report import audit_page, comparison, inline_svg, save, to_fragment, to_html
-from harness.report.audit import read_audit
+from harness.report import comparison, inline_svg, save, to_fragment, to_html
 from harness.rows import FIELDS
 from harness.run import Run
 from harness.showing import words
@@ -614,11 +614,11 @@ def test_plain_formats_and_page_import_neither_matplotlib_nor_rich() -> None:
 def test_an_audit_is_read_back_and_stands_in_the_page_of_a_comparison(tmp_path: Path) -> None:
     audit = run_audit(claims=["oef.slip.coefficient"], jobs=1, results=tmp_path)
     assert audit.folder is not None
-    again = read_audit(audit.folder)
+    again = reopen(audit.folder, "audit")
     assert [finding.as_dict() for finding in again.findings] == [finding.as_dict() for finding in audit.findings]
-    assert audit_page(again) == audit_page(audit)
+    assert to_html(again) == to_html(audit)
     page = Page(to_html(oef_run(), [], [section(again.findings)]))
     assert {"#audit", "#figures"} & {a["href"] for a in page.all("a")} == {"#audit"}
-    (audit.folder / "audit.json").write_text("[{}]")
-    with pytest.raises(UsageError, match="no audit, or damaged results"):
-        read_audit(audit.folder)
+    (audit.folder / "rows.jsonl").write_text('{"record": "finding", "key": "x"}\n[]')
+    with pytest.raises(UsageError, match="damaged results"):
+        reopen(audit.folder, "audit")

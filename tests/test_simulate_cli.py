@@ -22,15 +22,15 @@ from typer.testing import CliRunner
 import harness
 import instances
 from harness.cli import app
+from harness.engine.limits import Limits
+from harness.engine.study import reopen
 from harness.simulation.bounds import JCT, TTD, Bound, lower_bound
-from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
 from harness.simulation.headline import headline
+from harness.simulation.history import history_file
 from harness.simulation.naming import resolve
-from harness.simulation.reading import kept, read_simulation
 from harness.simulation.render import to_csv, to_json, to_markdown
 from harness.simulation.rows import FIELDS, SimulationRow
-from harness.simulation.saving import history_name
 from harness.simulation.task import SimulationTask
 from heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from heuristics.simulator.metrics import Window
@@ -59,7 +59,7 @@ def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
     for text in ("hadar.gavel", "hadar.tiresias", "hadar.yarn_cs", "rounds of 360 s", "TTD ≥", "≤ 1.", "✓"):
         assert text in out
     (folder,) = (tmp_path / "results").iterdir()
-    assert folder.name.endswith("-sim")
+    assert folder.name.endswith("-simulate")
     names = {path.name for path in folder.iterdir()}
     files = {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules", "figures", "report.html"}
     assert names == files
@@ -144,7 +144,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
         [*words, "--restart-s", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("results/*-sim/run.json")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("results/*-simulate/run.json")) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(3)  # until the worker is at it
     process.send_signal(signal.SIGINT)
@@ -166,7 +166,7 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Si
     (folder,) = (tmp_path / "results").iterdir()
     with open(folder / "rows.jsonl", "ab") as journal:
         journal.write(b'{"instance": "torn')
-    before = [row for row in _journal(tmp_path) if "policy" in row]
+    before = [line["row"] for line in _journal(tmp_path) if line["record"] == "simulation"]
     again = harness.simulate(TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder)
     assert [row.policy for row in again.rows] == ["hadar.fifo", "hadar.hadare", "hadar.online"]
     assert set(again.traces) == {row.policy for row in again.rows}
@@ -175,19 +175,23 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Si
         assert _timeless(row) == _timeless(fresh)
     times = {row.policy: row.simulate_s for row in again.rows}
     assert {row["policy"]: row["simulate_s"] for row in before}.items() <= times.items(), "kept, not run again"
-    stored = read_simulation(folder)
+    stored = reopen(folder, "simulate")
     assert [_timeless(row) for row in stored.rows] == [_timeless(row) for row in again.rows]
-    history = folder / "schedules" / history_name(again.rows[0])
+    history = folder / history_file(again.rows[0])
     parts = json.loads(gzip.decompress(history.read_bytes()))
     parts["completion_s"][0] += 1.0
     history.write_bytes(gzip.compress(json.dumps(parts).encode()))
     with pytest.raises(UsageError, match="is not the history that was confirmed"):
-        read_simulation(folder)
-    assert len(kept(folder, [row.key for row in again.rows], again.instances)) == 2
+        list(reopen(folder).traces.values())
+    ran: list[str] = []
+    harness.simulate(
+        TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder, on_result=lambda result: ran.append(result.row.policy)
+    )
+    assert ran == [again.rows[0].policy]
 
 
 def _journal(folder: Path) -> list[dict[str, Any]]:
-    (path, *_) = [*folder.glob("results/*-sim/rows.jsonl"), None]
+    (path, *_) = [*folder.glob("results/*-simulate/rows.jsonl"), None]
     lines = path.read_text().splitlines() if path else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 
@@ -203,12 +207,12 @@ def _timeless(row: SimulationRow) -> dict[str, Any]:
 def test_only_a_simulation_of_the_same_instances_is_resumed(tmp_path: Path) -> None:
     first = harness.simulate(TINY, ["fifo"], jobs=1, results=tmp_path)
     assert first.folder is not None
-    with pytest.raises(UsageError, match="only a run of the same instances"):
+    with pytest.raises(UsageError, match="only a run of at least these instances"):
         harness.simulate("gen/20jobs?seed=9", ["fifo"], jobs=1, resume=first.folder)
-    with pytest.raises(UsageError, match="not a results folder of harness simulate"):
+    with pytest.raises(UsageError, match="not a results folder"):
         harness.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
     result = CliRunner().invoke(app, ["report", str(first.folder), "--audit", str(first.folder)])
-    assert "not of a simulation" in str(result.exception)
+    assert "goes into the page of a comparison" in str(result.exception)
 
 
 def test_list_policies(tmp_path: Path) -> None:
@@ -345,7 +349,7 @@ def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool 
 
 
 def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
-    found = harness.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, caps=Caps(time_limit_s=2.0))
+    found = harness.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, limits=Limits(time_limit_s=2.0))
     (row,) = found.rows
     assert row.status == "time limit"
     assert "killed after 2 s" in (row.reason or "")

@@ -70,8 +70,9 @@ def witnesses(findings: Sequence[Finding]) -> list[Section]:
     return [Section("witnesses", "Witnesses", macro("notes", listed))] if listed else []
 
 
-def page(audit: Audit) -> str:
-    """Return an audit as one self-contained HTML page."""
+def page(audit: Audit, images: Sequence[object] = (), undrawn: Sequence[str] = ()) -> str:
+    """Return an audit as one self-contained HTML page; it has no figures."""
+    del images, undrawn
     findings = audit.findings
     failures = [(finding.id, finding.text) for finding in findings if not finding.ok]
     counts = Counter(kind(finding) for finding in findings)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import io
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.render.text import plain
 from heuristics.simulator.metrics import Metrics
 
 OK = frozenset({"done", "unfinished", "skipped"})
@@ -121,3 +124,20 @@ class SimulationRow:
 
 FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))
 METRICS = tuple(f.name for f in dataclasses.fields(Metrics))
+
+
+def row_of(fields: Mapping[str, Any]) -> SimulationRow:
+    """Return the row with these fields, as a journal keeps them."""
+    known = {name: value for name, value in fields.items() if name in FIELDS}
+    return SimulationRow(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
+
+
+def rows_parquet(rows: Sequence[SimulationRow]) -> bytes:
+    """Return rows as a Parquet file, lists and mappings as JSON text."""
+    import pandas as pd
+
+    nested = ("unfinished", "published", "violations")
+    records = [row.as_dict() | {name: json.dumps(plain(getattr(row, name))) for name in nested} for row in rows]
+    sink = io.BytesIO()
+    pd.DataFrame(records, columns=list(FIELDS)).convert_dtypes().to_parquet(sink, index=False)
+    return sink.getvalue()

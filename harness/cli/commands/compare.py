@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from harness.cli.options import (
     ResumeOption,
     SeedOption,
 )
-from harness.cli.output import finish
+from harness.cli.output import emit, finish
 from harness.cli.terminal import progress
 from instances.ranges import MOST_THREADS
 
@@ -46,7 +47,7 @@ def compare(
 ) -> None:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
     from harness.comparing import compare as run_compare
-    from harness.tasks import Limits
+    from harness.engine.limits import Limits
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     with progress() as (start, advance):
@@ -63,4 +64,4 @@ def compare(
             on_start=start,
             on_result=advance,
         )
-    finish(comparison, output, report)
+    finish(comparison, partial(emit, comparison, output), report and bool(comparison.rows))

@@ -24,8 +24,8 @@ def diff(
 ) -> None:
     """Say what got better, worse or slower between two runs; exit code 1 if anything but times got worse."""
     from harness import diffing, listing
+    from harness.comparing import read_run
     from harness.render import difference as render
-    from harness.store import read_run
 
     found = diffing.diff(read_run(before), read_run(after), tolerance)
     if output is Format.TABLE:
