@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from conftest import ROOT
 
 import harness
+from harness.adversary import adversary
 from harness.comparing import plan, select
 from harness.engine.cluster import connect, run_remotely
 from harness.engine.limits import Limits
@@ -76,7 +78,9 @@ def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytes
 def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess.Popen[bytes]]) -> None:
     """Each task has a process of its own there, with its cap on memory; the worker goes on after it."""
     case, chosen = [load("paper/oef-eq1")], select(["oef.cooperative"], ())
-    tasks = [task for mb in (64, 4096) for task in plan(case, chosen, [0], {"": Limits(memory_mb=mb)})]
+    too_little = Limits()
+    object.__setattr__(too_little, "memory_mb", 64)  # less than a user may ask for
+    tasks = [task for limits in (too_little, Limits()) for task in plan(case, chosen, [0], {"": limits})]
     with connect(scheduler) as client:
         hungry, usual = (client.submit(run_remotely, task, pure=False).result(timeout=60).row for task in tasks)
     assert hungry.status in FAILED
@@ -88,8 +92,8 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
 ) -> None:
     seen: list[str] = []
 
-    def kill_one_in_the_middle(row: Any) -> None:
-        seen.append(row.key)
+    def kill_one_in_the_middle(result: Any) -> None:
+        seen.append(result.key)
         if len(seen) == 5:
             os.killpg(workers[0].pid, signal.SIGKILL)
 
@@ -102,6 +106,24 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
     journal = (comparison.folder / "rows.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["row"]["key"] for line in journal) == sorted(seen)
     assert named(harness.read_run(comparison.folder).rows) == named(here.rows)
+
+
+def test_every_study_runs_on_a_cluster_and_resumes(
+    scheduler: str, workers: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """What the cluster found is kept; the same study here has nothing left to do."""
+    studies: list[Any] = [
+        partial(harness.simulate, "gen/20jobs", ["fifo", "gavel"]),
+        partial(harness.audit.run, claims=["oef.slip.*"]),
+        partial(adversary, ["hadar.online"], tries=2, budget_s=20.0, anywhere=True),
+    ]
+    for study in studies:
+        found = study(dask=scheduler, results=tmp_path)
+        assert found.ok
+        left: list[int] = []
+        again = study(jobs=2, resume=found.folder, on_start=left.append)
+        assert sum(left) == 0
+        assert vars(again)["meta"]["plan"] == vars(found)["meta"]["plan"]
 
 
 def test_a_worker_of_other_code_says_so() -> None:

@@ -212,7 +212,7 @@ def test_only_a_simulation_of_the_same_instances_is_resumed(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="not a results folder"):
         harness.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
     result = CliRunner().invoke(app, ["report", str(first.folder), "--audit", str(first.folder)])
-    assert "goes into the page of a comparison" in str(result.exception)
+    assert "results of harness simulate, not of harness audit" in str(result.exception)
 
 
 def test_list_policies(tmp_path: Path) -> None:
