@@ -17,7 +17,6 @@ from instances.canonical import validate
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS
 from instances.schema import Horizon, Instance
-from models import MODELS
 
 ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""
@@ -131,7 +130,7 @@ def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
     return [
         spec.model
         for spec in BOUNDS.values()
-        if spec.model in MODELS and (whole or spec is not JCT) and any(map(spec.applies, chosen))
+        if (whole or spec is not JCT) and any(map(spec.applies, chosen))
     ]
 
 
@@ -143,6 +142,8 @@ def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float |
     NotApplicableError
         If the model cannot run on the instance.
     """
+    from models import MODELS
+
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
     view = PAPERS.get(spec.paper).view(endless)
