@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from typer.testing import CliRunner
 
 import harness
 from harness import codec
 from harness.certify import certify, gap, ratio
+from harness.cli import app
 from harness.comparing import compare, read_run, select
 from harness.engine.folder import Folder, new_folder
 from harness.engine.limits import Limits
@@ -262,6 +265,16 @@ def test_damaged_results_are_one_clear_line(damage: str, finished: Path, tmp_pat
     with pytest.raises(UsageError) as error:
         list(read_run(folder).decisions.values())  # read, and checked, when they are asked for
     assert "\n" not in str(error.value)
+
+
+def test_results_are_checked_on_request(finished: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    run = partial(CliRunner().invoke, app, ["verify", str(folder), "--format", "json"])
+    assert (run().exit_code, run().stderr) == (0, "1 of 1 results hold\n")
+    DAMAGES["schedule of another decision"](folder)
+    assert run().exit_code == 1
+    assert "does not" in json.loads(run().stdout)[0]["what is wrong"]
 
 
 def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from harness import environment
 from harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, Stored, damage_explained, new_folder, open_stored
 from harness.engine.pool import run_all
 from harness.engine.task import Result, Task
+from harness.render.text import clean
 from instances.errors import UsageError
 from instances.schema import Instance
 
@@ -283,6 +284,34 @@ def reopen(folder: Path, kind: str | None = None) -> Any:
         study = study_of(stored.meta["kind"])
         results = [study.restore(stored, key) for key in stored.meta["plan"] if key in stored.lines]
         return study.collect(Finished(stored.meta, stored.instances, results, folder))
+
+
+def check(folder: Path) -> list[tuple[str, str]]:
+    """Check every result of a folder again, and return what each is and what is wrong with it (empty: it holds).
+
+    Raises
+    ------
+    UsageError
+        If it is no results folder, of another version, or its journal cannot be read at all.
+    """
+    stored = open_stored(folder)
+    with damage_explained(folder):
+        study, plan = study_of(stored.meta["kind"]), list(stored.meta["plan"])
+    return [_checked(study, stored, key) for key in plan]
+
+
+def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str]:
+    if key not in stored.lines:
+        return key, "planned, but not in the journal; --resume runs it"
+    try:
+        result = study.restore(stored, key)
+    except DAMAGE as error:
+        return key, f"its line in the journal is damaged: {clean(error, 200)}"
+    try:
+        result.check()
+    except DAMAGE as error:
+        return result.label, clean(error, 300)
+    return result.label, ""
 
 
 def study_of(kind: str) -> Study[Any]:

@@ -127,11 +127,7 @@ class BoundTask(Task[Bound]):
 def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
     """Return the models that bound some policy; `whole` says that completion times are those of all jobs."""
     chosen = list(policies)
-    return [
-        spec.model
-        for spec in BOUNDS.values()
-        if (whole or spec is not JCT) and any(map(spec.applies, chosen))
-    ]
+    return [spec.model for spec in BOUNDS.values() if (whole or spec is not JCT) and any(map(spec.applies, chosen))]
 
 
 def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float | None:
