@@ -20,6 +20,9 @@ UNITS = {
     "jct_mean_h": ("jct_mean_s", 3600.0),
     "jct_median_h": ("jct_median_s", 3600.0),
     "jct_p99_h": ("jct_p99_s", 3600.0),
+    "jct_min_s": ("jct_min_s", 1.0),
+    "jct_max_s": ("jct_max_s", 1.0),
+    "changing": ("changing", 1.0),
     "lp1_share": ("lp1_share", 1.0),
 }
 """Published quantity → field and the unit in its own."""
