@@ -37,6 +37,8 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "JCT/bound": ("jct_bound_ratio", "Mean completion time divided by a certified lower bound."),
     "median": ("jct_median_s", "Median completion time in hours."),
     "p99": ("jct_p99_s", "99th percentile of the completion times in hours."),
+    "JCT min": ("jct_min_s", "Shortest completion time in hours."),
+    "JCT max": ("jct_max_s", "Longest completion time in hours."),
     "< 4 h": ("jct_short_s", "Mean completion time of short jobs in hours."),
     "≥ 4 h": ("jct_long_s", "Mean completion time of long jobs in hours."),
     "GRU": ("gru", "GPU resource utilisation: share of the GPUs' time in which they computed."),
@@ -48,7 +50,9 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "ΣU": ("utility", "Total utility of the completed jobs."),
     "decision mean (ms)": ("decision_mean_s", "Mean wall-clock time of a decision."),
     "max": ("decision_max_s", "Longest wall-clock time of a decision in milliseconds."),
+    "idle GPUs": ("idle_gpus", "Mean number of GPUs that nobody holds while a job waits."),
     "restarts": ("restarts", "Changed allocations that jobs paid for."),
+    "changing": ("changing", "Share of the rounds in which a job that has run before gets other GPUs."),
     "status": ("status", "How the simulation ended, and how many jobs were left."),
     "verified": ("verified", "✓: an independent checker confirms every round of the history. WRONG: it does not."),
 }

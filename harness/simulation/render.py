@@ -35,6 +35,8 @@ COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
     "JCT/bound": lambda row: ratio_text(row.jct_bound_ratio, True) if row.jct_bound_ratio else ABSENT,
     "median": lambda row: _hours(row.jct_median_s),
     "p99": lambda row: _hours(row.jct_p99_s),
+    "JCT min": lambda row: _hours(row.jct_min_s),
+    "JCT max": lambda row: _hours(row.jct_max_s),
     "< 4 h": lambda row: _sensitive(row, _hours(row.jct_short_s)),
     "≥ 4 h": lambda row: _sensitive(row, _hours(row.jct_long_s)),
     "GRU": lambda row: percent(row.gru),
@@ -46,15 +48,17 @@ COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
     "ΣU": lambda row: number(row.utility),
     "decision mean (ms)": lambda row: _milliseconds(row.decision_mean_s),
     "max": lambda row: _milliseconds(row.decision_max_s),
+    "idle GPUs": lambda row: number(row.idle_gpus, 3),
     "restarts": lambda row: ABSENT if row.restarts is None else f"{row.restarts:,}",
+    "changing": lambda row: percent(row.changing),
     "status": lambda row: _unfinished(row) or clean(row.status, 40),
     "verified": lambda row: verdict(row.verified),
 }
 """Header and cell of each column; all but the outer ones are numbers."""
 
 LEAVING = (
-    "ΣU", "max", "decision mean (ms)", "needed", "CPUs", "restarts", "CRU", "≥ 4 h", "< 4 h", "median", "GRU", "p99",
-    "paper", "worst", "× ref", "JCT × ref", "ref",
+    "ΣU", "max", "decision mean (ms)", "JCT min", "JCT max", "needed", "CPUs", "restarts", "changing", "idle GPUs",
+    "CRU", "≥ 4 h", "< 4 h", "median", "GRU", "p99", "paper", "worst", "× ref", "JCT × ref", "ref",
 )  # fmt: skip
 """Columns that a narrow terminal leaves out, the first ones first."""
 

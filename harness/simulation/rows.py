@@ -24,7 +24,7 @@ class SimulationRow:
     status
         ``done``, ``unfinished`` (jobs are left, see there), ``skipped`` (it cannot take the instance), or how it
         failed.
-    ttd_s … rounds
+    ttd_s … changing
         See :class:`heuristics.simulator.metrics.Metrics`; present in verified rows only.
     profiling_s, window
         Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
@@ -82,6 +82,8 @@ class SimulationRow:
     jct_bound_ratio: float | None = None
     jct_median_s: float | None = None
     jct_p99_s: float | None = None
+    jct_min_s: float | None = None
+    jct_max_s: float | None = None
     jct_short_s: float | None = None
     jct_long_s: float | None = None
     window_jobs: int | None = None
@@ -94,8 +96,10 @@ class SimulationRow:
     utility: float | None = None
     decision_mean_s: float | None = None
     decision_max_s: float | None = None
+    idle_gpus: float | None = None
     restarts: int | None = None
     rounds: int | None = None
+    changing: float | None = None
     jobs: int | None = None
     finished: int | None = None
     unfinished: Mapping[str, int] = field(default_factory=dict)
