@@ -8,7 +8,7 @@ a simulation's rows, so that nothing has to run.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.published import measured_as, split
@@ -52,7 +52,7 @@ class Study:
 
     def run(self, instance: Instance) -> str:
         """Return the command line that shows what it measures of all that was published about an instance."""
-        entries = [entry for entry in instance.published if not entry.scope and self.measures(entry)]
+        entries = [entry for entry in instance.published if _shows(self, entry)]
         named = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
         words = [word for method in named if method for word in (self.option, method)]
         packaged = instance.name.partition("?")[0] in references()
@@ -127,11 +127,25 @@ def _why_here(entry: Published, instance: Instance, study: Study, ran: Collectio
     return "this run has no such number"
 
 
-def by_study(instance: Instance) -> Mapping[str, list[Published]]:
-    """Return what was published about an instance by the command line that measures it, or by why nothing does."""
+def commands(instance: Instance) -> dict[str, list[Published]]:
+    """Return what was published about an instance by the command line that shows it beside ours."""
+    found = ((study.run(instance), [e for e in instance.published if _shows(study, e)]) for study in STUDIES)
+    return {command: entries for command, entries in found if entries}
+
+
+def never_compared(instance: Instance) -> dict[str, list[Published]]:
+    """Return what was published about an instance and no command shows beside ours, by the reason."""
+    return by_reason((entry, unmeasured(entry)) for entry in instance.published)
+
+
+def by_reason(pairs: Iterable[tuple[Published, str | None]]) -> dict[str, list[Published]]:
+    """Return published numbers by what is said of them; those of which nothing is said are left out."""
     found: dict[str, list[Published]] = {}
-    for entry in instance.published:
-        why = unmeasured(entry)
-        for told in [why] if why else [study.run(instance) for study in STUDIES if study.measures(entry)]:
-            found.setdefault(told, []).append(entry)
+    for entry, why in pairs:
+        if why:
+            found.setdefault(why, []).append(entry)
     return found
+
+
+def _shows(study: Study, entry: Published) -> bool:
+    return unmeasured(entry) is None and study.measures(entry)
