@@ -13,6 +13,7 @@ from harness.comparison import Comparison
 from harness.engine.limits import Limits
 from harness.engine.study import Finished, Study, execute, reopen
 from harness.engine.task import Opened
+from harness.published import with_published
 from harness.rows import Name, Row
 from harness.run import Run
 from harness.tables import rows_parquet, traces_parquet
@@ -173,7 +174,8 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    return certify(task.run().row for task in plan([instance], select(methods, ()), [seed], kinds))
+    rows = certify(task.run().row for task in plan([instance], select(methods, ()), [seed], kinds))
+    return with_published(rows, {instance.fingerprint: instance})
 
 
 def collected(found: Finished) -> Comparison:
@@ -182,7 +184,7 @@ def collected(found: Finished) -> Comparison:
     _refuse_doubles(results)
     run = Run(
         meta=found.meta,
-        rows=certify(result.row for result in results),
+        rows=with_published(certify(result.row for result in results), found.instances),
         instances=found.instances,
         decisions=Opened({r.row.name: r.decision for r in results if r.decision is not None}),
         traces=[_point(r.row, *point) for r in results for point in r.trace],
