@@ -15,8 +15,8 @@ from harness.engine.limits import Limits
 from harness.engine.pool import run_all
 from harness.engine.task import Task
 from harness.environment import cores
-from harness.render.text import clean
 from harness.run import Run
+from harness.text import clean
 from instances.canonical import write_atomically
 
 if TYPE_CHECKING:

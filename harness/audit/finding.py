@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from harness.audit.registry import CLAIMS, ONLY, Claim, Evidence, Tally, Witness, decide
 from harness.engine.folder import Stored
-from harness.render.text import plain
+from harness.text import plain
 from instances.canonical import to_json
 
 FAILED = "failed"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from harness.audit.finding import FIELDS, Finding, headline
 from harness.audit.registry import CONFIRMED, REFUTED
 from harness.render.formats import csv_cell, markdown_text
-from harness.render.text import clean, plain
+from harness.text import clean, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

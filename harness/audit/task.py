@@ -12,7 +12,7 @@ from harness.audit.finding import Finding
 from harness.audit.lab import Lab
 from harness.audit.registry import CLAIMS
 from harness.engine.task import Task
-from harness.render.text import clean
+from harness.text import clean
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from harness import environment
 from harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, Stored, damage_explained, new_folder, open_stored
 from harness.engine.pool import run_all
 from harness.engine.task import Result, Task
-from harness.render.text import clean
+from harness.text import clean
 from instances.errors import UsageError
 from instances.schema import Instance
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from harness.engine.limits import Limits
 from harness.environment import code_digest
-from harness.render.text import clean
+from harness.text import clean
 from instances.errors import NotApplicableError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.render.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
 from harness.rows import FAILED, Row
+from harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
 
 
 def wrong(row: Row) -> bool:

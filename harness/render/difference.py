@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.diffing import Difference, MethodTest, RowChange, counts
-from harness.render.text import ABSENT, clean, number
 from harness.rows import Row
+from harness.text import ABSENT, clean, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

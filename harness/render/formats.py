@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from harness.render.columns import failed, visible, wrong
 from harness.render.headline import headline
-from harness.render.text import clean, differs, plain, published_cells
 from harness.rows import FIELDS, Row
 from harness.run import Run
 from harness.simulation.rows import SimulationRow
 from harness.studies import COMPARE, Study, not_shown
+from harness.text import clean, differs, plain, published_cells
 from instances.errors import UsageError
 from instances.registry import PAPERS
 from instances.schema import Instance

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.render.formats import caption, parts
-from harness.render.text import ABSENT, clean, percent, ratio, seconds
 from harness.rows import Row
 from harness.run import Run
 from harness.summary import CAVEAT, GAP_SHIFT, TIME_SHIFT_S, MethodSummary, allowed_s, by_method
+from harness.text import ABSENT, clean, percent, ratio, seconds
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from harness.render.columns import Column, failed, visible, wrong
 from harness.render.formats import PUBLISHED_COLUMNS, not_compared, notes, parts, published_lines, published_notes
 from harness.render.headline import headline
 from harness.render.summaries import SummaryColumn, caveat, summaries
-from harness.render.text import ABSENT
 from harness.rows import Row
 from harness.run import Run
 from harness.studies import COMPARE
 from harness.summary import MethodSummary
+from harness.text import ABSENT
 
 MAX_ROWS = 60
 """More results of a paper than these are summed up only."""

@@ -9,7 +9,6 @@ from harness.drawing import Image
 from harness.render.columns import failed, wrong
 from harness.render.formats import not_compared, notes, published_notes
 from harness.render.headline import answers, headline, lead
-from harness.render.text import clean
 from harness.report.page import (
     Page,
     Section,
@@ -24,6 +23,7 @@ from harness.report.page import (
 from harness.report.tables import groups, legend, published_table, title_of
 from harness.run import Run
 from harness.studies import COMPARE
+from harness.text import clean
 
 
 def page(run: Run, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:

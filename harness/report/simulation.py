@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from harness.drawing import Image
 from harness.render.formats import not_compared
-from harness.render.text import ABSENT, clean, number, seconds
 from harness.report.page import (
     Page,
     Section,
@@ -24,6 +23,7 @@ from harness.simulation.render import COLUMNS, PUBLISHED, TEXTS, noted, parts, p
 from harness.simulation.result import Simulation
 from harness.simulation.rows import SimulationRow
 from harness.studies import SIMULATE
+from harness.text import ABSENT, clean, number, seconds
 
 EXPLAINED: dict[str, tuple[str, str]] = {
     "policy": ("policy", "Registered name; “harness list policies” prints the source of each."),

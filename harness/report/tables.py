@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from harness.render.columns import COLUMNS, Column, failed, visible, wrong
 from harness.render.formats import PUBLISHED_COLUMNS, parts, published_lines
 from harness.render.summaries import SummaryColumn, caveat, repeated, shown
-from harness.render.text import clean, numbers, plain
 from harness.rows import Row
 from harness.run import Run
 from harness.summary import MethodSummary, allowed_s, by_method
+from harness.text import clean, numbers, plain
 from instances.registry import PAPERS
 
 LONG = 28

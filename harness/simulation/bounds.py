@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from harness.engine.folder import Stored
 from harness.engine.limits import Limits
 from harness.engine.task import Task
-from harness.render.text import plain
+from harness.text import plain
 from heuristics.simulator import PolicySpec
 from instances.canonical import validate
 from instances.errors import NotApplicableError

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from harness.engine.folder import damage_explained
-from harness.render.text import plain
 from harness.simulation.rows import SimulationRow
 from harness.simulation.sensitive import Rounds, rounds
+from harness.text import plain
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, workload
 from instances.schema import Instance

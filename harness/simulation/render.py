@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from harness.render.formats import csv_cell, markdown_text, not_compared
-from harness.render.text import ABSENT, clean, differs, number, percent, plain, published_cells, verdict
-from harness.render.text import ratio as ratio_text
 from harness.simulation.rows import FIELDS, SimulationRow
 from harness.studies import SIMULATE
+from harness.text import ABSENT, clean, differs, number, percent, plain, published_cells, verdict
+from harness.text import ratio as ratio_text
 from instances.schema import Instance
 
 if TYPE_CHECKING:

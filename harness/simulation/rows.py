@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.render.text import plain
+from harness.text import plain
 from heuristics.simulator.metrics import Metrics
 
 OK = frozenset({"done", "unfinished", "skipped"})

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from harness.engine.folder import Stored, packed
 from harness.engine.limits import Limits
 from harness.engine.task import Later, Task
-from harness.render.text import plain
 from harness.simulation.history import history_content, history_file, read_history
 from harness.simulation.rows import SimulationRow, row_of
 from harness.simulation.sensitive import Rounds, rounds
+from harness.text import plain
 from harness.verify import TOLERANCE, Verdict
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload

@@ -86,7 +86,7 @@ def _emit(found: Adversary, output: Format) -> None:
 
 
 def _lines(found: Adversary) -> list[tuple[str, ...]]:
-    from harness.render.text import ABSENT, clean, number
+    from harness.text import ABSENT, clean, number
 
     lines: list[tuple[str, ...]] = []
     for one in found.worst:
