@@ -18,10 +18,10 @@ from harness.engine.task import Later, Opened
 from harness.simulation.bounds import Bound, BoundTask, wanted
 from harness.simulation.compared import compared
 from harness.simulation.naming import resolve
-from harness.simulation.render import to_json as to_json_rows
 from harness.simulation.result import Simulation
 from harness.simulation.rows import rows_parquet
 from harness.simulation.task import SimulationResult, SimulationTask
+from harness.table import to_json as json_of
 from heuristics.simulator import POLICIES as KNOWN
 from heuristics.simulator import PolicySpec, Rules, runnable, servers, workload
 from heuristics.simulator.metrics import ALL, Window
@@ -144,7 +144,10 @@ def _collected(found: Finished) -> Simulation:
 
 
 def _tables(simulation: Simulation) -> Mapping[str, bytes]:
-    return {"rows.json": to_json_rows(simulation.rows).encode(), "rows.parquet": rows_parquet(simulation.rows)}
+    return {
+        "rows.json": json_of(row.as_dict() for row in simulation.rows).encode(),
+        "rows.parquet": rows_parquet(simulation.rows),
+    }
 
 
 STUDY = Study("simulate", (SimulationResult, Bound), _collected, _tables)

@@ -31,8 +31,9 @@ from harness.comparing import compare, read_run, select
 from harness.engine.folder import Folder, new_folder
 from harness.engine.limits import Limits
 from harness.engine.pool import run_all, workers_for
-from harness.render.columns import visible
+from harness.render.columns import COLUMNS
 from harness.rows import FAILED, FIELDS, Row
+from harness.table import visible
 from harness.tasks import MethodResult, MethodTask, find_spec
 from harness.verify.oef import check
 from heuristics import HEURISTICS, HeuristicSpec
@@ -543,6 +544,6 @@ def test_ctrl_c_of_a_terminal_while_workers_start_is_one_line(delay_s: float, tm
 
 def test_the_value_of_a_relaxation_stands_beside_the_tightest_bound() -> None:
     rows = certify([row("hadar.p3", kind="bound", own_bound=5.2), row("hadar.p1", kind="exact", own_bound=5.0)])
-    (column,) = (c for c in visible(rows) if c.key == "own_bound")
+    (column,) = (c for c in visible(COLUMNS, rows) if c.key == "own_bound")
     assert [column.text(r) for r in rows] == ["5.2", "5"]
     assert [r.best_bound for r in rows] == [5.0, 5.0]

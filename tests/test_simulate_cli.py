@@ -29,9 +29,10 @@ from harness.simulation.compared import compared
 from harness.simulation.headline import headline
 from harness.simulation.history import history_file
 from harness.simulation.naming import resolve
-from harness.simulation.render import to_csv, to_json, to_markdown
+from harness.simulation.render import blocks
 from harness.simulation.rows import FIELDS, SimulationRow
 from harness.simulation.task import SimulationTask
+from harness.table import to_csv, to_json, to_markdown
 from heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from heuristics.simulator.metrics import Window
 from instances.canonical import to_json as instance_json
@@ -280,11 +281,13 @@ def test_a_notebook_gets_a_table_and_histories(found: harness.Simulation) -> Non
 
 
 def test_rows_as_text(found: harness.Simulation) -> None:
-    records = list(csv.DictReader(io.StringIO(to_csv(found.rows))))
+    records = list(csv.DictReader(io.StringIO(to_csv(FIELDS, [row.as_dict() for row in found.rows]))))
     assert [record["policy"] for record in records] == [row.policy for row in found.rows]
     assert float(records[0]["ttd_s"]) == found.rows[0].ttd_s
-    assert [row["ttd_s"] for row in json.loads(to_json(found.rows))] == [row.ttd_s for row in found.rows]
-    assert "| hadar.hadare |" in to_markdown(found.rows)
+    assert [row["ttd_s"] for row in json.loads(to_json(row.as_dict() for row in found.rows))] == [
+        row.ttd_s for row in found.rows
+    ]
+    assert "| hadar.hadare |" in to_markdown(blocks(found.rows))
 
 
 def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
@@ -293,7 +296,7 @@ def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
     assert row.ok
     assert row.ttd_s is None
     assert sum(row.unfinished.values()) == row.jobs - row.finished  # type: ignore[operator]
-    assert "jobs unfinished" in to_markdown([row])
+    assert "jobs unfinished" in to_markdown(blocks([row]))
 
 
 def task(policy: str, instance: Instance | None = None) -> SimulationTask:
@@ -345,7 +348,7 @@ def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool 
     assert row.ok is (status == "skipped")
     if verified is False:
         assert row.ttd_s is None, "nothing unverified enters the table"
-        assert "WRONG" in to_markdown([row])
+        assert "WRONG" in to_markdown(blocks([row]))
 
 
 def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
@@ -450,13 +453,13 @@ def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: harness.S
     assert other.ttd_bound_ratio is not None
     assert [one.profiling_s for one in shared.rows] == [0.0, 0.0, 600.0]
     assert set(shared.rounds) == {"synergy.proportional.fifo", "synergy.tune.fifo"}
-    text = to_markdown(shared.rows)
+    text = to_markdown(blocks(shared.rows))
     for part in ("10 min of profiling", "mean JCT ≥", "| LP1 |", "| < 4 h |"):
         assert part in text
 
 
 def test_columns_of_cpus_are_there_only_for_them(found: harness.Simulation) -> None:
-    text = to_markdown(found.rows)
+    text = to_markdown(blocks(found.rows))
     assert not [header for header in ("| LP1 |", "| CPUs |", "| < 4 h |", "| ref |") if header in text]
 
 
@@ -466,7 +469,7 @@ def test_the_window_says_whose_completion_times_count() -> None:
     assert (row.window, row.window_jobs, everybody.window, everybody.window_jobs) == ("5:10", 10, None, 20)
     assert row.ttd_s == everybody.ttd_s
     assert row.jct_mean_s != everybody.jct_mean_s
-    assert "JCT of 10 jobs (window 5:10)" in to_markdown([row])
+    assert "JCT of 10 jobs (window 5:10)" in to_markdown(blocks([row]))
 
 
 def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
@@ -500,7 +503,7 @@ def test_policies_are_measured_against_their_reference() -> None:
     srtf, fifo, mine = compared([one.replace(fingerprint=instance.fingerprint) for one in ours], [instance], {})
     assert [one.reference for one in (srtf, fifo, mine)] == ["hadar.srtf", "hadar.srtf", "hadar.fifo"]
     assert (mine.ttd_ratio, mine.jct_ratio) == (pytest.approx(1.5), pytest.approx(0.5))
-    assert "| ref |" in to_markdown([srtf, fifo, mine])
+    assert "| ref |" in to_markdown(blocks([srtf, fifo, mine]))
     measured = {entry["quantity"]: entry["measured"] for entry in mine.published}
     assert measured == {"jct_p99_h": 2.0, "makespan_ratio:hadar.fifo": pytest.approx(2 / 3)}
 

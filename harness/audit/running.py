@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.audit.finding import Finding, headline
 from harness.audit.registry import CLAIMS, Claim
-from harness.audit.render import to_json, to_markdown
+from harness.audit.render import blocks
 from harness.audit.task import ClaimTask
 from harness.engine.limits import Limits
 from harness.engine.study import Finished, Study, execute
+from harness.table import to_json, to_markdown
 from instances.errors import UnknownNameError, UsageError
 from instances.ranges import LARGEST_SEED
 from instances.registry import PAPERS, unknown
@@ -85,14 +86,14 @@ class Audit:
 
     def to_html(self) -> str:
         """Return the self-contained report page."""
-        from harness.audit.page import page
+        from harness.report import to_html
 
-        return page(self)
+        return to_html(self)
 
     def _repr_html_(self) -> str:
-        from harness.audit.page import fragment
+        from harness.report import to_fragment
 
-        return fragment(self.findings)
+        return to_fragment(self)
 
 
 def run(
@@ -164,7 +165,8 @@ def _collected(found: Finished) -> Audit:
 
 
 def _tables(audit: Audit) -> Mapping[str, bytes]:
-    return {"audit.json": to_json(audit.findings).encode(), "audit.md": to_markdown(audit.findings).encode()}
+    records = (finding.as_dict() for finding in audit.findings)
+    return {"audit.json": to_json(records).encode(), "audit.md": to_markdown(blocks(audit.findings)).encode()}
 
 
 STUDY = Study("audit", (Finding,), _collected, _tables)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
 
@@ -16,10 +16,8 @@ from harness.cli.terminal import say, stdout
 from instances.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.audit import Audit
-    from harness.comparison import Comparison
     from harness.report.page import Section
-    from harness.simulating import Simulation
+    from harness.table import Block
 
 
 class Found(Protocol):
@@ -97,50 +95,30 @@ def _writing(path: Path) -> Iterator[None]:
     say(f"report: {path}")
 
 
-def emit_audit(audit: Audit, output: Format) -> None:
-    """Print an audit's findings to standard output."""
-    from harness.audit import render
+def emit(found: Any, output: Format) -> None:
+    """Print what a study found to standard output."""
+    from harness.render import told
 
-    if output is Format.TABLE:
-        stdout().print(render.to_rich(audit.findings))
-    else:
-        formats = {Format.MARKDOWN: render.to_markdown, Format.CSV: render.to_csv, Format.JSON: render.to_json}
-        sys.stdout.write(formats[output](audit.findings))
-
-
-def emit(comparison: Comparison, output: Format) -> None:
-    """Print a comparison to standard output."""
-    from harness import render
-
-    if output is Format.TABLE:
-        stdout().print(render.to_rich(comparison.run))
-    else:
-        formats = {
-            Format.MARKDOWN: render.to_markdown,
-            Format.CSV: render.to_csv,
-            Format.JSON: render.to_json,
-        }
-        sys.stdout.write(formats[output](comparison.run).rstrip("\n") + "\n")
-
-
-def emit_simulation(simulation: Simulation, output: Format) -> None:
-    """Print a simulation to standard output."""
-    from harness.simulation import render
-
-    if output is Format.TABLE:
-        stdout().print(render.to_rich(simulation.rows, simulation.instances))
-    elif output is Format.MARKDOWN:
-        sys.stdout.write(render.to_markdown(simulation.rows, simulation.instances))
-    else:
-        formats = {Format.CSV: render.to_csv, Format.JSON: render.to_json}
-        sys.stdout.write(formats[output](simulation.rows))
+    blocks, fields, records = told(found)
+    write(blocks, fields, records, output)
 
 
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
     """Print a listing to standard output."""
-    from harness import listing
+    from harness.table import of_texts, table
+
+    rows = list(lines)
+    records = [dict(zip(columns, line, strict=True)) for line in rows]
+    write([table(title if output is Format.TABLE else "", of_texts(columns), rows)], columns, records, output)
+
+
+def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
+    """Print blocks for people, or records for programs, to standard output."""
+    from harness import table
 
     if output is Format.TABLE:
-        stdout().print(listing.to_rich(title, columns, lines))
+        stdout().print(table.to_rich(blocks))
+    elif output is Format.MARKDOWN:
+        sys.stdout.write(table.to_markdown(blocks))
     else:
-        sys.stdout.write(listing.to_text(columns, lines, output.value))
+        sys.stdout.write(table.to_csv(fields, records) if output is Format.CSV else table.to_json(records))

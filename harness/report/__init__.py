@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.drawing import Image, OfRun, draw_pictures, write_figures
+from harness.render import told
 from harness.report import comparison
 from harness.report.page import Section, figure, template
 from harness.report.svg import inline_svg
-from harness.run import Run
 from instances.canonical import write_atomically
 from instances.errors import UsageError
 
@@ -81,9 +81,11 @@ def _only(found: Found, module: str, images: Sequence[Image], failures: Sequence
     return made
 
 
-def to_fragment(run: Run) -> str:
+def to_fragment(found: Found) -> str:
     """Return headline, tables and notes as HTML to show inside another page, such as a notebook."""
-    return comparison.fragment(run)
+    blocks = [(type(block).__name__, block) for block in told(found)[0]]
+    made: str = template("fragment.html.j2").render(blocks=blocks)
+    return made
 
 
 def to_figures(drawn: Sequence[Image]) -> str:

@@ -15,7 +15,8 @@ from markupsafe import Markup
 
 from harness.drawing import Image
 from harness.report.svg import inline_svg
-from harness.report.tables import Group, Table, slug
+from harness.report.tables import Group, slug
+from harness.table import Table
 from harness.text import clean, seconds
 from instances.schema import Instance
 

@@ -80,6 +80,6 @@ class Simulation:
         return to_html(self)
 
     def _repr_html_(self) -> str:
-        from harness.simulation.render import to_html
+        from harness.report import to_fragment
 
-        return to_html(self.rows, self.instances)
+        return to_fragment(self)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,14 +18,9 @@ from harness.cli.options import (
     ResultsOption,
     ResumeOption,
 )
-from harness.cli.output import emit_lines, finish
-from harness.cli.terminal import progress, say
+from harness.cli.output import emit, finish
+from harness.cli.terminal import progress
 from instances.ranges import LARGEST_SEED
-
-if TYPE_CHECKING:
-    from harness.adversary import Adversary
-
-COLUMNS = ("heuristic", "worst ratio", "guarantee there", "objective", "optimum", "jobs", "tried", "proved", "note")
 
 
 @app.command()
@@ -68,33 +61,4 @@ def adversary(
             on_start=start,
             on_result=advance,
         )
-    finish(found, partial(_emit, found, output), report=False)
-
-
-def _emit(found: Adversary, output: Format) -> None:
-    """Print the worst ratios to standard output."""
-    from harness.adversary.running import as_dict
-
-    if output is Format.JSON:
-        sys.stdout.write(json.dumps([as_dict(one) for one in found.worst], indent=2) + "\n")
-        return
-    emit_lines("largest proved ratios", COLUMNS, _lines(found), output)
-    for one in found.worst if output is Format.TABLE else ():
-        if one.found:
-            file = f"{found.folder}/worst/{one.heuristic}.json"
-            say(f"replay: harness compare --instance {file} --method {one.heuristic} --method {one.found.model}")
-
-
-def _lines(found: Adversary) -> list[tuple[str, ...]]:
-    from harness.text import ABSENT, clean, number
-
-    lines: list[tuple[str, ...]] = []
-    for one in found.worst:
-        notes = ["reaches nothing on another instance"] if one.nothing else []
-        notes += ["the guarantee does not hold here"] if one.exceeded else []
-        numbers = [ABSENT] * 5
-        if one.found:
-            guarantee, values = clean(one.found.guarantee or ABSENT, 40), (one.found.objective, one.found.optimum)
-            numbers = [f"{one.found.ratio:.4g}", guarantee, *map(number, values), str(one.found.size)]
-        lines.append((one.heuristic, *numbers, str(one.tried), str(one.proved), "; ".join(notes)))
-    return lines
+    finish(found, partial(emit, found, output), report=False)

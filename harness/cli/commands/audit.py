@@ -19,7 +19,7 @@ from harness.cli.options import (
     ResultsOption,
     ResumeOption,
 )
-from harness.cli.output import emit_audit, finish
+from harness.cli.output import emit, finish
 from harness.cli.terminal import progress
 from instances.ranges import LARGEST_SEED
 
@@ -55,4 +55,4 @@ def audit(
             on_start=start,
             on_result=advance,
         )
-    finish(found, partial(emit_audit, found, output), report and bool(found.findings))
+    finish(found, partial(emit, found, output), report and bool(found.findings))

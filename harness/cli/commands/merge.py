@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from harness.cli.app import app
 from harness.cli.options import Format, FormatOption, ReportOption, ResultsOption
-from harness.cli.output import emit, emit_audit, emit_simulation, finish
+from harness.cli.output import emit, finish
 from harness.cli.terminal import say
 
 
@@ -27,5 +27,4 @@ def merge(
     found = merged(folders, results)
     if found.meta["missing"]:
         say(f"{found.meta['missing']} planned results are in none of the folders")
-    emits: dict[str, Any] = {"compare": emit, "simulate": emit_simulation, "audit": emit_audit}
-    finish(found, partial(emits[found.meta["kind"]], found, output), report)
+    finish(found, partial(emit, found, output), report)

@@ -23,7 +23,7 @@ from harness.cli.options import (
     ResumeOption,
     WindowOption,
 )
-from harness.cli.output import emit_simulation, finish
+from harness.cli.output import emit, finish
 from harness.cli.terminal import progress
 from instances.ranges import LARGEST_SEED
 
@@ -83,4 +83,4 @@ def simulate(
             on_start=start,
             on_result=advance,
         )
-    finish(simulation, partial(emit_simulation, simulation, output), report and bool(simulation.rows))
+    finish(simulation, partial(emit, simulation, output), report and bool(simulation.rows))
