@@ -289,7 +289,7 @@ def test_why_a_published_number_differs_stands_below_the_table() -> None:
     agreeing = tuple(entry | {"agrees": True} for entry in run.rows[-1].published)
     run.rows[-1] = run.rows[-1].replace(published=agreeing)
     assert note not in to_markdown(blocks(run))
-    assert note in Page(to_fragment(run)).text
+    assert note in Page(to_html(run, [])).text
     run.rows.append(oef_run().rows[-1].replace(fingerprint="f", instance="paper/other"))
     assert f"≠ oef.gandiva_fair, objective on paper/other: {note}" in to_markdown(blocks(run))
 
@@ -344,8 +344,8 @@ def test_markdown_escapes_what_would_be_markup() -> None:
     text = to_markdown(blocks(hostile_run()))
     assert "<script" not in text
     tables = [line for line in text.splitlines() if line.startswith("| ")]
-    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
-    assert len(bars) == 1
+    bars = [len(re.findall(r"(?<!\\)\|", line)) for line in tables]
+    assert len(set(bars)) == sum("---" in line for line in tables), "as many in every line of a table"
 
 
 @pytest.mark.parametrize("text", ["=cmd()", "+1", "-1+1", "@x", "\t=x", "\x00=1", "\r=1"])

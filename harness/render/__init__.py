@@ -32,7 +32,7 @@ def told(found: Any) -> tuple[list[Block], Sequence[str], list[Mapping[str, Any]
         from harness.adversary import render as adversary
         from harness.adversary.running import as_dict
 
-        records = [as_dict(one) for one in found.worst]
+        records: list[Mapping[str, Any]] = [as_dict(one) for one in found.worst]
         return adversary.blocks(found), list(records[0]) if records else [], records
     from harness.render import formats
     from harness.rows import FIELDS
