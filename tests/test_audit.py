@@ -16,7 +16,7 @@ import harness
 from harness.audit.finding import FIELDS, Finding, headline
 from harness.audit.lab import Lab, certified
 from harness.audit.measured import measured
-from harness.audit.page import section, table
+from harness.audit.page import groups, section
 from harness.audit.registry import CLAIMS, Claim, Count, Evidence, Tally, Witness, decide
 from harness.audit.render import blocks
 from harness.audit.running import Audit, select
@@ -327,9 +327,9 @@ def test_the_page_and_the_section_for_other_pages(audited: Audit) -> None:
     for text in ("Audit of the papers", "zhou.theorem-1.printed", "only for over-reports", "--method zhou.ps.mincost"):
         assert text in page
     assert "<script>alert" not in page
-    made = table(audited.findings)
-    assert len(made.rows) == len(audited.findings)
-    assert {len(row) for row in made.rows} == {len(made.headings)}
+    made = [table for group in groups(audited.findings) for table in group.tables]
+    assert sum(len(table.rows) for table in made) == len(audited.findings)
+    assert all(len(row) == len(table.headings) for table in made for row in table.rows)
     assert "hadar.line-20" in section(audited.findings).body
     assert "refuted" in audited._repr_html_()
 
