@@ -24,11 +24,11 @@ the GPUs that the plan leaves idle, since they give way again in the next round;
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from heuristics.hadar.planning import BEAM, EXACT_QUEUE, Order, Payoff, Plan, Planner, Round
+from heuristics.hadar.planning import Plan, Planner, Planning, Round
 from heuristics.hadar.prices import ROUNDING, Market, prices
 from heuristics.simulator import Assignment, State
 from instances.errors import UsageError
@@ -38,6 +38,7 @@ from instances.views.hadar import view
 from instances.workload import Ints
 
 Mode = Literal["incremental", "replan"]
+Period = Literal["run", "round", "learned"]
 
 
 def market(instance: Instance, state: State) -> Market:
@@ -60,14 +61,12 @@ class Hadar:
     ----------
     instance
         Where jobs, utilities and horizon come from.
-    mode
+    prices, mode
         See the module.
-    payoff, beam, beta, order
-        See :class:`heuristics.hadar.planning.Planner`.
-    exact
-        Longest queue that is planned exactly.
     conserving
         Whether jobs without a positive payoff run on GPUs that would be idle; only under ``replan``.
+    **planning
+        Fields of :class:`heuristics.hadar.planning.Planning`.
 
     Attributes
     ----------
@@ -78,26 +77,24 @@ class Hadar:
     def __init__(
         self,
         instance: Instance,
+        *,
+        prices: Period = "run",
         mode: Mode = "replan",
-        payoff: Payoff = "lifetime",
-        beam: int = BEAM,
-        beta: float = 0.0,
-        order: Order = "payoff",
-        exact: int = EXACT_QUEUE,
         conserving: bool = False,
+        **planning: Any,
     ) -> None:
-        if beam < 1 or not 0 <= beta < np.inf:
-            raise UsageError(f"Hadar: beam = {beam}, beta = {beta:g}: a beam is 1 or more, beta is 0 or more")
-        self._instance, self._mode, self._exact, self._conserving = instance, mode, exact, conserving
-        self._payoff, self._beam, self._beta, self._order = payoff, beam, beta, order
+        self._how = Planning(**planning)
+        if self._how.beam < 1 or not 0 <= self._how.beta < np.inf:
+            given = f"beam = {self._how.beam}, beta = {self._how.beta:g}"
+            raise UsageError(f"Hadar: {given}: a beam is 1 or more, beta is 0 or more")
+        self._instance, self._period, self._mode, self._conserving = instance, prices, mode, conserving
         self._planner: Planner | None = None
+        self._counted: Ints | None = None
         self.plans: list[Plan] = []
 
     def __call__(self, state: State) -> Assignment:
         """Return the gangs that run this round."""
-        if self._planner is None:
-            here = market(self._instance, state)
-            self._planner = Planner(here, prices(here), self._payoff, self._beam, self._beta, self._order)
+        planner = self._priced(state)
         running = _running(state)
         if self._mode == "incremental":
             kept, around = _around(state, running)
@@ -105,13 +102,29 @@ class Hadar:
             kept, around = running[:0], _everybody(state, running)
         if not around.jobs.size:
             return Assignment.of(kept)
-        line = self._planner.line_up(around)
-        plan = self._planner.dp_allocation(line, self._exact)
+        line = planner.line_up(around)
+        plan = planner.dp_allocation(line)
         self.plans.append(plan)
         entries = np.concatenate((kept, plan.entries))
         if self._mode == "replan" or not len(entries):
-            entries = np.concatenate((entries, self._planner.leftovers(line, plan, self._conserving)))
+            entries = np.concatenate((entries, planner.leftovers(line, plan, self._conserving)))
         return Assignment.of(entries)
+
+    def _priced(self, state: State) -> Planner:
+        """Return the planner, with the prices of this round."""
+        before, self._counted = self._counted, self._count(state)
+        if self._planner is None:
+            here = market(self._instance, state)
+            self._planner = Planner(here, prices(here, self._counted), self._how)
+        elif self._counted is not None and before is not None and not np.array_equal(self._counted, before):
+            self._planner.reprice(prices(self._planner.market, self._counted))
+        return self._planner
+
+    def _count(self, state: State) -> Ints | None:
+        """Return the jobs over which prices take the least and the largest utility; ``None`` for all."""
+        if self._period == "learned" and self._counted is not None:
+            return np.union1d(self._counted, state.jobs)
+        return None if self._period == "run" else state.jobs
 
 
 def _running(state: State) -> Ints:

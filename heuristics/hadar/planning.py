@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from heuristics.hadar.kernels import Curves, Hosts, Queue
 
 Payoff = Literal["lifetime", "round"]
-Order = Literal["payoff", "density"]
+Alloc = Literal["payoff", "cost"]
+Order = Literal["payoff", "density", "arrival"]
 Search = Literal["exact", "beam", "greedy"]
 
 EXACT_QUEUE = 12
@@ -119,6 +120,38 @@ class Plan:
     states: int
 
 
+@dataclass(frozen=True)
+class Planning:
+    """How rounds are planned; see the module for what the paper prints, and for what each setting was measured to do.
+
+    Attributes
+    ----------
+    payoff
+        Whether a job pays for all rounds it still needs or for one.
+    alloc
+        Whether FIND_ALLOC takes the allocation of highest payoff or of least cost.
+    keep
+        Whether a running job keeps its GPUs where they are free.
+    order
+        Order of the queue.
+    stop
+        Whether the first job without an allocation ends the planning.
+    beam, exact
+        States kept where the queue is longer than `exact` jobs.
+    beta
+        Weight of the cost of communication.
+    """
+
+    payoff: Payoff = "lifetime"
+    alloc: Alloc = "payoff"
+    keep: bool = True
+    order: Order = "payoff"
+    stop: bool = False
+    beam: int = BEAM
+    exact: int = EXACT_QUEUE
+    beta: float = 0.0
+
+
 class Planner:
     """Hadar's planning of rounds in one market.
 
@@ -126,28 +159,18 @@ class Planner:
     ----------
     market, prices
         Jobs, servers, slots; prices (5).
-    payoff
-        Whether a job pays for all rounds it still needs or for one.
-    beam
-        States kept where the queue is too long for an exact search.
-    beta
-        Weight of the cost of communication.
-    order
-        See the module.
+    how
+        Settings.
     """
 
-    def __init__(
-        self,
-        market: Market,
-        prices: Prices,
-        payoff: Payoff = "lifetime",
-        beam: int = BEAM,
-        beta: float = 0.0,
-        order: Order = "payoff",
-    ) -> None:
-        self.market, self.lifetime, self.order, self.beam, self.beta = market, payoff == "lifetime", order, beam, beta
-        self.hosts = price_list(market.servers, prices)
+    def __init__(self, market: Market, prices: Prices, how: Planning = Planning()) -> None:
+        self.market, self.how = market, how
+        self.reprice(prices)
         self._curves = curves(market.utilities, np.arange(market.workload.size))
+
+    def reprice(self, prices: Prices) -> None:
+        """Plan with other prices from now on."""
+        self.hosts = price_list(self.market.servers, prices)
 
     def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
         """Return the ``(entries, 3)`` allocation of one job of the queue and its payoff (``-inf`` if it has none)."""
@@ -160,26 +183,27 @@ class Planner:
         return np.column_stack((job, scratch[0, :count], scratch[1, :count])), float(payoff)
 
     def line_up(self, around: Round) -> Line:
-        """Return the queue in the order of planning: by descending payoff, then by arrival."""
+        """Return the queue in the order of planning; ties by arrival, then index."""
         from heuristics.hadar.kernels import payoffs
 
         queue = self.queue(around)
         payoff, rounds = payoffs(self.hosts, queue, around.used)
-        if self.order == "density":
+        if self.how.order == "density":
             payoff /= queue.gpus * rounds
-        order = np.lexsort((around.jobs, self.market.arrival[around.jobs], -payoff))
-        # A job that fits nowhere now fits nowhere later in this round.
-        return Line(around, queue, order[payoff[order] > -np.inf])
+        first = np.zeros(payoff.size) if self.how.order == "arrival" else -payoff
+        order = np.lexsort((around.jobs, self.market.arrival[around.jobs], first))
+        # A job that fits nowhere now fits nowhere later in this round; it is asked only where it stops the others.
+        return Line(around, queue, order[(payoff[order] > -np.inf) | self.how.stop])
 
-    def dp_allocation(self, line: Line, exact: int = EXACT_QUEUE) -> Plan:
-        """Plan the queue; exactly if it has at most `exact` jobs."""
+    def dp_allocation(self, line: Line) -> Plan:
+        """Plan the queue; exactly if it is short enough."""
         from heuristics.hadar.beam import search
 
-        small = line.order.size <= exact and self.beam > 1
-        width = 2**line.order.size if small else self.beam
+        beam = self.how.beam
+        width = 2**line.order.size if line.order.size <= self.how.exact and beam > 1 else beam
         chosen, payoff, states, dropped = search(self.hosts, line.queue, line.order, line.around.used, width)
         entries = self._placed(line, line.order[chosen], line.around.used)
-        how: Search = "greedy" if self.beam == 1 else "beam" if dropped else "exact"
+        how: Search = "greedy" if beam == 1 else "beam" if dropped else "exact"
         return Plan(entries, float(payoff), how, int(states))
 
     def leftovers(self, line: Line, plan: Plan, everybody: bool = False) -> Ints:
@@ -221,16 +245,21 @@ class Planner:
         market, jobs = self.market, around.jobs
         rounds = market.rounds(jobs, around.remaining)
         waited, left = around.slot - market.arrival[jobs], market.slots - around.slot
+        rate = np.where(np.isfinite(rounds), market.workload.rates[jobs], 0.0)
+        held = around.held if self.how.keep else around.held[:0]
         return Queue(
             gpus=market.workload.gpus[jobs],
-            rate=np.where(np.isfinite(rounds), market.workload.rates[jobs], 0.0),
+            rate=rate,
+            by_rate=np.argsort(-rate, axis=1, kind="stable"),
             worth=worths(self._curves, jobs, waited, rounds, left, market.slot_s),
             rounds=rounds,
-            paid=rounds if self.lifetime else np.ones(rounds.shape),
-            held=np.searchsorted(around.held[:, 0], np.arange(jobs.size + 1)),
-            held_server=around.held[:, 1].copy(),
-            held_gpus=around.held[:, 2].copy(),
-            beta=self.beta,
+            paid=rounds if self.how.payoff == "lifetime" else np.ones(rounds.shape),
+            held=np.searchsorted(held[:, 0], np.arange(jobs.size + 1)),
+            held_server=held[:, 1].copy(),
+            held_gpus=held[:, 2].copy(),
+            beta=self.how.beta,
+            by_cost=self.how.alloc == "cost",
+            stop=self.how.stop,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
+from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
 from heuristics.simulator.engine import simulate
 from heuristics.simulator.state import POLICIES, Policy, PolicySpec
 from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
@@ -43,19 +43,19 @@ def register(
     spec: PolicySpec,
     problem: str,
     kind: Literal["online", "baseline"],
-    run: Callable[[Any, Context], Any],
-    guarantee: Callable[[Any], Guarantee | None] = lambda view: None,
+    run: Callable[..., Any],
+    guarantee: Callable[..., Guarantee | None] = lambda view: None,
     claims: tuple[str, ...] = (),
     too_large: Callable[[Any], str | None] = lambda view: None,
 ) -> PolicySpec:
-    """Register a policy, and the heuristic of the same id.
+    """Register a policy, and the heuristic of the same id, with the same parameters.
 
     Parameters
     ----------
     spec
         The policy.
     problem, kind, run, guarantee, claims, too_large
-        Fields of the heuristic; `run` is the policy in model time.
+        Fields of the heuristic; `run` is the policy in model time, and takes the keywords of its `build`.
     """
     HEURISTICS.register(
         HeuristicSpec(
@@ -68,6 +68,8 @@ def register(
             guarantee=guarantee,
             claims=claims,
             too_large=too_large,
+            parameters=spec.parameters,
+            variants=spec.variants,
         )
     )
     return POLICIES.register(spec)

@@ -11,7 +11,7 @@ from harness.audit.lab import Lab, certified, solved
 from harness.audit.measured import measured
 from harness.audit.registry import Count, Evidence, Witness, claim
 from harness.verify import TOLERANCE
-from heuristics.hadar import Market, Planner, Round, prices
+from heuristics.hadar import Market, Planner, Planning, Round, prices
 from heuristics.hadar.literal import literal_dp
 from heuristics.hadar.tracker import utilisation
 from instances import load
@@ -80,7 +80,7 @@ def waiting(v: View) -> Round:
 def planner(v: View) -> Planner:
     """Return Algorithm 2's planner with the payoff of line 31."""
     market = Market.of(v)
-    return Planner(market, prices(market), payoff="round")
+    return Planner(market, prices(market), Planning(payoff="round", exact=v.size))
 
 
 @claim(
@@ -95,13 +95,13 @@ def line_20(lab: Lab) -> Evidence:
     for instance in tiny(lab, 300, jobs=5):
         v = view(instance)
         plans, around = planner(v), waiting(v)
-        best = plans.dp_allocation(plans.line_up(around), exact=v.size)
+        best = plans.dp_allocation(plans.line_up(around))
         if best.payoff <= 0:
             continue
         literal = literal_dp(plans, around)
         empty += not literal.any()
         shown = f"line 20 schedules nothing; a plan of payoff {best.payoff:.4g} exists"
-        count.add(bool(literal.any()), instance, ["hadar.online.round_payoff", P1], shown)
+        count.add(bool(literal.any()), instance, ["hadar.online?payoff=round", P1], shown)
     text = f"{empty} of {count.tested} literal runs schedule nothing although a plan with a positive payoff exists"
     return count.evidence(text)
 
