@@ -14,22 +14,32 @@ from __future__ import annotations
 import numpy as np
 
 from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from heuristics.simulator.gangs import Gangs, in_order
+from heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
 from heuristics.simulator.slotted import register_baseline
+from instances.parameters import passing
 from instances.workload import Ints
 
 
 class YarnCS:
-    """YARN-CS as a simulation policy."""
+    """YARN-CS as a simulation policy.
 
-    def __init__(self, work: Workload, cluster: Servers) -> None:
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    types, seed
+        Where jobs start, see :meth:`heuristics.simulator.gangs.Gangs.take_anywhere`.
+    """
+
+    def __init__(self, work: Workload, cluster: Servers, *, types: Types = "free", seed: int = 0) -> None:
         self.gangs = Gangs(work, cluster)
+        self.types, self.rng = types, np.random.default_rng(seed)
         self._held: Ints = np.full(work.size, -1, np.int64)
 
     def __call__(self, state: State) -> Assignment:
         """Return the gangs that run this round: those that run already, and whoever fits beside them."""
         waits = (self._held[state.jobs] < 0).astype(float)
-        self._held = self.gangs.take_anywhere(in_order(state, waits), self._held)
+        self._held = self.gangs.take_anywhere(in_order(state, waits), self._held, self.types, self.rng)
         return self.gangs.assignment(state, self._held)
 
 
@@ -37,7 +47,11 @@ register_baseline(
     PolicySpec(
         id="hadar.yarn_cs",
         paper="hadar",
-        build=lambda instance, oracle: YarnCS(workload(instance), servers(instance)),
+        build=passing(
+            lambda instance, oracle, **settings: YarnCS(workload(instance), servers(instance), **settings), YarnCS
+        ),
         source="Apache YARN's capacity scheduler (Vavilapalli et al., SoCC 2013), as in Hadar, section IV-B",
+        parameters=(TYPES, SEED),
+        variants=("types=fastest",),
     )
 )

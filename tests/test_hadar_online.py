@@ -333,15 +333,18 @@ def test_schedules_are_feasible_and_repeat(name: str, ref: str) -> None:
     assert np.array_equal(one.server, two.server)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", [spec.id for spec in POLICIES if spec.paper == "hadar"])
 @given(example=tiny())
 @settings(max_examples=40)
-def test_hadar_never_idles_for_ever(name: str, example: Instance) -> None:
-    """Whatever the utilities and whether the horizon is over: all jobs complete in the end."""
-    v = view(example)
-    trace = simulate(v.workload, v.servers, POLICIES.get(name).build(example, no_oracle), round_s=1.0, stall_rounds=3)
+def test_no_job_waits_for_ever(name: str, example: Instance) -> None:
+    """Whatever the utilities, gangs over several types, and whether the horizon is over: all complete in the end."""
+    v, spec = view(example), POLICIES.get(name)
+    trace = simulate(
+        v.workload, v.servers, spec.build(example, no_oracle), round_s=1.0, stall_rounds=3, forks=spec.forks
+    )
     assert np.isfinite(trace.completion_s).all()
-    assert not check(v, schedule(v, POLICIES.get(name).build(example, no_oracle)), "hadar.utility", ()).violations
+    decision = schedule(v, spec.build(example, no_oracle), spec.forks)
+    assert not check(v, decision, heuristics.get(name).problem, ()).violations
 
 
 def no_oracle(model: str, problem: object) -> None:

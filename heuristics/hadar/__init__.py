@@ -70,7 +70,7 @@ PARAMETERS = (
 )
 """Settings of ``hadar.online``."""
 
-VARIANTS = ("prices=round", "mode=incremental", "payoff=round", "conserving=true")
+VARIANTS = ("prices=round", "mode=incremental", "payoff=round", "payoff=round&keep=false", "conserving=true")
 """Settings that are compared with the default."""
 
 
