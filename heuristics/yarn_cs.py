@@ -5,8 +5,10 @@ one that does not fit is passed over, as the capacity scheduler goes on to the n
 be met. Hadar's section IV-B measures the highest GPU utilisation under YARN-CS, which a queue that waits for its head
 would not have.
 
-It does not know types: a job starts where most GPUs are free (ties in the order of types), on one type, except where no
-single type could ever hold its gang.
+It does not know types: a job starts where most GPUs are free, of equal types on any (`seed`; Gavel's simulator, too,
+draws a type for schedulers that do not know them), on one type, except where no single type could ever hold its gang.
+Jobs never move, so that those which start on a slow type run on there in the end: on ``gen/hadar-480``, 677 to 881 h
+(8 seeds), 848 h where each starts on its fastest type with room.
 """
 
 from __future__ import annotations
