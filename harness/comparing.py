@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from harness.tasks import Limits, Spec, Task, TaskResult, run_task, specs
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UnknownNameError, UsageError
-from instances.registry import PAPERS, unknown
+from instances.registry import PAPERS, in_order, matching, unknown
 from instances.schema import Instance
 
 Reference = str | Path | Instance
@@ -144,11 +143,11 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
     among = [spec for spec in everything if not wanted or spec.paper in wanted]
     chosen: dict[str, Spec] = {}
     for pattern in methods:
-        found = [spec for spec in among if fnmatch.fnmatchcase(spec.id, pattern)]
+        found = matching(among, pattern)
         if not found:
             raise UnknownNameError(unknown("method", pattern, [spec.id for spec in among]))
         chosen |= {spec.id: spec for spec in found}
-    return [spec for spec in everything if spec.id in chosen]
+    return in_order(chosen, everything)
 
 
 def plan(

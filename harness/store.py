@@ -239,7 +239,7 @@ def trace_key(row: Row) -> dict[str, Any]:
 
 
 def _schedule_name(row: Row) -> str:
-    method = re.sub(r"[^a-z0-9_.-]", "_", row.method)
+    method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
     limits = f"-{row.key[:8]}" if row.limits else ""
     return f"{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
 

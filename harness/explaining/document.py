@@ -10,6 +10,7 @@ from harness.render.text import clean, seconds
 from heuristics.registry import HeuristicSpec
 from heuristics.statements import statement
 from instances.errors import NotApplicableError
+from instances.parameters import base_id
 from instances.registry import PAPERS
 from instances.schema import Instance
 from models.explain import Formulation, Row, Symbol
@@ -96,8 +97,9 @@ def of_heuristic(spec: HeuristicSpec, instance: Instance) -> Document:
     claims = ", ".join(claim.replace("_", " ") for claim in spec.claims)
     blocks = [
         Block("prose", "", (f"Source: {spec.source}.",)),
-        Block("list", "algorithm", statement(spec.id)),
-        Block("plain", "algorithm", () if statement(spec.id) else (_documented(spec),)),
+        Block("list", "algorithm", statement(base_id(spec.id))),
+        Block("plain", "parameters", tuple(f"{name}: {text}" for name, text in spec.documented())),
+        Block("plain", "algorithm", () if statement(base_id(spec.id)) else (_documented(spec),)),
         Block("plain", "guarantee", (_guarantee(spec, instance),)),
         Block("prose", "checked on every decision", (claims,)),
     ]
