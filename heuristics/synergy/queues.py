@@ -4,8 +4,10 @@
 fifo      by arrival
 srtf      the shortest remaining time with the proportional share first
 las       the least attained service (GPU-seconds) first
-ftf       the largest ρ first, the finish time as it would be now over the finish time alone (Themis)
-drf       progressive filling: next is a job of the tenant with the smallest dominant share (Ghodsi et al., NSDI 2011)
+ftf       by ρ, the finish time as it would be now over the finish time alone: the largest first, as in Themis, which
+          the paper cites, or the smallest first, as in its artefact
+drf       the smallest dominant share first: that of a job's own demand, as in the paper's artefact, or that of all its
+          tenant's jobs before it, by progressive filling (Ghodsi et al., NSDI 2011)
 tetris    the largest alignment with an empty server, less the remaining work (Grandl et al., SIGCOMM 2014)
 ========  ====================================================================================================
 
@@ -50,8 +52,8 @@ class Waiting:
     attained_s: Array
 
 
-Order = Callable[[View, Waiting], Array]
-"""Returns ``(a,)`` keys; the smallest is served first."""
+Order = Callable[..., Array]
+"""Returns ``(a,)`` keys from a view, who is waiting, and the policy's settings; the smallest is served first."""
 
 
 def fifo(view: View, waiting: Waiting) -> Array:
@@ -69,15 +71,25 @@ def las(view: View, waiting: Waiting) -> Array:
     return waiting.attained_s
 
 
-def ftf(view: View, waiting: Waiting) -> Array:
-    """Return −ρ, the finish time if the job runs with its share from now on over that alone from its arrival on."""
-    return -(waiting.elapsed_s + waiting.left_s) / waiting.alone_s
+def ftf(view: View, waiting: Waiting, *, first: str = "largest") -> Array:
+    """Return −ρ, the finish time if the job runs with its share from now on over that alone from its arrival on.
+
+    With the ``smallest`` first, ρ.
+    """
+    rho = (waiting.elapsed_s + waiting.left_s) / waiting.alone_s
+    return -rho if first == "largest" else rho
 
 
-def drf(view: View, waiting: Waiting) -> Array:
-    """Return ranks by progressive filling of the whole cluster with demands.
+def drf(view: View, waiting: Waiting, *, by: str = "job") -> Array:
+    """Return the dominant shares of the jobs' demands, or ranks ``by`` tenant."""
+    return filled(view, waiting) if by == "tenant" else dominant(view, waiting.jobs).max(axis=1)
 
-    Jobs that do not fit beside those before them count nothing and come after all that do.
+
+def filled(view: View, waiting: Waiting) -> Array:
+    """Return ranks by progressive filling: next is a job of the tenant with the smallest dominant share.
+
+    Jobs that do not fit beside those before them count nothing and come after all that do. Where every tenant has one
+    job, all shares are 0 until the job is served, and the order is that of arrival.
     """
     demand = dominant(view, waiting.jobs).tolist()
     arrival_s, tenant = view.workload.arrival_s[waiting.jobs].tolist(), view.workload.tenant[waiting.jobs].tolist()
