@@ -80,7 +80,7 @@ def assert_fits(view: View, schedule: Schedule) -> None:
 def test_tune_and_proportional_run_all_jobs_at_their_fair_progress_at_least(instance: Any) -> None:
     """Also on tables that are no least of stages, where the clamped demand can be slower than the share."""
     view = synergy.view(instance)
-    for name in ("proportional", "tune", "refill"):
+    for name in ("proportional", "tune", "tune?order=policy&fit=first", "refill"):
         schedule = run(name, view)
         assert_fits(view, schedule)
         found = rates(view, schedule)
@@ -94,7 +94,7 @@ def test_tune_and_proportional_run_all_jobs_at_their_fair_progress_at_least(inst
 @given(cases.small(jobs=8, chips=("V100", "K80")))
 def test_on_mixed_clusters_gangs_keep_to_one_type_and_progress_fairly_there(instance: Any) -> None:
     view = synergy.view(instance)
-    for name in ("proportional", "tune"):
+    for name in ("proportional", "tune", "tune?order=policy&fit=first"):
         schedule = run(name, view)
         assert_fits(view, schedule)
         homes = {j: set(view.servers.gpu_type[schedule.server[schedule.job == j]]) for j in schedule.job.tolist()}

@@ -11,6 +11,12 @@ drf       the smallest dominant share first: that of a job's own demand, as in t
 tetris    the largest alignment with an empty server, less the remaining work (Grandl et al., SIGCOMM 2014)
 ========  ====================================================================================================
 
+What the settings change, as mean completion times of jobs 4000 to 5000 of the trace of the paper's artefact, rebuilt
+(128 GPUs, 9 jobs per hour): with the largest ρ first, proportional allocation takes 29.7 h and Tune 20.5 h (1.45 times
+less), with the smallest first 83.8 h and 39.0 h (2.15 times; the paper prints 2.3). DRF by job takes 39.0 h with static
+and 24.8 h with tuned demands; where every job is a tenant of its own, DRF by tenant is FIFO, for nobody holds anything
+before its first job, so that it compares nothing.
+
 Times alone and remaining are those with the proportional share on the job's best GPU type, whatever mechanism follows:
 the policies are the same for all of them. Ties by arrival, then index.
 """
