@@ -12,9 +12,9 @@ round's jobs servers, CPUs and memory (:mod:`heuristics.synergy.mechanisms`).
 =====================================  =============================================================================
 
 Where the paper's text and its artefact differ, settings choose: ``order`` and ``fit`` of Tune, ``first`` of finish-time
-fairness, ``by`` of DRF. In a simulation, schedulers may decide by other tables than the true ones, by which jobs advance
-(``profiles``, ``noise``, ``saturation``). What each changes is measured in :mod:`heuristics.synergy.mechanisms`,
-:mod:`heuristics.synergy.queues` and :func:`heuristics.profiling.believed`.
+fairness, ``by`` of DRF. In a simulation, schedulers may decide by other tables than the true ones, by which jobs
+advance (``profiles``, ``noise``, ``saturation``). What each changes is measured in
+:mod:`heuristics.synergy.mechanisms`, :mod:`heuristics.synergy.queues` and :func:`heuristics.profiling.believed`.
 
 Whole runs are policies of :mod:`heuristics.simulator`, too; as heuristics, they run in the rounds of the view without
 restarts or profiling. Progress always comes from the job's table (:mod:`instances.sensitivity`), for all of them.
