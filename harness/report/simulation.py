@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.drawing import Image
+from harness.render.formats import not_compared
 from harness.render.text import ABSENT, clean, number, seconds
 from harness.report.page import (
     Page,
@@ -22,6 +23,7 @@ from harness.simulation.headline import answers, headline
 from harness.simulation.render import COLUMNS, PUBLISHED, TEXTS, noted, parts, published_lines, visible
 from harness.simulation.result import Simulation
 from harness.simulation.rows import SimulationRow
+from harness.studies import SIMULATE
 
 EXPLAINED: dict[str, tuple[str, str]] = {
     "policy": ("policy", "Registered name; “harness list policies” prints the source of each."),
@@ -73,7 +75,7 @@ def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str]
         results_section(_groups(rows), _legend(rows)),
         *_bounds_section(simulated),
         *notes_section(_notes(rows)),
-        *published_section(_published(rows), []),
+        *published_section(_published(rows), not_compared(rows, simulated.instances, SIMULATE)),
         *figures_section(images, {"simulation": "Histories"}, failures),
         *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
     ]
@@ -148,9 +150,8 @@ def _legend(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
 def _published(rows: Sequence[SimulationRow]) -> Table | None:
     lines = [cells for cells, _ in published_lines(rows)]
     # the mark stands at the end, where a table of published numbers looks for it
-    return published_of(
-        PUBLISHED, lines, "Numbers that papers printed, beside ours. ✓: equal to its last place; ≠: not."
-    )
+    agreement = "✓: equal to its last place, or within a printed limit; ≠: not."
+    return published_of(PUBLISHED, lines, f"Numbers that papers printed, beside ours. {agreement}")
 
 
 def _notes(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +49,7 @@ class SimulationRow:
     unfinished
         Number of jobs that did not complete, by reason.
     published
-        Numbers papers printed: ``{quantity, value, measured, agrees, unit, where, note}``.
+        Numbers papers printed, as in :class:`harness.rows.Row`.
     verified
         Whether the independent checker confirms the history; ``None`` where there is none.
     key
@@ -118,10 +120,31 @@ class SimulationRow:
         return dataclasses.replace(self, **changes)
 
     @property
+    def measured(self) -> dict[str, Any]:
+        """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
+        known = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
+        if (ttd_s := known.get("ttd_s")) is not None:
+            known |= {"makespan_s": ttd_s, "ttd_rounds": math.ceil(ttd_s / self.round_s * (1 - 1e-9))}
+        return {name: value for name, value in known.items() if value is not None}
+
+    @property
     def ok(self) -> bool:
         """Whether the policy ended in order and its history is confirmed."""
         return self.status in OK and self.verified is not False
 
 
 FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))
+MEASURED = tuple(
+    f.name
+    for f in dataclasses.fields(SimulationRow)
+    if f.type in ("float | None", "int | None") and not re.search("ratio|bound|printed|until", f.name)
+)
+"""Fields that a published number can be about: what is measured of one policy alone."""
+
+SENSITIVE = frozenset({"cpu_given", "cpu_needed", "lp1_share", "lp1_worst"})
+"""Those that only policies have that give out CPUs and memory."""
+
+ALIASES = ("makespan_s", "ttd_rounds")
+"""Other names of the TTD: Synergy's, and in rounds."""
+
 METRICS = tuple(f.name for f in dataclasses.fields(Metrics))

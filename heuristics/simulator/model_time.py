@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
@@ -48,15 +49,16 @@ def register(
     claims: tuple[str, ...] = (),
     too_large: Callable[[Any], str | None] = lambda view: None,
 ) -> PolicySpec:
-    """Register a policy, and the heuristic of the same id, with the same parameters.
+    """Register a policy, and the heuristic of the same id, with those of its parameters that `run` takes.
 
     Parameters
     ----------
     spec
         The policy.
     problem, kind, run, guarantee, claims, too_large
-        Fields of the heuristic; `run` is the policy in model time, and takes the keywords of its `build`.
+        Fields of the heuristic; `run` is the policy in model time. Variants need all parameters.
     """
+    taken = tuple(p for p in spec.parameters if p.name in signature(run).parameters)
     HEURISTICS.register(
         HeuristicSpec(
             id=spec.id,
@@ -68,8 +70,8 @@ def register(
             guarantee=guarantee,
             claims=claims,
             too_large=too_large,
-            parameters=spec.parameters,
-            variants=spec.variants,
+            parameters=taken,
+            variants=spec.variants if taken == spec.parameters else (),
         )
     )
     return POLICIES.register(spec)
