@@ -81,9 +81,9 @@ class HeuristicSpec(Parametrised):
     paper: str
     problem: str
     kind: Literal["online", "baseline"]
-    run: Callable[[Any, Context], Any]
+    run: Callable[..., Any]
     source: str
-    guarantee: Callable[[Any], Guarantee | None] = lambda view: None
+    guarantee: Callable[..., Guarantee | None] = lambda view: None
     claims: tuple[str, ...] = ()
     skip: Callable[[Any], str | None] = lambda view: None
     too_large: Callable[[Any], str | None] = lambda view: None

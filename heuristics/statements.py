@@ -13,7 +13,8 @@ _HADAR: Statement = (
     r"$k_h^r(\gamma) = U_{\min}^r \cdot (U_{\max}^r/U_{\min}^r)^{\gamma/c_h^r}$ per round, with $U_{\max}$ and "
     r"$U_{\min}$ of the workload, (6) and (7).",
     "In every round, all unfinished jobs are planned from an empty cluster (Algorithm 1).",
-    "FIND_ALLOC: for every pace that a gang can have, its cheapest packed and its cheapest spread allocation; "
+    "FIND_ALLOC: for every pace that a gang can have, the highest first, its cheapest packed and its cheapest spread "
+    "allocation; "
     "the one of "
     r"largest payoff counts: $\mu_j = U_j(\hat{f}) - \sum_t k_h^r(\gamma_t) \cdot w_{j,t,h}$, the utility at the "
     r"expected "
@@ -21,29 +22,13 @@ _HADAR: Statement = (
     "DP_allocation (Algorithm 2): every job is taken with its best allocation or left out, whichever leads to "
     "the larger "
     "total payoff; exactly in short queues, by a beam of best states in longer ones.",
-    "Line 20 as printed compares costs and schedules nothing; lines 7 and 28–31 drop jobs and bottlenecks: errata.",
+    "Line 20 as printed compares costs and schedules nothing: erratum. Lines 6, 7, 28–31 as printed are settings.",
 )
 
 _TRADING = "Jobs keep one GPU type in a round, unless no single type could ever hold the gang."
 
 STATEMENTS: dict[str, Statement] = {
     "hadar.online": _HADAR,
-    "hadar.online.incremental": (
-        *_HADAR[:1],
-        "A job keeps its GPUs until it completes; only waiting jobs are planned on what is left (§IV, Scalability).",
-        *_HADAR[2:],
-    ),
-    "hadar.online.greedy": (*_HADAR[:3], "Jobs by descending payoff, each with its best allocation: a beam of one."),
-    "hadar.online.round_payoff": (
-        *_HADAR[:2],
-        "As hadar.online, but a job pays for one round only, as line 31 is printed.",
-        *_HADAR[3:],
-    ),
-    "hadar.online.density": (*_HADAR[:3], "Not the paper's: jobs by payoff per GPU and round."),
-    "hadar.online.conserving": (
-        *_HADAR,
-        "Not the paper's: GPUs that no job pays for go to the others, until the next round.",
-    ),
     "hadar.hadare": (
         "Every job is forked to a copy per node; copies of a job run at once (HadarE, §V).",
         r"A set of copies is worth $\mu = U_j(now + left/X) - left/(X \cdot L) \cdot cost$ with $X$ their rate "
@@ -70,11 +55,11 @@ STATEMENTS: dict[str, Statement] = {
         "stays.",
         "The first queue goes before the second, each first in, first out; a job that does not fit is passed over, and "
         "running jobs may be preempted.",
-        f"It does not know types: jobs go where most GPUs are free. {_TRADING}",
+        f"It does not know types: jobs go where most GPUs are free, of equal types to any. {_TRADING}",
     ),
     "hadar.yarn_cs": (
         "First in, first out, without preemption; an application that cannot be served is passed over.",
-        f"It does not know types: a job starts where most GPUs are free. {_TRADING}",
+        f"It does not know types: a job starts where most GPUs are free, of equal types on any. {_TRADING}",
     ),
     "hadar.allox": (
         r"Jobs to (device, position from the end) by a least-cost matching: in position $p$ from the end a job costs "

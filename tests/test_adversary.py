@@ -26,7 +26,7 @@ from instances.errors import UnknownNameError, UsageError
 from instances.small import SMALL
 
 WORST = [ref for ref in references() if ref.startswith("worst/")]
-FAST = "hadar.online.greedy"
+FAST = "hadar.online?beam=1"
 
 
 def rng(seed: int) -> np.random.Generator:

@@ -40,6 +40,7 @@ EXPECTED = {
     "hadar.theorem-2": CONFIRMED,
     "hadar.d0": REFUTED,
     "hadar.d0.repaired": CONFIRMED,
+    "hadar.unused": "only for idle GPUs given to jobs without a payoff (conserving=true)",
     "hadar.fig-1.rounds": REFUTED,
     "hadar.fig-1.cru": REFUTED,
     "hadar.theorem-3": REFUTED,

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heuristics.registry import Oracle
 from instances.parameters import Parametrised
 from instances.registry import Registry
-from instances.schema import Instance
 from instances.workload import Array, Ints, Servers, Workload
 
 if TYPE_CHECKING:
@@ -168,7 +166,7 @@ class PolicySpec(Parametrised):
 
     id: str
     paper: str
-    build: Callable[[Instance, Oracle], Policy]
+    build: Callable[..., Policy]
     source: str
     forks: bool = False
     sensitive: bool = False
