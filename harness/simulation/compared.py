@@ -34,6 +34,9 @@ RATIOS = {
     "makespan_ratio": ("ttd_s", True),
     "cru_ratio": ("cru", False),
     "gru_ratio": ("gru", False),
+    "estimated_ratio": ("estimated_throughput", False),
+    "actual_ratio": ("actual_throughput", False),
+    "stragglers_ratio": ("stragglers", True),
 }
 """Published quantity ``<name>:<other policy>``, how many times better than the other → field, and whether less of it is
 better."""

@@ -89,6 +89,8 @@ class Metrics:
         Wall-clock seconds that the policy took per round.
     restarts, rounds
         Changed allocations that cost a restart, and rounds with a job.
+    stragglers, straggler_share
+        Workers of gangs that span several GPU types, over all rounds, and their part of all workers.
     """
 
     jobs: int
@@ -108,6 +110,8 @@ class Metrics:
     decision_max_s: float
     restarts: int
     rounds: int
+    stragglers: int
+    straggler_share: float
 
 
 def measure(trace: Trace, window: Window = ALL) -> Metrics:
@@ -134,6 +138,8 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
         decision_max_s=float(trace.decision_s.max(initial=0.0)) if trace.rounds else math.nan,
         restarts=int(trace.restarts.sum()),
         rounds=trace.rounds,
+        stragglers=int(trace.stragglers.sum()),
+        straggler_share=trace.straggler_share,
     )
 
 
