@@ -114,6 +114,7 @@ EXPECTED = {
     "hadar.measured.hadar-480": NOT_TESTABLE,
     "hadar.measured.hadar-aws": NOT_TESTABLE,
     "hadar.measured.hadar-testbed": NOT_TESTABLE,
+    "oef.measured.oef-20": NOT_TESTABLE,
     "synergy.measured.synergy-128": NOT_TESTABLE,
     "synergy.measured.synergy-32": NOT_TESTABLE,
     "synergy.measured.synergy-32-dynamic": NOT_TESTABLE,

@@ -22,7 +22,7 @@ SLIPS = "Slips in the text: the coefficient 4 after (6) is 5, “8 %” is 7.1 %
 
 TIES = (
     "The paper takes any optimum. Where there are several, the one returned has the largest second objective "
-    r"$\sum_l \sum_j \sqrt{r_l} \cdot \sqrt[3]{j} \cdot x_l^j$, with tenants ranked by their speedups on the fastest "
+    r"$\sum_l \sum_j r_l^{1/2} \cdot j^{1/3} \cdot x_l^j$, with tenants ranked by their speedups on the fastest "
     "types ($r_l$): fast types go to large speedups."
 )
 
