@@ -47,6 +47,12 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "needed": ("cpu_needed", "The same, had each job the fewest CPUs at which it is as fast."),
     "LP1": ("lp1_share", "Mean progress of a round divided by the most that LP1 allows for the jobs that were picked."),
     "worst": ("lp1_worst", "The least of these."),
+    "estimated": (
+        "estimated_throughput",
+        "What fractional shares promise: mean over the rounds, in devices of the slowest type.",
+    ),
+    "actual": ("actual_throughput", "What was done: mean over the rounds, in devices of the slowest type."),
+    "stragglers": ("straggler_share", "Part of the workers that ran in gangs over several GPU types."),
     "ΣU": ("utility", "Total utility of the completed jobs."),
     "decision mean (ms)": ("decision_mean_s", "Mean wall-clock time of a decision."),
     "max": ("decision_max_s", "Longest wall-clock time of a decision in milliseconds."),

@@ -117,6 +117,7 @@ class SimulationTask:
             check_s=time.perf_counter() - simulated,
             **({} if violations else _numbers({**vars(metrics), "arrivals_per_h": _arrivals_per_h(work.arrival_s)})),
             **(_numbers(_worth(trace, worth)) if worth else {}),
+            **({} if violations else _numbers(spec.measures(instance, policy, trace))),
         )
         return SimulationResult(row, trace, worth)
 

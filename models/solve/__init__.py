@@ -21,12 +21,13 @@ import pyomo.environ as pyo
 from pyomo.common.errors import InfeasibleConstraintException
 
 from models.solve.fallback import solve_through_pyomo
-from models.solve.form import NotLinearError, StandardForm, build, building, compile_model
+from models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model
 from models.solve.session import Session, dual_bound, peak_mb
 from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",
+    "TIES",
     "NotLinearError",
     "Session",
     "Size",
@@ -76,7 +77,10 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     except NotLinearError:
         return _checked(model, solve_through_pyomo(model, options), options)
     compile_s = time.perf_counter() - began
-    solution = Session(form, options).run()
+    session = Session(form, options)
+    solution = session.run()
+    if form.ties is not None and solution.status == "optimal":
+        solution = session.preferred(solution)
     times = replace(solution.times, transfer_s=solution.times.transfer_s + compile_s)
     return _checked(model, replace(solution, times=times), options)
 

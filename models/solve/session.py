@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
 
+PRICE = 1e-7
+"""Reduced costs and prices up to this part of the largest cost are noise: HiGHS's tolerance for them."""
+
 _M: Any = highspy.HighsModelStatus
 _STATUS: dict[Any, Status] = {
     _M.kOptimal: "optimal",
@@ -153,6 +156,44 @@ class Session:
         times = Times(transfer_s=self.transfer_s + read_s, solve_s=solve_s)
         self.transfer_s = 0.0
         return replace(solution, times=times)
+
+    def keep_optima(self, optimum: Solution) -> None:
+        """Leave only the optima of an LP feasible, and look among them for the best in the form's second objective.
+
+        By complementary slackness the optima are the feasible points at which every column with a reduced cost, and
+        every row with a price, stays where it is in one of them.
+
+        Parameters
+        ----------
+        optimum
+            What :meth:`run` has just answered.
+        """
+        values, rows = optimum.column_values, np.array(self.highs.getSolution().row_value)
+        assert values is not None
+        assert self.form.ties is not None
+        least = PRICE * float(np.abs(self.form.cost).max(initial=0.0))
+        settled = np.flatnonzero(np.abs(optimum.column_duals) > least).astype(np.int32)  # type: ignore[arg-type]
+        tight = np.flatnonzero(np.abs(optimum.row_duals) > least).astype(np.int32)  # type: ignore[arg-type]
+        _must(self.highs.changeColsBounds(len(settled), settled, values[settled], values[settled]), "fix columns")
+        _must(self.highs.changeRowsBounds(len(tight), tight, rows[tight], rows[tight]), "fix rows")
+        columns = np.arange(len(self.form.ties), dtype=np.int32)
+        sign = 1.0 if self.form.maximise else -1.0
+        _must(self.highs.changeColsCost(len(columns), columns, sign * self.form.ties), "change the objective")
+        self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
+
+    def preferred(self, optimum: Solution) -> Solution:
+        """Return an optimum of an LP at the vertex that the second objective chooses, if there is time to find it."""
+        limit_s = self.options.time_limit_s
+        self.keep_optima(optimum)
+        return self.at(self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3)), optimum)
+
+    def at(self, chosen: Solution, optimum: Solution) -> Solution:
+        """Return `optimum` with the values of one `chosen` after :meth:`keep_optima`; unchanged if that has none."""
+        times = replace(optimum.times, solve_s=optimum.times.solve_s + chosen.times.solve_s)
+        if chosen.status != "optimal" or chosen.column_values is None:
+            return replace(optimum, times=times)
+        objective = float(self.form.cost @ chosen.column_values) + self.form.offset
+        return replace(optimum, times=times, objective=objective, column_values=chosen.column_values)
 
     def _set_time_limit(self, seconds: float | None) -> None:
         # The limit of an LP is compared with the cumulative clock of the object, that of a MIP with this run's.
