@@ -84,7 +84,7 @@ def test_a_online(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
     online(a, Way())
     windows = online(a, Way())
     seconds = bench.time(lambda: online(a, Way()))
-    note = f"realised α {int(windows.window_rounds.max())}, formula {a.alpha}; options are computed before"
+    note = f"α = 4, up to {int(windows.window_rounds.max())} used, formula {a.alpha}; options are computed before"
     # The paper's is in MATLAB, on a machine of its own.
     name = f"Zhou A_online, {arch}, 200 jobs, 150 servers"
     bench.line(name, seconds, PAPER_S, "≤ 5 s (paper: < 2 min)", note, most=5.0, recorded=True)
