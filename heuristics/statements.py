@@ -120,8 +120,8 @@ _COMPLETION: Statement = (
     r"At $\tau_i = 2^{i-1}$ the jobs that have arrived and are not scheduled become batch $i$ (Algorithm 1).",
     r"A_dual (Algorithm 2) plans $\alpha$ windows of $\tau_i$ slots, A_maxweight on what is left in each. They run in "
     r"$[\alpha \tau_i, \alpha \tau_{i+1})$; jobs not scheduled then belong to the next batch (line 10).",
-    r"Lemma 1 promises $4\alpha$ where each batch gets at least the weight that any schedule completes by $\tau_i$. Rows "
-    r"state it where a run is shown to: a fractional knapsack bounds that weight. Few runs with $\alpha = 1$ are.",
+    r"Lemma 1 promises $4\alpha$ where each batch gets at least the weight that any schedule completes by $\tau_i$.",
+    r"Rows state it where a run is shown to: a fractional knapsack bounds that weight. Few runs with $\alpha = 1$ are.",
 )
 _WEIGHT: Statement = (
     r"A_maxweight (Algorithm 3): jobs by descending weight, at prices (11) $\lambda^{\beta/C} - 1$ with "

@@ -25,7 +25,11 @@ from instances.views import zhou
 from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from models.solve import SolveOptions
 
-NAMES = [spec.id for spec in HEURISTICS if spec.paper == "zhou"]
+SETTINGS = ["alpha=round", "alpha=formula", "alpha=realised", "tight=true", "carry=false&tight=true&inclusive=true"]
+NAMES = [
+    *(spec.id for spec in HEURISTICS if spec.paper == "zhou"),
+    *(f"zhou.{arch}.online?{settings}" for arch in ARCHITECTURES for settings in SETTINGS),
+]
 
 
 def context(seed: int = 0) -> Context:
@@ -45,7 +49,7 @@ def nothing_fits(a: Architecture, name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(instance=cases.small(jobs=8), seed=st.integers(0, 9))
 def test_every_schedule_is_verified(name: str, instance: Instance, seed: int) -> None:
     view, spec = zhou.view(instance), heuristics.get(name)

@@ -128,10 +128,10 @@ class Cluster:
         return True
 
     def start_largest(self, job: int, most: int) -> bool:
-        """Start a job with as many workers as fit, at most so many; what fits is sought by bisection."""
+        """Start a job with as many workers as fit, at most so many; what fits is sought by bisection, after one."""
         low, high = 0, most
         while low < high:
-            middle = (low + high + 1) // 2
+            middle = (low + high + 1) // 2 if low else 1
             if self.ledger.find(job, 0, among=self.known.among(job, middle)):
                 low = middle
             else:
