@@ -16,6 +16,7 @@ from harness.certify import certify
 from harness.cluster import connect, run_on_cluster
 from harness.comparison import Comparison
 from harness.pool import run_all
+from harness.published import with_published
 from harness.rows import Name, Row
 from harness.run import Run
 from harness.store import SCHEMA_VERSION, Store, new_folder, read_run, trace_key
@@ -185,7 +186,8 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    return certify(run_task(task).row for task in plan([instance], select(methods, ()), [seed], kinds))
+    rows = certify(run_task(task).row for task in plan([instance], select(methods, ()), [seed], kinds))
+    return with_published(rows, {instance.fingerprint: instance})
 
 
 def _run(
@@ -207,14 +209,14 @@ def _run(
 def assemble(
     meta: dict[str, Any], instances: Sequence[Instance], keys: Sequence[str], done: Iterable[TaskResult]
 ) -> Run:
-    """Put finished tasks into a run: in the order of the plan's keys, with bounds, gaps and ratios certified."""
+    """Put finished tasks into a run: in the order of the plan's keys, with certified ratios and published numbers."""
     by_key = {result.row.key: result for result in done}
     ordered = [by_key[key] for key in keys if key in by_key]
-    rows = certify(result.row for result in ordered)
+    known = {instance.fingerprint: instance for instance in instances}
     return Run(
         meta=meta,
-        rows=rows,
-        instances={instance.fingerprint: instance for instance in instances},
+        rows=with_published(certify(result.row for result in ordered), known),
+        instances=known,
         decisions={r.row.name: r.decision for r in ordered if r.decision is not None},
         traces=[_point(r.row, *point) for r in ordered for point in r.trace],
         prices={r.row.name: r.prices for r in ordered if r.prices is not None},
