@@ -89,8 +89,7 @@ def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Plac
             )
             tried += 1
             done = not printed or int(printed.workers.sum()) == int(o.workers[i])
-            costs = (one.cost if one else None for one in (best, right, printed))
-            yield Placed(*costs, done)
+            yield Placed(*(one.cost if one else None for one in (best, right, printed)), done=done)
 
 
 EXACT = SolveOptions(rel_gap=0.0)
