@@ -89,7 +89,8 @@ def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Plac
             )
             tried += 1
             done = not printed or int(printed.workers.sum()) == int(o.workers[i])
-            yield Placed(*(one.cost if one else None for one in (best, right, printed)), done=done)
+            cost, found, literal = (one.cost if one else None for one in (best, right, printed))
+            yield Placed(cost, found, literal, done)
 
 
 EXACT = SolveOptions(rel_gap=0.0)
