@@ -59,12 +59,16 @@ EXPECTED = {
     "zhou.theorem-1.printed": REFUTED,
     "zhou.theorem-1.repaired": CONFIRMED,
     "zhou.theorem-6.repaired": CONFIRMED,
+    "zhou.theorem-6.printed": REFUTED,
     "zhou.theorem-3": CONFIRMED,
     "zhou.theorem-3.ra": CONFIRMED,
     "zhou.theorem-5": CONFIRMED,
     "zhou.theorem-5.ra": CONFIRMED,
+    "zhou.lemma-1": CONFIRMED,
+    "zhou.lemma-1.ra": CONFIRMED,
     "zhou.alpha.formula": REFUTED,
     "zhou.alpha.realised": CONFIRMED,
+    "zhou.alpha.enough": CONFIRMED,
     "zhou.assumption-1": REFUTED,
     "zhou.assumption-2": REFUTED,
     "oef.theorem-5.1": CONFIRMED,
@@ -223,7 +227,9 @@ def test_witnesses_are_saved_and_replay(audited: Audit) -> None:
             if not finding.id.startswith(("zhou.alpha", "zhou.assumption")):  # thirty jobs each
                 rows = certified(read(path), witness.methods)
                 assert not {row.status for row in rows.values()} & {"error", "skipped"}, finding.id
-                assert all(row.verified is not False for row in rows.values())
+                # Algorithm 7 as printed places other numbers of workers than do the work: that is what refutes it.
+                wrong = {row.method for row in rows.values() if row.verified is False}
+                assert wrong <= {"zhou.ra.amincost?printed=true"}
 
 
 def replayed(audited: Audit, claim: str) -> Iterator[harness.audit.Finding]:
@@ -402,7 +408,7 @@ def test_the_terminal_shows_verdicts_and_replays(audited: Audit) -> None:
     console = Console(width=150, file=io.StringIO(), record=True)
     console.print(render.to_rich(audited.findings))
     text = console.export_text()
-    for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method zhou.ps.amincost.printed"):
+    for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method 'zhou.ps.amincost?printed=true'"):
         assert part in text
 
 

@@ -27,20 +27,25 @@ Array = NDArray[np.float64]
 
 @pytest.mark.parametrize("name", BOTH)
 def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str) -> None:
-    """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and two ways of Algorithm 4."""
-    found, worse, missed = 0, 0, 0
-    for best, repaired, printed in placements(np.random.default_rng(7), name, 1000):
+    """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and Algorithms 4 and 7 both ways.
+
+    Algorithm 7 as printed places as many workers as slots, mostly others than the choice needs.
+    """
+    found, worse, missed, other = 0, 0, 0, 0
+    for best, repaired, printed, done in placements(np.random.default_rng(7), name, 1000):
         assert (repaired is None) == (best is None)
         if best is None:
-            assert printed is None
             continue
         found += 1
         assert repaired == pytest.approx(best, rel=1e-9)
-        assert printed is None or printed >= best * (1 - 1e-9)
+        other += not done
         missed += printed is None
-        worse += printed is not None and printed > best * (1 + 1e-9)
+        worse += done and printed is not None and printed > best * (1 + 1e-9)
+        # Nor does Algorithm 7 ask for a second server, so that it may be cheaper than the optimum of q = 0.
+        assert name == "ra" or printed is None or printed >= best * (1 - 1e-9)
     assert found > 300
-    assert (worse > 10 and missed > 0) if name == "ps" else worse == missed == 0
+    assert missed > 0
+    assert (worse > 10 and other == 0) if name == "ps" else other > 100
 
 
 def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:

@@ -189,7 +189,8 @@ class Ledger:
         limit
             What the total must stay below.
         printed
-            Whether workers and parameter servers on several servers are placed by Algorithm 4 as printed.
+            Whether jobs on several servers are placed by Zhou's Algorithms 4 and 7 as printed; rings take the options
+            of :func:`~instances.elastic.options.printed_rings` then.
         among
             Options to choose from instead of all of the job's.
         """
