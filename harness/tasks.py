@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -23,7 +26,7 @@ from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance, Published
 from models import MODELS, ModelSpec, oracle
-from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
+from models.solve import CROSS_CHECK_TOLERANCE, Seed, Seeds, Solution, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
 
@@ -221,7 +224,8 @@ def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
 
 
 def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
-    outcome = spec.run(view, task.limits.options(task.seed))
+    options = task.limits.options(task.seed)
+    outcome = spec.run(view, replace(options, seeds=known_decisions(spec, view, options)))
     solution = outcome.solution
     bounds = spec.kind != "baseline"
     fields: dict[str, Any] = {
@@ -260,6 +264,57 @@ def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
         "guarantee_factor": guarantee.factor if guarantee else None,
     }
     return _Raw(decision, "feasible", fields)
+
+
+def known_decisions(spec: ModelSpec, view: Any, options: SolveOptions) -> Seeds:
+    """Return what runs the heuristics of a model's problem for it, and keeps the decisions that pass the checker.
+
+    Those of wider problems (rejecting jobs, interrupting them) are tried, too: what they decide may be within this one.
+    """
+
+    def decide(seconds: float | None) -> list[Seed]:
+        began, each = time.perf_counter(), None if seconds is None else seconds / 4
+        found: list[Seed] = []
+        for heuristic in HEURISTICS:
+            if not _related(spec, heuristic) or heuristic.skip(view) or heuristic.too_large(view):
+                continue
+            if seconds is not None and time.perf_counter() - began > seconds:
+                break
+            with suppress(Exception), stopped_after(each):  # what a heuristic fails by stands in its own row
+                decision = heuristic.run(view, Context(np.random.default_rng(options.seed), verified_oracle(options)))
+                verdict = VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims)
+                if verdict.objective is not None and not verdict.violations:
+                    found.append(Seed(heuristic.id, decision, verdict.objective))
+        return found
+
+    return decide
+
+
+def _related(spec: ModelSpec, heuristic: HeuristicSpec) -> bool:
+    """Say whether decisions of a heuristic can be decisions of a model's problem: one problem restricts the other."""
+    if spec.paper != heuristic.paper:
+        return False
+    paper = PAPERS.get(spec.paper)
+    return spec.problem in paper.wider(heuristic.problem) or heuristic.problem in paper.wider(spec.problem)
+
+
+@contextmanager
+def stopped_after(seconds: float | None) -> Iterator[None]:
+    """Raise ``TimeoutError`` after so many seconds, where signals reach: in the main thread, between two statements."""
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:

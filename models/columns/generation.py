@@ -65,6 +65,9 @@ class GenerationOptions:
 
 IDLE = 10
 
+PROOF = 1e-9
+"""Part of its terms by which a bound must be below the floor to prove that there is no solution."""
+
 
 @dataclass(frozen=True, eq=False)
 class Generated:
@@ -126,6 +129,7 @@ def generate(
     oracle: Oracle,
     options: GenerationOptions | None = None,
     solver: SolveOptions | None = None,
+    known: Columns | None = None,
 ) -> Generated:
     """Solve the LP relaxation over all columns by generating those that matter.
 
@@ -141,8 +145,10 @@ def generate(
         Prices blocks.
     options, solver
         Of the loop, and of the master's solver (threads, seed).
+    known
+        Columns to begin with, beside those that are best where nothing costs anything.
     """
-    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions()).run()
+    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions(), known).run()
 
 
 class _Loop:
@@ -154,15 +160,18 @@ class _Loop:
         oracle: Oracle,
         options: GenerationOptions,
         solver: SolveOptions,
+        known: Columns | None,
     ) -> None:
         self.packing, self.oracle, self.options = packing, oracle, options
         self.began = time.perf_counter()
         self.pricing_s = 0.0
         self.pricings = 0
-        self.bound, self.unpriced = np.inf, 0.0
+        self.bound, self.unpriced, self.proof = np.inf, 0.0, np.inf
         self.best_prices = np.zeros(len(packing.capacity))
         self.trace: list[TracePoint] = []
         first = self.price(self.best_prices).columns
+        if known is not None:
+            first = Columns.joined([first, known])
         self.master = Master(packing, first, solver) if len(first) else None
 
     def price(self, prices: Array) -> Priced:
@@ -172,6 +181,9 @@ class _Loop:
         self.pricing_s += time.perf_counter() - began
         self.pricings += 1
         bound = lagrangian(self.packing, prices, priced.most)
+        # Whether the bound is below the floor must not depend on the rounding of its parts, which can be large.
+        size = float(prices @ self.packing.capacity + np.abs(priced.most[np.isfinite(priced.most)]).sum())
+        self.proof = min(self.proof, bound + PROOF * size)
         if bound < self.bound:
             self.bound, self.best_prices = bound, prices
             self.unpriced = bound - lagrangian(self.packing, prices, self.attained(priced, prices))
@@ -212,7 +224,7 @@ class _Loop:
         seconds = time.perf_counter() - self.began
         if relaxation.status != "optimal":
             return "error"
-        if self.bound < self.packing.floor:
+        if self.proof < self.packing.floor:
             return "infeasible"
         if self.close(relaxation):
             return "gap"
