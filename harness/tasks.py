@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 import signal
 import threading
 import time
@@ -273,21 +274,39 @@ def known_decisions(spec: ModelSpec, view: Any, options: SolveOptions) -> Seeds:
     """
 
     def decide(seconds: float | None) -> list[Seed]:
-        began, each = time.perf_counter(), None if seconds is None else seconds / 4
+        waiting = [h for h in HEURISTICS if _related(spec, h) and not (h.skip(view) or h.too_large(view))]
+        limit = math.inf if seconds is None else seconds
+        ends = time.perf_counter() + limit
         found: list[Seed] = []
-        for heuristic in HEURISTICS:
-            if not _related(spec, heuristic) or heuristic.skip(view) or heuristic.too_large(view):
-                continue
-            if seconds is not None and time.perf_counter() - began > seconds:
-                break
-            with suppress(Exception), stopped_after(each):  # what a heuristic fails by stands in its own row
-                decision = heuristic.run(view, Context(np.random.default_rng(options.seed), verified_oracle(options)))
-                verdict = VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims)
-                if verdict.objective is not None and not verdict.violations:
-                    found.append(Seed(heuristic.id, decision, verdict.objective))
+        for share in PATIENCE:
+            for heuristic in list(waiting):
+                if (left := ends - time.perf_counter()) <= 0:
+                    return found
+                with suppress(TimeoutError), stopped_after(min(share * limit, left)):
+                    found += _verified_seed(spec, heuristic, view, options)
+                    waiting.remove(heuristic)
         return found
 
     return decide
+
+
+PATIENCE = (1 / 32, 1 / 8, 1 / 2)
+"""Parts of the time for known decisions that one heuristic may take: those that need more are tried again later."""
+
+
+def _verified_seed(spec: ModelSpec, heuristic: HeuristicSpec, view: Any, options: SolveOptions) -> list[Seed]:
+    """Return the decision of a heuristic for a model's problem, nothing where it has none that passes the checker."""
+    context = Context(np.random.default_rng(options.seed), verified_oracle(options))
+    try:
+        decision = heuristic.run(view, context)
+        verdict = VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims)
+    except TimeoutError:
+        raise
+    except Exception:  # what a heuristic fails by stands in its own row
+        return []
+    if verdict.objective is None or verdict.violations:
+        return []
+    return [Seed(heuristic.id, decision, verdict.objective)]
 
 
 def _related(spec: ModelSpec, heuristic: HeuristicSpec) -> bool:
@@ -299,9 +318,9 @@ def _related(spec: ModelSpec, heuristic: HeuristicSpec) -> bool:
 
 
 @contextmanager
-def stopped_after(seconds: float | None) -> Iterator[None]:
+def stopped_after(seconds: float) -> Iterator[None]:
     """Raise ``TimeoutError`` after so many seconds, where signals reach: in the main thread, between two statements."""
-    if seconds is None or threading.current_thread() is not threading.main_thread():
+    if seconds == math.inf or threading.current_thread() is not threading.main_thread():
         yield
         return
 

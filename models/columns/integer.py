@@ -171,7 +171,9 @@ class _Packer:
         self.room = packing.capacity.astype(float)
         self.chosen: dict[int, Choice] = {}
         self.uses = np.zeros((packing.blocks, len(packing.capacity)), bool)
-        self.wishes = {b: insert(b, packing.capacity.astype(float), generated.prices) for b in range(packing.blocks)}
+        # What each block would take if it were alone; where time is up, nobody asks.
+        alone = packing.capacity.astype(float), generated.prices
+        self.wishes = {b: None if self.late() else insert(b, *alone) for b in range(packing.blocks)}
         self.pool: dict[tuple[int, bytes, bytes], Choice] = {}
         self.asked = 0
         # Covering one more block outweighs all values.
@@ -183,11 +185,14 @@ class _Packer:
         self.trace: list[TracePoint] = []
 
     def run(self, starts: Sequence[Start]) -> Packed:
-        """Start from the LP and from known solutions, then search until the bound or a limit is reached."""
-        self.start()
+        """Start from known solutions and from the LP, then search until the bound or a limit is reached."""
         for known in starts:
             self.load(known)
             self.note()
+        self.start()
+        for known in starts:
+            self.load(known)
+            self.fill()
         why = self.search()
         self.load(self.best[2])
         blocks = sorted(self.chosen)
@@ -244,7 +249,7 @@ class _Packer:
         return choice
 
     def load(self, known: Start) -> None:
-        """Take these columns, as far as they fit, instead of what there is; insert the other blocks, best first."""
+        """Take these columns, as far as they fit, instead of what there is."""
         for block in list(self.chosen):
             self.take(block)
         self.room, self.value = self.packing.capacity.astype(float), 0.0  # what rounding has left is gone
@@ -252,8 +257,12 @@ class _Packer:
             if (self.room[choice.rows] >= choice.amounts).all():
                 self.put(block, choice)
                 self.remember(block, choice)
+
+    def fill(self) -> None:
+        """Insert the blocks that have no column, best first."""
         left = [b for b in range(self.packing.blocks) if b not in self.chosen]
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
+        self.note()
 
     def start(self) -> None:
         """Take the columns that the LP likes best as far as they fit, then insert what is left, best first."""
@@ -262,7 +271,7 @@ class _Packer:
             self.remember(int(known.block[column]), _choice(known, column))
         liked = [c for c in np.argsort(-shares, kind="stable").tolist() if shares[c] >= 0.5]
         self.load({int(known.block[c]): _choice(known, c) for c in reversed(liked)})
-        self.note()
+        self.fill()
 
     def remember(self, block: int, choice: Choice) -> None:
         """Keep a column for the MILP, unless there are too many for it anyway."""
@@ -275,8 +284,10 @@ class _Packer:
         return -np.inf if wish is None else wish.value - wish.cost(self.prices)
 
     def recreate(self, blocks: list[int], prices: Array) -> None:
-        """Insert blocks one after another."""
+        """Insert blocks one after another, as long as there is time."""
         for block in blocks:
+            if self.late():
+                return
             if choice := self.insert(block, self.room, prices):
                 self.put(block, choice)
                 self.remember(block, choice)

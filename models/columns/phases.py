@@ -14,7 +14,7 @@ from models.columns.integer import LATE, Packed, PackingOptions, Start
 from models.columns.packing import Columns, Packing, statement
 from models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
-SEED_SHARE = 0.5
+SEED_SHARE = 0.4
 """Share of the time limit that finding known decisions may take; it rarely takes more than seconds."""
 
 Packer = Callable[[Generated, PackingOptions, Sequence[Start]], Packed]
