@@ -5,12 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -19,6 +15,7 @@ from numpy.typing import NDArray
 
 from harness.environment import code_digest
 from harness.rows import Row, Status
+from harness.seeds import known_decisions, verified_oracle
 from harness.verify import TOLERANCE, VERIFIERS, Verdict
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances.canonical import validate
@@ -26,8 +23,8 @@ from instances.errors import NotApplicableError, UsageError
 from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance, Published
-from models import MODELS, ModelSpec, oracle
-from models.solve import CROSS_CHECK_TOLERANCE, Seed, Seeds, Solution, SolveOptions
+from models import MODELS, ModelSpec
+from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
 
@@ -265,88 +262,6 @@ def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
         "guarantee_factor": guarantee.factor if guarantee else None,
     }
     return _Raw(decision, "feasible", fields)
-
-
-def known_decisions(spec: ModelSpec, view: Any, options: SolveOptions) -> Seeds:
-    """Return what runs the heuristics of a model's problem for it, and keeps the decisions that pass the checker.
-
-    Those of wider problems (rejecting jobs, interrupting them) are tried, too: what they decide may be within this one.
-    """
-
-    def decide(seconds: float | None) -> list[Seed]:
-        waiting = [h for h in HEURISTICS if _related(spec, h) and not (h.skip(view) or h.too_large(view))]
-        limit = math.inf if seconds is None else seconds
-        ends = time.perf_counter() + limit
-        found: list[Seed] = []
-        for share in PATIENCE:
-            for heuristic in list(waiting):
-                if (left := ends - time.perf_counter()) <= 0:
-                    return found
-                with suppress(TimeoutError), stopped_after(min(share * limit, left)):
-                    found += _verified_seed(spec, heuristic, view, options)
-                    waiting.remove(heuristic)
-        return found
-
-    return decide
-
-
-PATIENCE = (1 / 32, 1 / 8, 1 / 2)
-"""Parts of the time for known decisions that one heuristic may take: those that need more are tried again later."""
-
-
-def _verified_seed(spec: ModelSpec, heuristic: HeuristicSpec, view: Any, options: SolveOptions) -> list[Seed]:
-    """Return the decision of a heuristic for a model's problem, nothing where it has none that passes the checker."""
-    context = Context(np.random.default_rng(options.seed), verified_oracle(options))
-    try:
-        decision = heuristic.run(view, context)
-        verdict = VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims)
-    except TimeoutError:
-        raise
-    except Exception:  # what a heuristic fails by stands in its own row
-        return []
-    if verdict.objective is None or verdict.violations:
-        return []
-    return [Seed(heuristic.id, decision, verdict.objective)]
-
-
-def _related(spec: ModelSpec, heuristic: HeuristicSpec) -> bool:
-    """Say whether decisions of a heuristic can be decisions of a model's problem: one problem restricts the other."""
-    if spec.paper != heuristic.paper:
-        return False
-    paper = PAPERS.get(spec.paper)
-    return spec.problem in paper.wider(heuristic.problem) or heuristic.problem in paper.wider(spec.problem)
-
-
-@contextmanager
-def stopped_after(seconds: float) -> Iterator[None]:
-    """Raise ``TimeoutError`` after so many seconds, where signals reach: in the main thread, between two statements."""
-    if seconds == math.inf or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(signum: int, frame: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
-    """Return an oracle under the limits of the run, whose decisions have passed the checker."""
-
-    def decide(model: str, view: Any) -> Any:
-        spec = MODELS.get(model)
-        decision = oracle(model, view, replace(options, cross_check=False))
-        if found := VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims).violations:
-            raise NotApplicableError(f"the optimum of {model} to start from is not verified: {found[0]}")
-        return decision
-
-    return decide
 
 
 def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:

@@ -21,9 +21,10 @@ from models.columns.generation import Generated, GenerationOptions, Oracle, Pric
 from models.columns.integer import Choice, Insert, Packed, PackingOptions, Start, Within, pack
 from models.columns.master import Master, Relaxation
 from models.columns.packing import Columns, Packing, statement
-from models.columns.phases import Answer, PackingProblem, solve_in_phases
+from models.columns.phases import SEARCH, Answer, PackingProblem, solve_in_phases
 
 __all__ = [
+    "SEARCH",
     "Answer",
     "Choice",
     "Columns",

@@ -14,8 +14,15 @@ from models.columns.integer import LATE, Packed, PackingOptions, Start
 from models.columns.packing import Columns, Packing, statement
 from models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
-SEED_SHARE = 0.4
+SEED_SHARE = 0.5
 """Share of the time limit that finding known decisions may take; it rarely takes more than seconds."""
+
+SEARCH = (
+    "Then, from the decisions of all heuristics of the problem, ruin and recreate, and the master as an integer "
+    "program, until bound or time limit is reached. Where all columns that can be part of a better decision are few, the master "
+    "over these proves the optimum. It does not branch: what it cannot close is a “gap left”."
+)
+"""What :func:`solve_in_phases` does after column generation, for statements of models."""
 
 Packer = Callable[[Generated, PackingOptions, Sequence[Start]], Packed]
 """``packer(generated, effort, starts)`` returns an integer solution near what column generation found."""
