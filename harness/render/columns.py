@@ -153,7 +153,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     _field(
         "status",
-        "How the run ended: proved optimal, within its limits, with a gap left (it does not branch), skipped or failed.",
+        "How the run ended: proved optimal, within its limits, with a gap left (no branching), skipped, or failed.",
     ),
     _field(
         "verified",

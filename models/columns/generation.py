@@ -129,7 +129,6 @@ def generate(
     oracle: Oracle,
     options: GenerationOptions | None = None,
     solver: SolveOptions | None = None,
-    known: Columns | None = None,
 ) -> Generated:
     """Solve the LP relaxation over all columns by generating those that matter.
 
@@ -145,10 +144,8 @@ def generate(
         Prices blocks.
     options, solver
         Of the loop, and of the master's solver (threads, seed).
-    known
-        Columns to begin with, beside those that are best where nothing costs anything.
     """
-    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions(), known).run()
+    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions()).run()
 
 
 class _Loop:
@@ -160,7 +157,6 @@ class _Loop:
         oracle: Oracle,
         options: GenerationOptions,
         solver: SolveOptions,
-        known: Columns | None,
     ) -> None:
         self.packing, self.oracle, self.options = packing, oracle, options
         self.began = time.perf_counter()
@@ -170,8 +166,6 @@ class _Loop:
         self.best_prices = np.zeros(len(packing.capacity))
         self.trace: list[TracePoint] = []
         first = self.price(self.best_prices).columns
-        if known is not None:
-            first = Columns.joined([first, known])
         self.master = Master(packing, first, solver) if len(first) else None
 
     def price(self, prices: Array) -> Priced:

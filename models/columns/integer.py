@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -43,7 +43,7 @@ Insert = Callable[[int, Array, Array], Choice | None]
 Start = Mapping[int, Choice]
 """A known solution, or a part of one: columns by block."""
 
-Within = Callable[[float], Iterable[tuple[int, Choice]] | None]
+Within = Callable[[float], list[tuple[int, Choice]] | None]
 """``within(slack)`` returns all columns whose profit is at most `slack` below the largest of their block, which is 0
 where blocks may do without a column; ``None`` where they are too many to list."""
 
@@ -175,7 +175,7 @@ class _Packer:
         alone = packing.capacity.astype(float), generated.prices
         self.wishes = {b: None if self.late() else insert(b, *alone) for b in range(packing.blocks)}
         self.pool: dict[tuple[int, bytes, bytes], Choice] = {}
-        self.asked = 0
+        self.asked, self.refused = 0, np.inf
         # Covering one more block outweighs all values.
         values = [abs(wish.value) for wish in self.wishes.values() if wish]
         self.reward = 2 * sum(values) + 1.0 if packing.cover else 0.0
@@ -367,20 +367,24 @@ class _Packer:
     def prove(self) -> None:
         """Choose among all columns that can be part of a better solution, where they can be listed; tighten the bound.
 
-        No solution but the best is worth more than the optimum over these.
+        No solution but the best is worth more than the optimum over these. Where they were too many, it is tried again
+        when the slack is half as large.
         """
         if self.within is None or self.reached() or self.late():
             return
         slack = self.bound - self.best[1] if self.solved() else np.inf
-        listed = self.within(slack)
-        if listed is None:
+        if slack > self.refused / 2:
             return
-        solution = self.choose(list(listed), None)
+        listed = self.within(slack)
+        self.refused = slack
+        if listed is None or sum(len(choice.rows) for _, choice in listed) > MOST_HELD:
+            return
+        solution = self.choose(listed, PROVING * self.options.nodes)
         most = -np.inf if solution is None or solution.status == "infeasible" else solution.bound
         if most is not None:
             self.bound = min(self.bound, max(most, self.best[1]) if self.solved() else most)
 
-    def choose(self, listed: list[tuple[int, Choice]], nodes: int | None) -> Solution | None:
+    def choose(self, listed: list[tuple[int, Choice]], nodes: int) -> Solution | None:
         """Solve the master over these columns and the best ones as a MILP; ``None`` where they cover not all blocks."""
         own = list(self.best[2].items())
         everything = [*own, *listed]
@@ -404,6 +408,12 @@ class _Packer:
 
 
 FEWEST_MOVES = 500
+
+MOST_HELD = 100_000
+"""Nonzeros of columns up to which the MILP over them is tried as a proof: Pyomo takes seconds to build so many."""
+
+PROVING = 10
+"""Times as many nodes as the restricted master's that this MILP may take."""
 
 LATE = "the time limit is reached"
 """Why a search ended that went on until its time limit."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.columns.generation import Generated, GenerationOptions, Oracle, generate
 from models.columns.integer import LATE, Packed, PackingOptions, Start
-from models.columns.packing import Columns, Packing, statement
+from models.columns.packing import Packing, statement
 from models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
 SEED_SHARE = 0.5
@@ -19,8 +19,8 @@ SEED_SHARE = 0.5
 
 SEARCH = (
     "Then, from the decisions of all heuristics of the problem, ruin and recreate, and the master as an integer "
-    "program, until bound or time limit is reached. Where all columns that can be part of a better decision are few, the master "
-    "over these proves the optimum. It does not branch: what it cannot close is a “gap left”."
+    "program, until bound or time limit is reached. Where all columns that can be part of a better decision are few, "
+    "the master over these proves the optimum. It does not branch: what it cannot close is a “gap left”."
 )
 """What :func:`solve_in_phases` does after column generation, for statements of models."""
 
@@ -66,8 +66,6 @@ class PackingProblem:
         Options of that phase but for gap, time limit and seed, which are the solver's.
     read
         ``read(decision)`` returns the columns of a known decision.
-    known
-        ``known(starts)`` returns the columns of known solutions for the master, where these are the packer's.
     share
         Share of the time limit that the bound may take.
     sense
@@ -81,7 +79,6 @@ class PackingProblem:
     read: Callable[[Any], Start]
     share: float
     sense: int = 1
-    known: Callable[[Sequence[Start]], Columns] | None = None
 
 
 def solve_in_phases(
@@ -105,8 +102,9 @@ def solve_in_phases(
     starts = [problem.read(seed.decision) for seed in seeds]
     seeded_s = time.perf_counter() - began
     bounding = GenerationOptions(gap=options.rel_gap, time_limit_s=_left(options, seeded_s, problem.share))
-    known = problem.known(starts) if problem.known and starts else None
-    generated = generate(problem.packing, problem.oracle, bounding, options, known)
+    # Their columns are no gain for the master: on ``gen/hadar-480``, with thousands of slots each, it is not solved in
+    # a minute, and prices find better ones.
+    generated = generate(problem.packing, problem.oracle, bounding, options)
     bound_s = time.perf_counter() - began
     packed = None
     if generated.ended not in ("infeasible", "error"):

@@ -7,7 +7,7 @@ work, :mod:`models.hadar.pricing` finds the schedules. The bound holds for P1 as
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -96,15 +96,10 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
         effort=PackingOptions(),
         read=partial(read, view, pricing),
         share=BOUND_SHARE,
-        known=lambda starts: _joined(len(problem.capacity), [pair for start in starts for pair in start.items()]),
     )
     answer = solve_in_phases(posed, options, time.perf_counter() - began, seeded)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots))
-
-
-def _joined(rows: int, choices: Iterable[tuple[int, Choice]]) -> Columns:
-    return Columns.of(rows, [(job, c.value, c.rows, c.amounts) for job, c in choices])
 
 
 def read(view: View, pricing: Pricing, decision: Schedule) -> dict[int, Choice]:
