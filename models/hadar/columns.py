@@ -38,6 +38,9 @@ from models.solve import SolveOptions
 LARGEST = 40_000_000
 """Jobs times slots up to which it runs unasked: utilities and prices of all of them are kept in memory."""
 
+LISTED = 10_000
+"""Schedules that can be part of a better decision up to which they are listed."""
+
 BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for the schedule."""
 
@@ -124,7 +127,7 @@ def within(
     least = (most if complete else np.maximum(most, 0.0)) - slack * (1 + ROUNDING) - ROUNDING * abs(generated.bound)
     prices = Prices(generated.prices.reshape(-1, view.slots).T, np.where(np.isfinite(most), least, np.inf))
     try:
-        found = schedules(view, prices)
+        found = schedules(view, prices, most=LISTED)
     except TooManyError:
         return None
     uses = np.split(np.arange(len(found.slot)), np.searchsorted(found.schedule, np.arange(1, len(found.job))))
