@@ -21,7 +21,7 @@ from instances.registry import PAPERS
 from models import MODELS, ModelSpec, oracle
 from models.solve import Seed, Seeds, SolveOptions
 
-PATIENCE = (0.25, 1.0)
+PATIENCE = (0.125, 1.0)
 """Parts of the time that one heuristic may take: the quick ones come first, those that need more are tried again."""
 
 
