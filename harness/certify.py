@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harness.rows import Row
@@ -81,13 +81,9 @@ def tightest(row: Row, peers: Iterable[Row]) -> Bound | None:
     return pick(bounds, key=lambda b: b.value, default=None)
 
 
-def _and_wider(row: Row) -> Iterator[str]:
-    """Yield the row's problem and all problems it restricts."""
-    paper = PAPERS.get(row.paper)
-    name: str | None = row.problem
-    while name is not None:
-        yield name
-        name = paper.problem(name).restricts
+def _and_wider(row: Row) -> list[str]:
+    """Return the row's problem and all problems it restricts."""
+    return PAPERS.get(row.paper).wider(row.problem)
 
 
 def _attains(row: Row, problem: str, bound: float) -> bool:

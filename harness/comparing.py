@@ -28,7 +28,7 @@ from instances.registry import PAPERS, in_order, matching, unknown
 from instances.schema import Instance
 
 Reference = str | Path | Instance
-FINISHED = {"optimal", "feasible", "time limit with incumbent", "skipped"}
+FINISHED = {"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"}
 """Statuses of rows that a resumed run keeps; failures are tried again."""
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 Status = Literal[
     "optimal",
     "feasible",
+    "gap left",
     "time limit with incumbent",
     "time limit without incumbent",
     "infeasible",
@@ -36,7 +37,7 @@ class Row:
     Attributes
     ----------
     kind
-        ``exact``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
     limits
         Which of a sweep's limits it ran under; empty where there is one kind only.
     problem, sense

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from harness.environment import code_digest
 from harness.published import evaluated
 from harness.rows import Row, Status
+from harness.seeds import known_decisions, verified_oracle
 from harness.verify import TOLERANCE, VERIFIERS, Verdict
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances.canonical import validate
@@ -23,7 +24,7 @@ from instances.errors import NotApplicableError, UsageError
 from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance
-from models import MODELS, ModelSpec, oracle
+from models import MODELS, ModelSpec
 from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
@@ -228,7 +229,8 @@ def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
 
 
 def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
-    outcome = spec.run(view, task.limits.options(task.seed))
+    options = task.limits.options(task.seed)
+    outcome = spec.run(view, replace(options, seeds=known_decisions(spec, view, options)))
     solution = outcome.solution
     bounds = spec.kind != "baseline"
     fields: dict[str, Any] = {
@@ -268,19 +270,6 @@ def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
         "guarantee_factor": guarantee.factor if guarantee else None,
     }
     return _Raw(decision, "feasible", fields)
-
-
-def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
-    """Return an oracle under the limits of the run, whose decisions have passed the checker."""
-
-    def decide(model: str, view: Any) -> Any:
-        spec = MODELS.get(model)
-        decision = oracle(model, view, replace(options, cross_check=False))
-        if found := VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims).violations:
-            raise NotApplicableError(f"the optimum of {model} to start from is not verified: {found[0]}")
-        return decision
-
-    return decide
 
 
 def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:

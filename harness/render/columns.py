@@ -115,7 +115,9 @@ COLUMNS: tuple[Column, ...] = (
     ),
     _field(
         "kind",
-        "exact, relaxation: models; online: the paper's own algorithm; baseline: what it is compared with.",
+        "exact: a model that runs until its optimum is proved or a limit reached; matheuristic: a heuristic with a "
+        "model inside, which certifies a bound and does not branch, so that a gap may be left; relaxation, bound: only "
+        "bounds; online: the paper's own algorithm; baseline: what it is compared with.",
         priority=2,
     ),
     _field("sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7),
@@ -156,7 +158,10 @@ COLUMNS: tuple[Column, ...] = (
         "right",
         3,
     ),
-    _field("status", "How the run ended: proved optimal, within its limits, skipped for a reason, or failed."),
+    _field(
+        "status",
+        "How the run ended: proved optimal, within its limits, with a gap left (no branching), skipped, or failed.",
+    ),
     _field(
         "verified",
         "✓: every constraint and claim re-checked and the objective recomputed without the solver. "

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from harness.environment import code_digest
 from harness.render.text import clean
+from harness.seeds import verified_oracle
 from harness.simulation.caps import Caps
 from harness.simulation.rows import SimulationRow
 from harness.simulation.sensitive import Rounds, rounds
-from harness.tasks import Limits, verified_oracle
+from harness.tasks import Limits
 from harness.verify import TOLERANCE, Verdict
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload

@@ -70,6 +70,11 @@ class Machines:
         found = np.stack([fitting(self.capacity, need) for need in self.worker]) if len(self.worker) else np.zeros((0,))
         return np.where(self.able, found, 0) if len(self.worker) else np.zeros(self.able.shape, np.int64)
 
+    def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
+        """Return ``(h, R)`` what workers and parameter servers ``(h,)`` of some types take; PS type −1 in a ring."""
+        taken = workers[:, None] * self.worker[worker_type]
+        return np.asarray(taken + ps[:, None] * self.ps[ps_type] if ps_type >= 0 else taken)
+
 
 def fitting(capacity: Array, need: Array) -> Ints:
     """Return ``(h,)`` how many times `need` ``(R,)`` fits into capacities ``(h, R)``, at most :data:`PLENTY`."""

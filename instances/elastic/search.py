@@ -229,10 +229,7 @@ class Ledger:
 
     def use(self, found: Found) -> Array:
         """Return ``(h, R)`` what a run takes of every server in each of its slots."""
-        taken = found.workers[:, None] * self.machines.worker[found.worker_type]
-        if found.ps_type >= 0:
-            taken = taken + found.ps[:, None] * self.machines.ps[found.ps_type]
-        return np.asarray(taken)
+        return self.machines.use(found.worker_type, found.ps_type, found.workers, found.ps)
 
     def set_free(self, free: Array) -> None:
         """Say what is free on all servers: ``(h, R, T)``."""

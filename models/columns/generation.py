@@ -65,6 +65,9 @@ class GenerationOptions:
 
 IDLE = 10
 
+PROOF = 1e-9
+"""Part of its terms by which a bound must be below the floor to prove that there is no solution."""
+
 
 @dataclass(frozen=True, eq=False)
 class Generated:
@@ -159,7 +162,7 @@ class _Loop:
         self.began = time.perf_counter()
         self.pricing_s = 0.0
         self.pricings = 0
-        self.bound, self.unpriced = np.inf, 0.0
+        self.bound, self.unpriced, self.proof = np.inf, 0.0, np.inf
         self.best_prices = np.zeros(len(packing.capacity))
         self.trace: list[TracePoint] = []
         first = self.price(self.best_prices).columns
@@ -172,6 +175,9 @@ class _Loop:
         self.pricing_s += time.perf_counter() - began
         self.pricings += 1
         bound = lagrangian(self.packing, prices, priced.most)
+        # Whether the bound is below the floor must not depend on the rounding of its parts, which can be large.
+        size = float(prices @ self.packing.capacity + np.abs(priced.most[np.isfinite(priced.most)]).sum())
+        self.proof = min(self.proof, bound + PROOF * size)
         if bound < self.bound:
             self.bound, self.best_prices = bound, prices
             self.unpriced = bound - lagrangian(self.packing, prices, self.attained(priced, prices))
@@ -212,7 +218,7 @@ class _Loop:
         seconds = time.perf_counter() - self.began
         if relaxation.status != "optimal":
             return "error"
-        if self.bound < self.packing.floor:
+        if self.proof < self.packing.floor:
             return "infeasible"
         if self.close(relaxation):
             return "gap"

@@ -19,7 +19,15 @@ from models.columns import Columns, GenerationOptions, Priced, generate, stateme
 from models.hadar.columns import packing, too_large
 from models.hadar.pricing import Array, Ints
 from models.registry import MODELS, ModelSpec, Outcome
-from models.solve import Solution, SolveOptions
+from models.solve import Solution, SolveOptions, Status
+
+ENDED: dict[str, Status] = {
+    "gap": "optimal",
+    "exhausted": "optimal",
+    "time limit": "time limit without incumbent",
+    "iterations": "gap left",
+}
+"""Statuses by why column generation ended; a bound holds with each."""
 
 
 class ForkedPricing:
@@ -89,7 +97,7 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
     found = generate(packing(view), pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
     times = replace(found.times, build_s=built - began, solve_s=time.perf_counter() - built - found.times.transfer_s)
     solution = Solution(
-        status="optimal" if found.ended in ("gap", "exhausted") else "time limit without incumbent",
+        status=ENDED.get(found.ended, "error"),
         termination=f"bound: {found.ended} after {found.pricings} pricings, {found.gap:.2g} above the master",
         bound=found.bound if np.isfinite(found.bound) else None,
         times=times,

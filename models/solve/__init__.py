@@ -23,12 +23,14 @@ from pyomo.common.errors import InfeasibleConstraintException
 from models.solve.fallback import solve_through_pyomo
 from models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model
 from models.solve.session import Session, dual_bound, peak_mb
-from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
+from models.solve.solution import Seed, Seeds, Size, Solution, SolveOptions, Status, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",
     "TIES",
     "NotLinearError",
+    "Seed",
+    "Seeds",
     "Session",
     "Size",
     "Solution",
