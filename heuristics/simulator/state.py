@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from instances.parameters import Parametrised
 from instances.registry import Registry
+from instances.schema import Instance
 from instances.workload import Array, Ints, Servers, Workload
 
 if TYPE_CHECKING:
