@@ -40,10 +40,9 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A placement: its cost, what any costs at least, and ``(h,)`` workers and parameter servers."""
+    """A placement: its cost, and ``(h,)`` workers and parameter servers."""
 
     cost: float
-    bound: float
     workers: Ints
     ps: Ints
 
@@ -182,8 +181,10 @@ def placement(
     price: Array,
     options: SolveOptions | None = None,
     limit: float = np.inf,
-) -> Placed | None:
-    """Return the cheapest placement (13), (21) of one choice, if there is one.
+) -> tuple[Placed | None, float]:
+    """Return the cheapest placement (13), (21) of one choice, if one was found, and what any costs at least.
+
+    That is infinite where it is proved that there is none, which running out of time does not prove.
 
     Parameters
     ----------
@@ -201,19 +202,21 @@ def placement(
         Placements that cost more may be missed.
     """
     cost = unit_costs(machines, choice, price)
-    best: Placed | None = None
+    best, bound = None, np.inf
     while True:
         form, servers = placement_form(machines, choice, free, cost, limit)
         if (form.lower > form.upper).any():
-            return best
+            return best, bound
         unit = largest(form.cost)
         solution = Session(replace(form, cost=form.cost / unit), options or SolveOptions()).run()
+        if solution.status != "infeasible":
+            bound = unit * (solution.bound or 0.0)
         if solution.column_values is None:
-            return best
+            return best, bound
         amounts = np.zeros((2, machines.size), np.int64)
         amounts[:, servers] = np.rint(solution.column_values[: 2 * len(servers)]).reshape(2, -1)
-        best = Placed(float((cost * amounts).sum()), unit * (solution.bound or 0.0), *amounts)
+        best = Placed(float((cost * amounts).sum()), *amounts)
         if best.cost >= PRECISE * unit or not best.cost:
-            return best
+            return best, bound
         # What costs more than that alone is in no cheaper one; without it the unit is smaller.
         limit = best.cost

@@ -242,12 +242,10 @@ def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions
             return replace(best, bound=min(best.bound, least))
         window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
         limit = best.placed.cost if best.placed else np.inf
-        placed = placement(machines, kind(offered, chosen, k), *window, replace(given, time_limit_s=left), limit)
-        best = replace(best, solved=best.solved + 1)
-        if placed:
-            better = best.placed is None or placed.cost < best.placed.cost
-            best = replace(best, bound=min(best.bound, max(placed.bound, least)))
-            best = replace(best, placed=placed, choice=k) if better else best
+        placed, bound = placement(machines, kind(offered, chosen, k), *window, replace(given, time_limit_s=left), limit)
+        best = replace(best, solved=best.solved + 1, bound=min(best.bound, max(bound, least)))
+        if placed and (best.placed is None or placed.cost < best.placed.cost):
+            best = replace(best, placed=placed, choice=k)
     return best
 
 
