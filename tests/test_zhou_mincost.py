@@ -121,7 +121,7 @@ def test_a_placement_that_runs_out_of_time_still_bounds(name: str, monkeypatch: 
     found = cheapest(offered, chosen, bounds, EXACT)
     assert best is not None
     assert found.placed is None
-    assert found.bound <= best.cost
+    assert found.bound <= best.cost * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", BOTH)
