@@ -22,11 +22,13 @@ from pyomo.common.errors import InfeasibleConstraintException
 
 from models.solve.fallback import solve_through_pyomo
 from models.solve.form import NotLinearError, StandardForm, build, building, compile_model
+from models.solve.scaling import NotCertifiableError, units
 from models.solve.session import Session, dual_bound, peak_mb
 from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",
+    "NotCertifiableError",
     "NotLinearError",
     "Session",
     "Size",
@@ -66,6 +68,8 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     ------
     UsageError
         If an option is impossible (time limit 0, MIP start of an unknown variable).
+    NotCertifiableError
+        If coefficients of one row are too far apart for any solver.
     """
     options = options or SolveOptions()
     began = time.perf_counter()
@@ -76,7 +80,8 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     except NotLinearError:
         return _checked(model, solve_through_pyomo(model, options), options)
     compile_s = time.perf_counter() - began
-    solution = Session(form, options).run()
+    scale = units(form)
+    solution = scale.undone(Session(scale.scaled(form), scale.start(form, options)).run())
     times = replace(solution.times, transfer_s=solution.times.transfer_s + compile_s)
     return _checked(model, replace(solution, times=times), options)
 

@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 
 from instances.errors import UsageError
 from models.solve.form import StandardForm
+from models.solve.scaling import NotCertifiableError
 from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
 
 Array = NDArray[np.float64]
+
+AGREES = 1e-6
+"""Largest relative difference of an LP's objective and the bound that its prices prove."""
 
 DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
@@ -55,7 +59,7 @@ class Session:
         self._set_options()
         if self.highs.passModel(_highs_lp(form)) != highspy.HighsStatus.kOk:
             # A warning means that HiGHS dropped or changed coefficients: what it then solves is another model.
-            raise ValueError("HiGHS does not take the model as it is (coefficients below 1e-9 or above 1e15?)")
+            raise NotCertifiableError("coefficients below 1e-9 or above 1e15: a solver would change or drop them")
         self._pass_starts()
         self._watch()
         self.transfer_s = time.perf_counter() - began
@@ -207,10 +211,14 @@ class Session:
     def _bound(self, status: Any, objective: float | None, row_duals: Array | None) -> float | None:
         if self.is_mip:
             return _finite(self.highs.getInfo().mip_dual_bound)
-        if status in (_M.kOptimal, _M.kModelEmpty):
-            return objective
         same_shape = row_duals is not None and len(row_duals) == len(self.form.row_lower)
-        return dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
+        proved = dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
+        if status not in (_M.kOptimal, _M.kModelEmpty):
+            return proved
+        # An optimum that its own prices contradict is not one: the prices bound, not the point.
+        if objective is None or proved is None or abs(proved - objective) <= AGREES * max(abs(proved), abs(objective)):
+            return objective
+        return proved
 
 
 def dual_bound(form: StandardForm, row_duals: Array) -> float | None:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from instances.elastic import Machines
-from instances.elastic.machines import SLACK, fitting
+from instances.elastic.machines import ROOM, fitting
 from instances.views.zhou import ROUNDING
 from models.solve import Session, SolveOptions, StandardForm
 from models.statements import largest
@@ -99,7 +99,7 @@ def placement_form(
     e = machines.worker[choice.worker_type]
     z = np.zeros_like(e) if ring else machines.ps[choice.ps_type]
     covers = 0.0 if ring else machines.ps_bandwidth[choice.ps_type] / machines.worker_bandwidth[choice.worker_type]
-    within = free + SLACK * machines.capacity
+    within = free + ROOM * machines.capacity
     workers = np.minimum(fitting(within, e), choice.most) * (machines.able[choice.worker_type] & (cost[0] <= limit))
     # More parameter servers than cover all workers are never needed.
     useful = 0 if ring else max(1, int(np.ceil(choice.most / covers)))
@@ -107,7 +107,7 @@ def placement_form(
     servers = np.flatnonzero(workers + ps)
     workers, ps = workers[servers], ps[servers]
     scale = np.divide(1.0, machines.capacity, out=np.zeros_like(free), where=machines.capacity > 0)[servers]
-    rows = _rows(choice, (workers, ps), (e * scale, z * scale), free[servers] * scale, covers)
+    rows = _rows(choice, (workers, ps), (e * scale, z * scale), within[servers] * scale, covers)
     size = len(servers)
     lower = np.zeros(3 * size + 2)
     lower[3 * size :] = choice.workers, 0 if ring else 1
