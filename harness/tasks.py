@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from harness.environment import code_digest
 from harness.rows import Row, Status
-from harness.verify import TOLERANCE, VERIFIERS, Verdict
+from harness.verify import TOLERANCE, VERIFIERS, Verdict, differ
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances.canonical import validate
 from instances.errors import NotApplicableError, UsageError
@@ -26,6 +26,9 @@ from models import MODELS, ModelSpec, oracle
 from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
+
+ROUNDING = 1e-9
+"""Part of a model's largest cost up to which its objective and the checker's differ by a solver's rounding."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,7 @@ class _Raw:
     claimed: float | None = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     complaint: str | None = None
+    scale: float = 0.0
     prices: NDArray[np.float64] | None = None
 
 
@@ -240,7 +244,7 @@ def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
     }
     claimed = solution.objective if bounds else None
     trace, complaint = tuple(solution.trace), _second_opinion(solution)
-    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, outcome.prices)
+    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices)
 
 
 def _second_opinion(solution: Solution) -> str | None:
@@ -279,8 +283,7 @@ def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
     """Lines for a solver whose objective is not the checker's, or whom the second solver contradicts."""
     lines = [raw.complaint] if raw.complaint else []
     if raw.claimed is not None and verdict.objective is not None:
-        difference = abs(raw.claimed - verdict.objective)
-        if difference > TOLERANCE * max(1.0, abs(verdict.objective)):
+        if differ(raw.claimed, verdict.objective, ROUNDING * raw.scale):
             lines.append(f"the solver reports {raw.claimed:.9g}, the checker finds {verdict.objective:.9g}")
     return lines
 

@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.certify import certify
+from harness.comparing import certified
+from harness.rows import Row
+from instances import load
+
 COMMAND = Path(sys.executable).with_name("harness")
 
 
@@ -27,3 +32,39 @@ def test_workers_execute_nothing_of_the_folder_that_the_command_is_started_in(ho
     assert not (hostile / "executed").exists(), (hostile / "executed").read_text()
     assert (found.returncode, found.stderr.count("Traceback")) == (0, 0), found.stderr
     assert "oef.gavel" in found.stdout
+
+
+def row(method: str, objective: float | None = None, bound: float | None = None, sense: str = "max") -> Row:
+    """Return a verified row of Hadar's problem."""
+    usual = {"instance": "i", "fingerprint": "f", "paper": "hadar", "problem": "hadar.utility", "kind": "exact"}
+    known = {"verified": True, "status": "optimal", "objective": objective, "own_bound": bound, "sense": sense}
+    return Row(method=method, **{**usual, **known})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e12])
+def test_a_small_unit_makes_no_difference_small(unit: float) -> None:
+    """Bound 0 beside a verified 1e-9, and 3.343e-6 below 3.375e-6, were proofs: differences below 1e-6 counted as none."""
+    beaten, _ = certify([row("bound", bound=0.0), row("decision", 1.0 * unit)])
+    assert beaten.verified is False
+    low, high = certify([row("bound", bound=3.343 * unit, sense="min"), row("decision", 3.375 * unit, sense="min")])
+    assert (low.verified, high.ratio_is_upper) == (True, True)
+    assert high.ratio == pytest.approx(3.375 / 3.343)
+    same, _ = certify([row("exact", 3.0 * unit, 3.0000001 * unit), row("decision", 3.0 * unit)])
+    assert (same.verified, same.ratio_is_upper) == (True, False)
+
+
+REPLAYS = [
+    ("i5_237.json", "zhou.ps.schedules", 4511.0),
+    ("i5_140.json", "zhou.ps.schedules", 1.0),
+    ("i5_140.json", "zhou.ps.schedules.offline", 38.0),
+    ("i5_38.json", "hadar.p2.relaxed", 1e-9),
+    ("i5_38.json", "hadar.p3", 1e-9),
+]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("name", "method", "optimum"), REPLAYS)
+def test_claims_that_were_false(name: str, method: str, optimum: float, data_dir: Path) -> None:
+    (found,) = certified(load(data_dir / "hard" / name), [method])
+    assert (found.status, found.verified) == ("optimal", None if found.objective is None else True)
+    assert found.own_bound == pytest.approx(optimum, rel=1e-7)

@@ -20,7 +20,7 @@ from harness.simulation.caps import Caps
 from harness.simulation.rows import SimulationRow
 from harness.simulation.sensitive import Rounds, rounds
 from harness.tasks import Limits, verified_oracle
-from harness.verify import TOLERANCE, Verdict
+from harness.verify import Verdict, differ
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
 from heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
@@ -124,7 +124,7 @@ class SimulationTask:
 def _disagreement(verdict: Verdict, metrics: Metrics) -> list[str]:
     """Return a line where the total utility is not the checker's."""
     found = verdict.objective
-    if found is None or abs(found - metrics.utility) <= TOLERANCE * max(1.0, abs(found)):
+    if found is None or not differ(found, metrics.utility):
         return []
     return [f"total utility {metrics.utility:.9g}, the checker finds {found:.9g}"]
 

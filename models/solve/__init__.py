@@ -106,11 +106,15 @@ def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOpti
     Returns
     -------
     difference
-        ``|CBC − HiGHS| / max(1, |HiGHS|)``, or ``None`` where one of them proved no optimum.
+        ``|CBC − HiGHS|`` relative to the larger one, 0 where it is rounding, or ``None`` where one of them proved no
+        optimum.
     """
     from models.solve.second_opinion import cbc_objective
 
     if solution.status != "optimal" or solution.objective is None:
         return None
     other = cbc_objective(model, options)
-    return None if other is None else abs(other - solution.objective) / max(1.0, abs(solution.objective))
+    if other is None:
+        return None
+    difference, larger = abs(other - solution.objective), max(abs(other), abs(solution.objective))
+    return difference / larger if difference > CROSS_CHECK_TOLERANCE * 1e-3 * solution.scale else 0.0

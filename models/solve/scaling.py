@@ -103,6 +103,7 @@ def rescaled(solution: Solution, unit: float) -> Solution:
         solution,
         objective=times(solution.objective),
         bound=times(solution.bound),
+        scale=solution.scale * unit,
         trace=tuple(p._replace(incumbent=times(p.incumbent), bound=times(p.bound)) for p in solution.trace),
         column_duals=times(solution.column_duals),
         row_duals=times(solution.row_duals),

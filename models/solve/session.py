@@ -195,6 +195,7 @@ class Session:
             trace=self._finished_trace(objective, bound),
             peak_mb=peak_mb(),
             basis=highs.getBasis() if info.basis_validity == highspy.kBasisValidityValid else None,
+            scale=float(np.abs(self.form.cost).max(initial=0.0)),
             model=self.form.model,
             columns=self.form.columns,
             rows=self.form.rows,
