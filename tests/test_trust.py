@@ -68,3 +68,11 @@ def test_claims_that_were_false(name: str, method: str, optimum: float, data_dir
     (found,) = certified(load(data_dir / "hard" / name), [method])
     assert (found.status, found.verified) == ("optimal", None if found.objective is None else True)
     assert found.own_bound == pytest.approx(optimum, rel=1e-7)
+
+
+def test_no_theorem_promises_more_than_the_optimum() -> None:
+    """Where all weights are 0, λ is 1 and 2 log λ = 0."""
+    base = load("paper/walkthrough")
+    idle = base.model_copy(update={"jobs": tuple(job.model_copy(update={"weight": 0.0}) for job in base.jobs)})
+    for row in certified(idle, ["zhou.*.amaxweight"]):
+        assert (row.objective, row.guarantee, row.guarantee_factor) == (0.0, None, None)
