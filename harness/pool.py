@@ -164,7 +164,7 @@ def _start_fork_server(threads: int) -> None:
     the server and of the tracker of resources that it starts before, unless it is asked for a safe path.
     """
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
-    if ROOT == os.getcwd():
+    if os.getcwd() == ROOT:
         asked["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
     with _environment(asked), _on_ctrl_c(signal.SIG_IGN):

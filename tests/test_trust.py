@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.certify import certify
-from harness.comparing import certified
+from harness.comparing import certified, compare
+from harness.render.formats import caption
 from harness.rows import Row
 from instances import load
+from instances.canonical import validate
 
 COMMAND = Path(sys.executable).with_name("harness")
 
@@ -22,7 +24,9 @@ def hostile(tmp_path: Path) -> Path:
     names = ("models", "heuristics", "harness", "numpy", "json", "random", "struct", "multiprocessing", "instances/a")
     (tmp_path / "instances").mkdir()
     for name in (*names, "instances/__init__"):
-        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'a').write('{name} ')\nraise OSError")
+        (tmp_path / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'executed')!r}, 'a').write('{name} ')\nraise OSError"
+        )
     return tmp_path
 
 
@@ -43,7 +47,7 @@ def row(method: str, objective: float | None = None, bound: float | None = None,
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e12])
 def test_a_small_unit_makes_no_difference_small(unit: float) -> None:
-    """Bound 0 beside a verified 1e-9, and 3.343e-6 below 3.375e-6, were proofs: differences below 1e-6 counted as none."""
+    """Bound 0 beside a verified 1e-9, and 3.343e-6 below 3.375e-6, were proofs: differences below 1e-6 were none."""
     beaten, _ = certify([row("bound", bound=0.0), row("decision", 1.0 * unit)])
     assert beaten.verified is False
     low, high = certify([row("bound", bound=3.343 * unit, sense="min"), row("decision", 3.375 * unit, sense="min")])
@@ -76,3 +80,27 @@ def test_no_theorem_promises_more_than_the_optimum() -> None:
     idle = base.model_copy(update={"jobs": tuple(job.model_copy(update={"weight": 0.0}) for job in base.jobs)})
     for row in certified(idle, ["zhou.*.amaxweight"]):
         assert (row.objective, row.guarantee, row.guarantee_factor) == (0.0, None, None)
+
+
+@pytest.mark.real_data
+def test_a_tiny_rate_ends_in_rows_and_a_caption(data_dir: Path, tmp_path: Path) -> None:
+    """The caption built OEF's view once more, and the run ended in a traceback after all rows were there."""
+    found = compare(data_dir / "hard" / "tiny_rate.toml", ["oef.*"], jobs=1)
+    assert {row.status for row in found.rows} == {"skipped"}
+    assert "rates of J2" in caption(found.run, found.rows)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("name", "method"), [("i5_2.json", "zhou.*.mincost"), ("i5_151.json", "hadar.gavel")])
+def test_valid_instances_end_in_no_error(name: str, method: str, data_dir: Path) -> None:
+    """Tables of 8 PiB for three jobs, as slots are 1e-9 s; shares of 20,000 GPUs at which HiGHS ends with 'Not Set'."""
+    for row in certified(load(data_dir / "hard" / name), [method]):
+        assert row.status in ("skipped", "feasible"), row.reason
+
+
+def test_schedules_on_many_servers_are_too_many() -> None:
+    """Their recursion went one server deeper each: RecursionError from about 1,000 on."""
+    base = load("paper/walkthrough").model_dump(mode="json", exclude={"published"})
+    base["cluster"]["servers"][0]["count"] = 10_000
+    for row in certified(validate(base, "many"), ["admission.offline", "zhou.ps.schedules"]):
+        assert (row.status, "500 servers" in (row.reason or "")) == ("skipped", True)

@@ -15,7 +15,6 @@ from harness.render.headline import headline
 from harness.render.text import clean, differs, plain, published_cells
 from harness.rows import FIELDS, Row
 from harness.run import Run
-from instances.errors import UsageError
 from instances.registry import PAPERS
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def caption(run: Run, rows: Sequence[Row]) -> str:
         paper = PAPERS.get(rows[0].paper)
         try:
             shared.append(clean(paper.describe(paper.view(instance)), 300))
-        except UsageError as error:
+        except Exception as error:  # what a view cannot say of an instance must not end a run that is done
             shared.append(clean(error, 300))
     problems = {(row.problem, row.sense) for row in rows}
     if len(problems) == 1:

@@ -17,6 +17,7 @@ import pyomo.environ as pyo
 
 from instances.elastic import Machines, Rates, options
 from instances.elastic.machines import SLACK
+from instances.errors import NotApplicableError
 from instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from models.registry import MODELS, ModelSpec, Outcome
 from models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
@@ -24,6 +25,9 @@ from models.statements import largest
 from models.zhou.arrays import Choice, Placed, placement, unit_costs
 from models.zhou.common import Array, Choices, Ints, choices, refuse_huge, skip
 from models.zhou.placement import decode, statement
+
+CELLS = 10_000_000
+"""Resources of servers in slots beyond which nothing is offered: tables of them take gigabytes."""
 
 TIES = 1e-9
 """Relative difference of costs that counts as none."""
@@ -61,8 +65,16 @@ class Offer:
 
 
 def offer(view: View, name: str) -> Offer:
-    """Return what the heaviest job is offered beside the loads of a view, at the prices that they make."""
+    """Return what the heaviest job is offered beside the loads of a view, at the prices that they make.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are too many servers and slots.
+    """
     a = view.architectures[name]
+    if (cells := a.machines.capacity.size * a.deadline) > CELLS:
+        raise NotApplicableError(f"{cells:,} resources of servers in slots, more than {CELLS:,}")
     return Offer(a, a.priced_job, a.machines.capacity[:, :, None] - a.loads, a.prices(a.loads))
 
 
