@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from instances import clock
 from models.columns.generation import Generated
 from models.columns.packing import Array, Columns, Ints, Packing, statement
 from models.solve import SolveOptions, TracePoint, build, solve
@@ -130,7 +130,7 @@ class _Packer:
         # The same arrays again and again: who inserts may keep what it derives from them.
         self.scaled = [generated.prices if factor == 1.0 else generated.prices * factor for factor in NOISE]
         self.rng = np.random.default_rng(options.seed)
-        self.began = time.perf_counter()
+        self.began = clock.now()
         self.room = packing.capacity.astype(float)
         self.chosen: dict[int, Choice] = {}
         self.uses = np.zeros((packing.blocks, len(packing.capacity)), bool)
@@ -157,7 +157,7 @@ class _Packer:
     def note(self) -> None:
         """Record the incumbent, if it is a solution."""
         if self.feasible():
-            self.trace.append(TracePoint(time.perf_counter() - self.began, self.value, None))
+            self.trace.append(TracePoint(clock.now() - self.began, self.value, None))
 
     @property
     def score(self) -> float:
@@ -250,7 +250,7 @@ class _Packer:
     def late(self) -> bool:
         """Whether time is up."""
         limit = self.options.time_limit_s
-        return limit is not None and time.perf_counter() - self.began > limit
+        return limit is not None and clock.now() - self.began > limit
 
     def recombine(self) -> None:
         """Solve the restricted master as a MILP over the LP's columns and the chosen ones, from the incumbent."""
@@ -261,7 +261,7 @@ class _Packer:
         columns = Columns.joined([own, self.generated.columns])
         left = None
         if self.options.time_limit_s is not None:
-            left = max(self.options.time_limit_s - (time.perf_counter() - self.began), 0.1)
+            left = max(self.options.time_limit_s - (clock.now() - self.began), 0.1)
         options = replace(
             self.solver,
             time_limit_s=left,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from instances import clock
 from models.columns.generation import Generated, GenerationOptions, Oracle, generate
 from models.columns.integer import Packed, PackingOptions
 from models.columns.packing import Packing, statement
@@ -54,11 +54,11 @@ def solve_in_phases(
     built_s
         Seconds that building took.
     """
-    began = time.perf_counter()
+    began = clock.now()
     limit = options.time_limit_s
     bounding = GenerationOptions(time_limit_s=None if limit is None else share * limit)
     generated = generate(packing, oracle, bounding, options)
-    bound_s = time.perf_counter() - began
+    bound_s = clock.now() - began
     packed = None
     if generated.ended not in ("infeasible", "error"):
         left = None if limit is None else max(limit - bound_s, 0.1)
@@ -67,7 +67,7 @@ def solve_in_phases(
     trace = [_point(built_s + point.time_s, None, point.bound, sense) for point in generated.trace]
     if packed:
         trace += [_point(built_s + bound_s + p.time_s, p.incumbent, generated.bound, sense) for p in packed.trace]
-    solve_s = time.perf_counter() - began - generated.times.transfer_s
+    solve_s = clock.now() - began - generated.times.transfer_s
     times = replace(generated.times, build_s=built_s, solve_s=solve_s)
     solution = replace(solution, times=times, trace=tuple(trace))
     if options.cross_check:

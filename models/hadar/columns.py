@@ -6,12 +6,12 @@ work, :mod:`models.hadar.pricing` finds the schedules. The bound holds for P1 as
 
 from __future__ import annotations
 
-import time
 from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
 
+from instances import clock
 from instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
 from models.columns import Columns, Generated, Packed, Packing, PackingOptions, generate, pack, solve_in_phases
 from models.columns import statement as master
@@ -64,14 +64,14 @@ def columns(view: View, options: SolveOptions, complete: bool = False) -> Outcom
     Outcome
         Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
     """
-    began = time.perf_counter()
+    began = clock.now()
     problem = packing(view, complete)
     pricing = Pricing(view, complete)
 
     def packer(generated: Generated, effort: PackingOptions) -> Packed:
         return pack(problem, pricing.insert, generated, effort, options)
 
-    built_s = time.perf_counter() - began
+    built_s = clock.now() - began
     answer = solve_in_phases(problem, pricing, packer, PackingOptions(), options, share=BOUND_SHARE, built_s=built_s)
     found = answer.packed is not None and answer.solution.objective is not None
     decision = decode(view, answer.packed.columns) if answer.packed and found else None

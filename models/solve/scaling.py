@@ -134,7 +134,7 @@ def units(form: StandardForm) -> Units:
 def _largest(*numbers: Array) -> Array:
     """Return ``(1,)`` the largest finite absolute value, 0 where there is none."""
     everything = np.abs(np.concatenate(numbers))
-    return everything[np.isfinite(everything)].max(initial=0.0, keepdims=True)
+    return np.asarray(everything[np.isfinite(everything)].max(initial=0.0, keepdims=True))
 
 
 def _power(largest: Array) -> Array:

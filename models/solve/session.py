@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from instances import clock
 from instances.errors import UsageError
 from models.solve.form import StandardForm
 from models.solve.scaling import NotCertifiableError
@@ -49,7 +49,7 @@ class Session:
     """
 
     def __init__(self, form: StandardForm, options: SolveOptions) -> None:
-        began = time.perf_counter()
+        began = clock.now()
         self.form = form
         self.options = options
         self.is_mip = bool(form.integer.any())
@@ -62,7 +62,7 @@ class Session:
             raise NotCertifiableError("coefficients below 1e-9 or above 1e15: a solver would change or drop them")
         self._pass_starts()
         self._watch()
-        self.transfer_s = time.perf_counter() - began
+        self.transfer_s = clock.now() - began
 
     def set_option(self, name: str, value: object) -> None:
         """Set a HiGHS option; unlike HiGHS itself, refuse a name or value it does not know."""
@@ -115,7 +115,7 @@ class Session:
     def _record(self, event: Any, bound: float | None) -> None:
         incumbent = _finite(event.data_out.mip_primal_bound)
         if not self._trace or self._trace[-1][1:] != (incumbent, bound):
-            self._trace.append(TracePoint(time.perf_counter() - self._began, incumbent, bound))
+            self._trace.append(TracePoint(clock.now() - self._began, incumbent, bound))
 
     def add_rows(self, lower: Array, upper: Array, matrix: sp.csr_array) -> None:
         """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so the dual simplex goes on."""
@@ -144,16 +144,16 @@ class Session:
             Seconds for this run; the options' limit by default.
         """
         self._set_time_limit(self.options.time_limit_s if time_limit_s is None else time_limit_s)
-        began = self._began = time.perf_counter()
+        began = self._began = clock.now()
         self._run_interruptibly()
         if self.highs.getModelStatus() == _M.kUnboundedOrInfeasible:
             self.set_option("presolve", "off")
             self._run_interruptibly()
             self.set_option("presolve", "choose")
-        solve_s = time.perf_counter() - began
-        began = time.perf_counter()
+        solve_s = clock.now() - began
+        began = clock.now()
         solution = self._read()
-        read_s = time.perf_counter() - began
+        read_s = clock.now() - began
         times = Times(transfer_s=self.transfer_s + read_s, solve_s=solve_s)
         self.transfer_s = 0.0
         return replace(solution, times=times)
@@ -207,7 +207,7 @@ class Session:
     def _finished_trace(self, objective: float | None, bound: float | None) -> tuple[TracePoint, ...]:
         if not self.is_mip:
             return ()
-        return (*self._trace, TracePoint(time.perf_counter() - self._began, objective, bound))
+        return (*self._trace, TracePoint(clock.now() - self._began, objective, bound))
 
     def _bound(self, status: Any, objective: float | None, row_duals: Array | None) -> float | None:
         if self.is_mip:
