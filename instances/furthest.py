@@ -13,7 +13,7 @@ def furthest(instance: Instance) -> str:
 
     Only positive numbers count. ``minibatch_ms goes from 1e-09 (job-0001, V100 x 1) to 1e+09 (job-0001, K80 x 1)``.
     """
-    content = instance.model_dump(mode="json", exclude={"published", "schema_version"})
+    content = instance.model_dump(mode="json", exclude={"published", "schema_version", "name"})
     fields: dict[str, list[tuple[float, str]]] = {}
     for field, number, where in _numbers(content, "", ()):
         fields.setdefault(field, []).append((number, where))

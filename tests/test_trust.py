@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyomo.environ as pyo
 import pytest
+from extremes import extreme
 from numba.core import event
 
 from harness.certify import certify
@@ -20,8 +22,12 @@ from harness.tasks import Limits
 from heuristics import HEURISTICS, Context
 from instances import load
 from instances.canonical import validate
+from instances.views import oef
+from models import MODELS
+from models.solve import build, solve
 
 COMMAND = Path(sys.executable).with_name("harness")
+SEEDS = (1, 3, 4, 7, 9, 10, 11)
 
 
 @pytest.fixture
@@ -129,14 +135,54 @@ def test_compilation_is_no_solve_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (row.status, row.solve_s, row.total_s) == ("feasible", 1.0, 151.0)
 
 
-def test_what_cannot_be_certified_is_refused_with_job_and_field() -> None:
-    """A parameter server with 1e-18 of a worker's bandwidth: HiGHS drops coefficients below 1e-9."""
-    base = load("gen/20jobs?jobs=2").model_dump(mode="json", exclude={"published"})
-    for server in base["ps_types"]:
-        server["bandwidth_gbps"] = 1e-9
-    base["worker_types"][0]["bandwidth_gbps"] = 1e9
-    rows = certified(validate(base, "apart"), ["zhou.ps.offline", "zhou.ps.maxweight"], limits=Limits(all_sizes=True))
-    for row in rows:
-        print(row.status, row.reason)
-        assert row.status == "skipped"
-        assert "bandwidth_gbps goes from 1e-09 (PS 1) to 1e+09 (V100 x 1)" in str(row.reason)
+def test_what_cannot_be_certified_is_refused_with_row_job_and_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coefficients more than 1e9 apart within a row: HiGHS drops the small ones, and solves another model."""
+
+    def apart(view: Any) -> pyo.ConcreteModel:
+        m = pyo.ConcreteModel()
+        m.x = pyo.Var([1, 2], bounds=(0, 1))
+        m.room = pyo.Constraint(expr=1e-5 * m.x[1] + 1e6 * m.x[2] <= 1)
+        m.gain = pyo.Objective(expr=m.x[1] + m.x[2], sense=pyo.maximize)
+        return m
+
+    known = MODELS.get("oef.maxmin")
+    monkeypatch.setitem(MODELS._entries, known.id, replace(known, build=apart, procedure=None))
+    base = load("paper/oef-eq1").model_dump(mode="json", exclude={"published"})
+    base["tenants"][1]["weight"] = 1e12
+    base["tenants"][1]["job_types"][0]["name"] = "wide"
+    instance = validate(base, "apart")
+    monkeypatch.setattr(oef, "LARGEST_RANGE", 1e300)
+    (row,) = certified(instance, [known.id])
+    assert row.status == "skipped"
+    assert "room: coefficients from 1e-05 to 1e+06 in one row, too far apart to certify" in str(row.reason)
+    assert f"weight goes from 1 ({base['tenants'][0]['id']}) to 1e+12 ({base['tenants'][1]['id']})" in str(row.reason)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e9])
+def test_models_are_solved_in_units_of_their_own(unit: float) -> None:
+    """A relaxation whose values are 1e-9 was 0 to HiGHS, and rows of 1e-12 any number."""
+
+    def knapsack() -> pyo.ConcreteModel:
+        m = pyo.ConcreteModel()
+        m.x = pyo.Var([1, 2], bounds=(0, 1))
+        m.room = pyo.Constraint(expr=2 * unit * m.x[1] + 3 * unit * m.x[2] <= 4 * unit)
+        m.gain = pyo.Objective(expr=3 * unit * m.x[1] + 4 * unit * m.x[2], sense=pyo.maximize)
+        return m
+
+    found = solve(build(knapsack))
+    assert found.objective == pytest.approx(17 / 3 * unit, rel=1e-9)
+    assert found.bound == pytest.approx(17 / 3 * unit, rel=1e-9)
+    assert found.values == pytest.approx({"x[1]": 1.0, "x[2]": 2 / 3})
+    assert found.duals == pytest.approx({"room": 4 / 3})
+
+
+ORDERLY = {"optimal", "feasible", "skipped", "infeasible", "time limit with incumbent", "time limit without incumbent"}
+QUICK = Limits(time_limit_s=0.5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int) -> None:
+    """Every method against every bound of its problem and of wider ones."""
+    for row in certified(extreme(seed), ["*"], limits=QUICK):
+        assert row.status in ORDERLY, (row.method, row.reason)
+        assert row.verified is not False, (row.method, row.violations)
