@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from harness.certify import certify
 from harness.cluster import connect, run_on_cluster
 from harness.comparison import Comparison
 from harness.pool import run_all
+from harness.published import with_published
 from harness.rows import Name, Row
 from harness.run import Run
 from harness.store import SCHEMA_VERSION, Store, new_folder, read_run, trace_key
@@ -24,7 +24,7 @@ from harness.tasks import Limits, Spec, Task, TaskResult, run_task, specs
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UnknownNameError, UsageError
-from instances.registry import PAPERS, unknown
+from instances.registry import PAPERS, in_order, matching, unknown
 from instances.schema import Instance
 
 Reference = str | Path | Instance
@@ -144,11 +144,11 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
     among = [spec for spec in everything if not wanted or spec.paper in wanted]
     chosen: dict[str, Spec] = {}
     for pattern in methods:
-        found = [spec for spec in among if fnmatch.fnmatchcase(spec.id, pattern)]
+        found = matching(among, pattern)
         if not found:
             raise UnknownNameError(unknown("method", pattern, [spec.id for spec in among]))
         chosen |= {spec.id: spec for spec in found}
-    return [spec for spec in everything if spec.id in chosen]
+    return in_order(chosen, everything)
 
 
 def plan(
@@ -186,7 +186,8 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    return certify(run_task(task).row for task in plan([instance], select(methods, ()), [seed], kinds))
+    rows = certify(run_task(task).row for task in plan([instance], select(methods, ()), [seed], kinds))
+    return with_published(rows, {instance.fingerprint: instance})
 
 
 def _run(
@@ -208,14 +209,14 @@ def _run(
 def assemble(
     meta: dict[str, Any], instances: Sequence[Instance], keys: Sequence[str], done: Iterable[TaskResult]
 ) -> Run:
-    """Put finished tasks into a run: in the order of the plan's keys, with bounds, gaps and ratios certified."""
+    """Put finished tasks into a run: in the order of the plan's keys, with certified ratios and published numbers."""
     by_key = {result.row.key: result for result in done}
     ordered = [by_key[key] for key in keys if key in by_key]
-    rows = certify(result.row for result in ordered)
+    known = {instance.fingerprint: instance for instance in instances}
     return Run(
         meta=meta,
-        rows=rows,
-        instances={instance.fingerprint: instance for instance in instances},
+        rows=with_published(certify(result.row for result in ordered), known),
+        instances=known,
         decisions={r.row.name: r.decision for r in ordered if r.decision is not None},
         traces=[_point(r.row, *point) for r in ordered for point in r.trace],
         prices={r.row.name: r.prices for r in ordered if r.prices is not None},

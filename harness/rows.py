@@ -55,7 +55,8 @@ class Row:
     guarantee, guarantee_factor
         The paper's worst-case ratio on this instance, as text and as a number where it is one.
     published
-        Numbers the paper printed: list of ``{quantity, value, exact, measured, agrees, where, note, unit}``.
+        Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
+        where, note}``.
     verified
         True: every constraint and claim re-checked and the objective recomputed. False: shown as WRONG.
         ``None``: there was nothing to check.
@@ -107,6 +108,15 @@ class Row:
     key: str = ""
 
     @property
+    def measured(self) -> dict[str, Any]:
+        """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
+        if self.verified is False:
+            return {}
+        decided = {entry["quantity"]: entry["measured"] for entry in self.published}
+        own = {name: getattr(self, name) for name in (*MEASURED, "sense")}
+        return {**decided, **self.metrics, **{name: value for name, value in own.items() if value is not None}}
+
+    @property
     def name(self) -> Name:
         """What tells results of one run apart: fingerprint, method, seed and limits."""
         return self.fingerprint, self.method, self.seed, self.limits
@@ -119,5 +129,8 @@ class Row:
         """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
+
+MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "build_s", "total_s")
+"""Fields that a published number can be about, beside what the checker finds of a decision."""
 
 FIELDS = tuple(f.name for f in dataclasses.fields(Row))

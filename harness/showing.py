@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.render.text import SIGNS, clean, numbers
+from harness.studies import commands, never_compared
 from instances.canonical import write_atomically
 from instances.errors import NotApplicableError, UsageError
-from instances.schema import Instance
+from instances.schema import Instance, Published
 from instances.summary import describe
 
 if TYPE_CHECKING:
@@ -35,7 +37,22 @@ def words(instance: Instance) -> Group:
     for name, value in [*describe(instance), *profiled(instance)]:
         facts.add_row(Text(name), Text(value))
     parts: list[RenderableType] = [Text(instance.name, style="bold underline"), facts]
-    return Group(*parts, *(Text(line) for line in picture(instance)))
+    return Group(*parts, *(Text(line) for line in [*published(instance), *picture(instance)]))
+
+
+def published(instance: Instance) -> list[str]:
+    """Return lines with what was published about the instance, under the command that shows it beside ours."""
+    reasons = {f"not compared: {why}": entries for why, entries in never_compared(instance).items()}
+    lines = []
+    for told, entries in {**commands(instance), **reasons}.items():
+        lines += ["", f"published; {told}", *(f"  {_printed(entry)}" for entry in entries)]
+    return lines
+
+
+def _printed(entry: Published) -> str:
+    value = numbers(entry.exact) + " (exact)" if entry.value is None else numbers(entry.value)
+    unit = "" if entry.unit == "1" else f" {entry.unit}"
+    return clean(f"{entry.method} {entry.quantity}: {SIGNS.get(entry.relation, '')}{value}{unit}, {entry.where}", 200)
 
 
 def profiled(instance: Instance) -> list[tuple[str, str]]:

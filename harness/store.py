@@ -28,6 +28,7 @@ from typing import IO, Any
 
 from harness import codec
 from harness.certify import certify
+from harness.published import with_published
 from harness.rows import FIELDS, Row
 from harness.run import Run
 from harness.tasks import TaskResult
@@ -198,8 +199,8 @@ def _read(folder: Path) -> Run:
     if meta["schema_version"] != SCHEMA_VERSION:
         raise ValueError(f"written in version {meta['schema_version']}, this program reads {SCHEMA_VERSION}")
     lines = _planned(_journal_lines(folder), meta["plan"])
-    rows = certify(_row(line["row"]) for line in lines)
     instances = {name: read(folder / "instances" / f"{name}.json") for name in meta["instances"]}
+    rows = with_published(certify(_row(line["row"]) for line in lines), instances)
     decisions = {row.name: _decision(folder, row, instances[row.fingerprint]) for row in rows}
     traces: list[Mapping[str, Any]] = [
         {**trace_key(_row(line["row"])), "time_s": t, "incumbent": incumbent, "bound": bound}
@@ -239,7 +240,7 @@ def trace_key(row: Row) -> dict[str, Any]:
 
 
 def _schedule_name(row: Row) -> str:
-    method = re.sub(r"[^a-z0-9_.-]", "_", row.method)
+    method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
     limits = f"-{row.key[:8]}" if row.limits else ""
     return f"{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.environment import code_digest
+from harness.published import evaluated
 from harness.rows import Row, Status
-from harness.verify import TOLERANCE, VERIFIERS, Verdict, differ
+from harness.verify import VERIFIERS, Verdict, differ
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances import clock
 from instances.canonical import validate
@@ -23,7 +24,7 @@ from instances.errors import NotApplicableError, UsageError
 from instances.furthest import furthest
 from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 from instances.registry import PAPERS, PaperSpec
-from instances.schema import Instance, Published
+from instances.schema import Instance
 from models import MODELS, ModelSpec, oracle
 from models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
 
@@ -217,10 +218,16 @@ def _run(task: Task, spec: Spec) -> TaskResult:
         verified=not violations,
         violations=violations,
         metrics=dict(verdict.metrics),
-        published=published(instance, spec.id, verdict),
+        published=evaluated(instance.published, spec.id, {spec.id: _decided(verdict)}),
         check_s=clock.now() - began,
     )
     return TaskResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
+
+
+def _decided(verdict: Verdict) -> dict[str, Any]:
+    """Return what the checker found of a decision, by quantity."""
+    found = {**verdict.metrics, **verdict.quantities, "objective": verdict.objective}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
@@ -294,42 +301,6 @@ def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
     if claimed is not None and found is not None and differ(claimed, found, ROUNDING * raw.scale):
         lines.append(f"the solver reports {claimed:.9g}, the checker finds {found:.9g}")
     return lines
-
-
-def published(instance: Instance, method: str, verdict: Verdict) -> tuple[dict[str, Any], ...]:
-    """Return what was published about this method on this instance, beside what was measured."""
-    known = {**verdict.quantities, "objective": verdict.objective}
-    return tuple(
-        _beside(entry, known[entry.quantity])
-        for entry in instance.published
-        if entry.method == method and entry.quantity in known
-    )
-
-
-def _beside(entry: Published, measured: Any) -> dict[str, Any]:
-    found = np.asarray(measured, float)
-    return {
-        "quantity": entry.quantity,
-        "value": _listed(entry.value),
-        "exact": _listed(entry.exact),
-        "measured": found.tolist(),
-        "agrees": _near(found, entry.value, entry.tolerance),
-        "exact_agrees": _near(found, entry.exact, TOLERANCE),
-        "unit": entry.unit,
-        "where": entry.where,
-        "note": entry.note,
-    }
-
-
-def _listed(value: Any) -> Any:
-    return None if value is None else np.asarray(value, float).tolist()
-
-
-def _near(found: Any, wanted: Any, tolerance: float) -> bool | None:
-    if wanted is None:
-        return None
-    wanted = np.asarray(wanted, float)
-    return wanted.shape == found.shape and bool(np.all(np.abs(wanted - found) <= tolerance * (1 + 1e-9)))
 
 
 def _one_line(error: BaseException) -> str:

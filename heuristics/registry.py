@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from instances.errors import UsageError
+from instances.parameters import Parametrised
 from instances.registry import PAPERS, Registry
 from instances.schema import Instance
 
@@ -49,8 +50,8 @@ class Context:
 
 
 @dataclass(frozen=True)
-class HeuristicSpec:
-    """An online algorithm or a baseline.
+class HeuristicSpec(Parametrised):
+    """An online algorithm or a baseline. Its parameters are keywords of `run`, and of `guarantee` where it has them.
 
     Parameters
     ----------

@@ -168,7 +168,8 @@ _MECHANISMS: dict[str, Statement] = {
         "passed over (§3.3).",
     ),
     "tune": (
-        "Picked jobs by descending GPUs, CPUs and memory, each on the fullest server that holds its demand (§4.2).",
+        "Picked jobs by descending GPUs, CPUs and memory, each on the fullest server that holds its demand (§4.2); "
+        "with order=policy and fit=first, in the policy's order, each on the first such server (the paper's artefact).",
         "One that fits nowhere falls back to the elementwise least of demand and share; if that does not fit, "
         "jobs above "
         "their shares on its server do, the most above first. Elementwise, so that nobody grows in another dimension.",
@@ -184,7 +185,11 @@ _MECHANISMS: dict[str, Statement] = {
         "remainder, and where servers are overfull jobs fall back (§4.1).",
         "Or by best fit, where that makes more progress.",
     ),
-    "drf": ("Always the job of the least dominant share (progressive filling), with its whole demand, where it fits.",),
+    "drf": (
+        "The queue goes by the smallest dominant share of a job's demand, as in the paper's artefact; with by=tenant, "
+        "of a tenant's jobs together (progressive filling).",
+        "Static demands are met as a whole, on the first server that holds them, or not at all.",
+    ),
     "tetris": (r"Always the job and server of the largest alignment $free \cdot demand$, with whole demands.",),
 }
 
@@ -192,7 +197,7 @@ _POLICIES: dict[str, str] = {
     "fifo": "The queue goes by arrival.",
     "srtf": "The queue goes by shortest remaining time.",
     "las": "The queue goes by least attained service.",
-    "ftf": r"The queue goes by the largest $\rho$, finish time shared over finish time alone (Themis).",
+    "ftf": r"The queue goes by the largest (or smallest) $\rho$, finish time shared over finish time alone (Themis).",
     "static": "In every round, with static demands.",
     "tune": "In every round, placed with Synergy-Tune (§5.7).",
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from instances.errors import UnknownNameError
+from instances.parameters import Parametrised, base_id, configured
 
 Sense = Literal["max", "min"]
 
@@ -39,35 +40,44 @@ class Registry(Generic[T]):
         self._entries: dict[str, T] = {}
 
     def register(self, spec: T) -> T:
-        """Add `spec` and return it.
+        """Add `spec`, and its variants, and return it.
 
         Raises
         ------
         ValueError
-            If the id is taken.
+            If the id is taken, or no function takes a parameter that the spec declares.
         """
-        if spec.id in self._entries:
-            raise ValueError(f"{self.kind} {spec.id!r} is registered twice")
-        self._entries[spec.id] = spec
+        entries = [spec]
+        if isinstance(spec, Parametrised):
+            spec.check()
+            entries += [configured(spec, variant) for variant in spec.variants]
+        for one in entries:
+            if one.id in self._entries:
+                raise ValueError(f"{self.kind} {one.id!r} is registered twice")
+            self._entries[one.id] = one
         return spec
 
     def get(self, name: str) -> T:
-        """Return the spec of that id.
+        """Return the spec of that id, with settings (:mod:`instances.parameters`) where the id has some.
 
         Raises
         ------
         UnknownNameError
-            If there is none; the message names the nearest known ones.
+            If there is none, or it has no such parameter; the message names the nearest known ones.
+        UsageError
+            If a setting is out of range.
         """
-        try:
+        if name in self._entries:
             return self._entries[name]
-        except KeyError:
-            raise UnknownNameError(unknown(self.kind, name, self._entries)) from None
+        base, _, settings = name.partition("?")
+        if base not in self._entries:
+            raise UnknownNameError(unknown(self.kind, base, self._entries))
+        return configured(self._entries[base], settings)
 
     def matching(self, patterns: Iterable[str]) -> list[T]:
-        """Return the specs whose id matches any shell pattern (``hadar.*``), in the order of registration."""
-        wanted = list(patterns)
-        return [spec for name, spec in self._entries.items() if any(fnmatch.fnmatchcase(name, p) for p in wanted)]
+        """Return the specs that match any pattern, see :func:`matching`, in the order of registration."""
+        found = {spec.id: spec for pattern in patterns for spec in matching(self, pattern)}
+        return in_order(found, self)
 
     def ids(self) -> list[str]:
         """Return all ids, in the order of registration."""
@@ -77,10 +87,29 @@ class Registry(Generic[T]):
         return iter(self._entries.values())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and base_id(name) in self._entries
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def matching(specs: Iterable[T], pattern: str) -> list[T]:
+    """Return the specs whose id matches a shell pattern (``hadar.*``), set as it says (``zhou.*.online?alpha=1``).
+
+    Raises
+    ------
+    UsageError
+        If a spec that matches does not take the settings.
+    """
+    name, _, settings = pattern.partition("?")
+    found = [spec for spec in specs if fnmatch.fnmatchcase(spec.id, name)]
+    return [configured(spec, settings) for spec in found if base_id(spec.id) == spec.id] if settings else found
+
+
+def in_order(chosen: Mapping[str, T], specs: Iterable[T]) -> list[T]:
+    """Return chosen specs in the order of `specs`; settings that are not among these follow their method."""
+    order = {spec.id: at for at, spec in enumerate(specs)}
+    return sorted(chosen.values(), key=lambda spec: (order.get(spec.id, order.get(base_id(spec.id))), spec.id))
 
 
 LISTED = 12

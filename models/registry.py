@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from instances import clock
 from instances.errors import NotApplicableError
+from instances.parameters import Parametrised
 from instances.registry import PAPERS, Problem, Registry
 from instances.schema import Instance
 from models.solve import Solution, SolveOptions, Times, build, solve
@@ -47,8 +48,8 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class ModelSpec:
-    """An optimization model of a paper.
+class ModelSpec(Parametrised):
+    """An optimization model of a paper. Its parameters are keywords of `build` or `procedure`.
 
     Parameters
     ----------

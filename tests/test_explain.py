@@ -279,6 +279,14 @@ def test_text_has_equations_numbers_and_sizes() -> None:
     assert max(map(len, text.splitlines())) <= 120
 
 
+def test_parameters_that_only_a_simulation_takes_are_told_apart() -> None:
+    both, alone = harness.explain("synergy.tune.srtf").text.split("parameters of its simulation")
+    assert "order = demand: demand or policy" in both
+    assert "order = demand" not in alone
+    assert "profiles = true: true or measured" in alone
+    assert "simulation" not in harness.explain("synergy.tune").text
+
+
 def test_large_models_are_not_built_unasked() -> None:
     sizes = harness.explain("hadar.p1", "gen/20jobs").sizes["hadar.p1"]
     assert sizes.rows is None

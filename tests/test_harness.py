@@ -26,6 +26,7 @@ from harness import codec
 from harness.certify import certify, gap, ratio
 from harness.comparing import compare, select
 from harness.pool import run_all, workers_for
+from harness.render.columns import visible
 from harness.rows import FAILED, FIELDS, Row
 from harness.store import Store, new_folder, read_run
 from harness.tasks import Limits, Task, TaskResult, find_spec, run_task
@@ -523,3 +524,10 @@ def test_ctrl_c_of_a_terminal_while_workers_start_is_one_line(delay_s: float, tm
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert "interrupted" in errors
+
+
+def test_the_value_of_a_relaxation_stands_beside_the_tightest_bound() -> None:
+    rows = certify([row("hadar.p3", kind="bound", own_bound=5.2), row("hadar.p1", kind="exact", own_bound=5.0)])
+    (column,) = (c for c in visible(rows) if c.key == "own_bound")
+    assert [column.text(r) for r in rows] == ["5.2", "5"]
+    assert [r.best_bound for r in rows] == [5.0, 5.0]

@@ -89,6 +89,9 @@ def test_metrics_of_a_history_computed_by_hand() -> None:
     assert (found.jobs, found.finished, found.rounds, found.restarts) == (2, 2, 2, 0)
     assert found.ttd_s == 200
     assert (found.jct_mean_s, found.jct_median_s) == (175, 175)
+    assert (found.jct_min_s, found.jct_max_s) == (150, 200)
+    assert found.idle_gpus == 3  # of four in round 0, while j1 waits
+    assert found.changing == 0
     assert found.jct_p99_s == pytest.approx(150 + 0.99 * 50)
     assert found.gru == pytest.approx((150 + 200) / (4 * 200))
     assert found.cru == pytest.approx((150 + 100) / (2 * 200))
@@ -104,6 +107,7 @@ def test_a_server_counts_once_and_restarts_are_not_computing() -> None:
     assert trace.restarts.tolist() == [0, 1, 0]
     assert trace.node_utilisation.tolist() == [0.5, (100 + 90) / 200, 0.5]
     assert measure(trace).gru == pytest.approx((100 + 290) / (3 * 300))
+    assert measure(trace).changing == pytest.approx(1 / 3)
 
 
 def test_an_early_end_leaves_no_total_duration() -> None:
@@ -121,6 +125,7 @@ def test_nothing_to_measure() -> None:
     assert math.isnan(found.gru)
     assert math.isnan(found.cru)
     assert math.isnan(found.jct_mean_s)
+    assert math.isnan(found.idle_gpus)
 
 
 def test_bars_of_a_gantt_chart_join_rounds() -> None:

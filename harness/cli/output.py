@@ -144,9 +144,11 @@ def emit_simulation(simulation: Simulation, output: Format) -> None:
     from harness.simulation import render
 
     if output is Format.TABLE:
-        stdout().print(render.to_rich(simulation.rows))
+        stdout().print(render.to_rich(simulation.rows, simulation.instances))
+    elif output is Format.MARKDOWN:
+        sys.stdout.write(render.to_markdown(simulation.rows, simulation.instances))
     else:
-        formats = {Format.MARKDOWN: render.to_markdown, Format.CSV: render.to_csv, Format.JSON: render.to_json}
+        formats = {Format.CSV: render.to_csv, Format.JSON: render.to_json}
         sys.stdout.write(formats[output](simulation.rows))
 
 

@@ -133,6 +133,13 @@ COLUMNS: tuple[Column, ...] = (
         header="bound",
         priority=4,
     ),
+    _number(
+        "own_bound",
+        "Bound that the method certified itself: the value of a relaxation or dual, what a search proved.",
+        lambda row: number(row.own_bound),
+        header="own bound",
+        priority=4,
+    ),
     _number("gap", "|bound − objective| / |bound|.", _gap),
     _number(
         "ratio",

@@ -15,7 +15,10 @@ from harness.render.headline import headline
 from harness.render.text import clean, differs, plain, published_cells
 from harness.rows import FIELDS, Row
 from harness.run import Run
+from harness.simulation.rows import SimulationRow
+from harness.studies import COMPARE, Study, not_shown
 from instances.registry import PAPERS
+from instances.schema import Instance
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -115,6 +118,18 @@ def published_notes(rows: Sequence[Row], only_differing: bool = True) -> list[tu
     return list(dict.fromkeys(found))
 
 
+def not_compared(
+    rows: Sequence[Row | SimulationRow], instances: Mapping[str, Instance], study: Study
+) -> list[tuple[str, str]]:
+    """Return which published numbers stand beside none of the rows, and why: (which numbers, why)."""
+    found = []
+    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
+        mine = [row for row in rows if row.fingerprint == fingerprint]
+        left = not_shown(mine, instances[fingerprint], study) if fingerprint in instances else []
+        found += [(f"{clean(e.method, 60)} {clean(e.quantity, 60)}", clean(why, 400)) for e, why in left]
+    return [(f"published, not compared here: {_together(names)}", why) for why, names in _by_note(found).items()]
+
+
 def to_markdown(run: Run) -> str:
     """Return headline, one table per paper and the notes as GitHub-flavoured Markdown."""
     blocks = [markdown_text(headline(run))]
@@ -126,7 +141,8 @@ def to_markdown(run: Run) -> str:
             *([markdown_text(column.text(row)) for column in columns] for row in rows),
         ]
         blocks += [markdown_text(text), "\n".join(f"| {' | '.join(line)} |" for line in lines)]
-    told = [*((f"≠ {which}", note) for which, note in published_notes(run.rows)), *notes(run.rows)]
+    told = [(f"≠ {which}", note) for which, note in published_notes(run.rows)]
+    told += [*not_compared(run.rows, run.instances, COMPARE), *notes(run.rows)]
     listed = "\n".join(f"- {markdown_text(which)}: {markdown_text(note)}" for which, note in told)
     return "\n\n".join([*blocks, listed] if listed else blocks) + "\n"
 

@@ -11,12 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.render.columns import Column, failed, visible, wrong
-from harness.render.formats import PUBLISHED_COLUMNS, notes, parts, published_lines, published_notes
+from harness.render.formats import PUBLISHED_COLUMNS, not_compared, notes, parts, published_lines, published_notes
 from harness.render.headline import headline
 from harness.render.summaries import SummaryColumn, caveat, summaries
 from harness.render.text import ABSENT
 from harness.rows import Row
 from harness.run import Run
+from harness.studies import COMPARE
 from harness.summary import MethodSummary
 
 MAX_ROWS = 60
@@ -40,6 +41,8 @@ def terminal(run: Run) -> RenderableType:
     if any(row.published for row in run.rows):
         blocks += [Text("published beside measured", style="bold"), _published_table(run.rows)]
         blocks += [Text(f"≠ {which}: {note}") for which, note in published_notes(run.rows)]
+    for which, why in not_compared(run.rows, run.instances, COMPARE):
+        blocks.append(Text(f"{which}: {why}"))
     for method, note in notes(run.rows):
         blocks.append(Text(f"{method}: {note}", style="red" if note.startswith("WRONG") else ""))
     return Group(*blocks)

@@ -147,6 +147,8 @@ def properties(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 MARKS = {True: "✓", False: "≠", None: ""}
+SIGNS = {"at least": "≥ ", "at most": "≤ "}
+"""What stands before a limit that was published."""
 
 
 def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -158,7 +160,8 @@ def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     exact = f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
     if entry.get("exact_agrees") and not differs(entry):
         exact = "✓"
-    return f"{numbers(entry.get('value'))} {mark}".strip(), numbers(entry.get("measured")), exact.strip()
+    printed = SIGNS.get(entry.get("relation", ""), "") + numbers(entry.get("value"))
+    return f"{printed} {mark}".strip(), numbers(entry.get("measured")), exact.strip()
 
 
 def differs(entry: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.drawing import Image
 from harness.render.columns import failed, wrong
-from harness.render.formats import notes, published_notes
+from harness.render.formats import not_compared, notes, published_notes
 from harness.render.headline import answers, headline, lead
 from harness.render.text import clean
 from harness.report.page import (
@@ -23,6 +23,7 @@ from harness.report.page import (
 )
 from harness.report.tables import groups, legend, published_table, title_of
 from harness.run import Run
+from harness.studies import COMPARE
 
 
 def page(run: Run, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
@@ -42,7 +43,7 @@ def page(run: Run, images: Sequence[Image], failures: Sequence[str] = (), more: 
     sections = [
         results_section(groups(run), legend(run)),
         *notes_section(notes(rows)),
-        *published_section(published_table(rows), published_notes(rows, only_differing=False)),
+        *published_section(published_table(rows), _published_notes(run)),
         *more,
         *figures_section(images, {row.paper: title_of(row.paper) for row in rows}, failures),
         *instances_section(run.instances, {row.fingerprint: row.instance for row in rows}),
@@ -73,8 +74,13 @@ def _results(run: Run) -> dict[str, Any]:
         "tables": [table for group in groups(run) for table in group.tables],
         "notes": notes(run.rows),
         "published": published_table(run.rows),
-        "published_notes": published_notes(run.rows, only_differing=False),
+        "published_notes": _published_notes(run),
     }
+
+
+def _published_notes(run: Run) -> list[tuple[str, str]]:
+    """Return what is to be said about published numbers, and why some stand beside none of ours."""
+    return [*published_notes(run.rows, only_differing=False), *not_compared(run.rows, run.instances, COMPARE)]
 
 
 def _title(run: Run) -> str:

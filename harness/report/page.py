@@ -127,8 +127,8 @@ def notes_section(listed: Sequence[tuple[str, str]]) -> list[Section]:
 
 
 def published_section(table: Table | None, listed: Sequence[tuple[str, str]]) -> list[Section]:
-    """Return published numbers beside ours, where there are any."""
-    return [Section("published", "Published numbers", macro("published", table, listed))] if table else []
+    """Return published numbers beside ours and what is to be said about them, where there are any."""
+    return [Section("published", "Published numbers", macro("published", table, listed))] if table or listed else []
 
 
 @dataclass(frozen=True)

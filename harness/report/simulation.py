@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.drawing import Image
+from harness.render.formats import not_compared
 from harness.render.text import ABSENT, clean, number, seconds
 from harness.report.page import (
     Page,
@@ -22,6 +23,7 @@ from harness.simulation.headline import answers, headline
 from harness.simulation.render import COLUMNS, PUBLISHED, TEXTS, noted, parts, published_lines, visible
 from harness.simulation.result import Simulation
 from harness.simulation.rows import SimulationRow
+from harness.studies import SIMULATE
 
 EXPLAINED: dict[str, tuple[str, str]] = {
     "policy": ("policy", "Registered name; “harness list policies” prints the source of each."),
@@ -35,6 +37,8 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "JCT/bound": ("jct_bound_ratio", "Mean completion time divided by a certified lower bound."),
     "median": ("jct_median_s", "Median completion time in hours."),
     "p99": ("jct_p99_s", "99th percentile of the completion times in hours."),
+    "JCT min": ("jct_min_s", "Shortest completion time in hours."),
+    "JCT max": ("jct_max_s", "Longest completion time in hours."),
     "< 4 h": ("jct_short_s", "Mean completion time of short jobs in hours."),
     "≥ 4 h": ("jct_long_s", "Mean completion time of long jobs in hours."),
     "GRU": ("gru", "GPU resource utilisation: share of the GPUs' time in which they computed."),
@@ -46,7 +50,9 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "ΣU": ("utility", "Total utility of the completed jobs."),
     "decision mean (ms)": ("decision_mean_s", "Mean wall-clock time of a decision."),
     "max": ("decision_max_s", "Longest wall-clock time of a decision in milliseconds."),
+    "idle GPUs": ("idle_gpus", "Mean number of GPUs that nobody holds while a job waits."),
     "restarts": ("restarts", "Changed allocations that jobs paid for."),
+    "changing": ("changing", "Share of the rounds in which a job that has run before gets other GPUs."),
     "status": ("status", "How the simulation ended, and how many jobs were left."),
     "verified": ("verified", "✓: an independent checker confirms every round of the history. WRONG: it does not."),
 }
@@ -69,7 +75,7 @@ def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str]
         results_section(_groups(rows), _legend(rows)),
         *_bounds_section(simulated),
         *notes_section(_notes(rows)),
-        *published_section(_published(rows), []),
+        *published_section(_published(rows), not_compared(rows, simulated.instances, SIMULATE)),
         *figures_section(images, {"simulation": "Histories"}, failures),
         *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
     ]
@@ -144,9 +150,8 @@ def _legend(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
 def _published(rows: Sequence[SimulationRow]) -> Table | None:
     lines = [cells for cells, _ in published_lines(rows)]
     # the mark stands at the end, where a table of published numbers looks for it
-    return published_of(
-        PUBLISHED, lines, "Numbers that papers printed, beside ours. ✓: equal to its last place; ≠: not."
-    )
+    agreement = "✓: equal to its last place, or within a printed limit; ≠: not."
+    return published_of(PUBLISHED, lines, f"Numbers that papers printed, beside ours. {agreement}")
 
 
 def _notes(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:

@@ -34,7 +34,8 @@ def resolve(names: Iterable[str]) -> list[PolicySpec]:
 
 
 def _matching(name: str) -> list[PolicySpec]:
-    plain = name.lower().replace("-", "_")
+    short, question, settings = name.partition("?")
+    plain = short.lower().replace("-", "_")
     exact = [spec for wanted in (plain, f"{plain}.online") for spec in POLICIES if spec.id == wanted]
     found = exact[:1] or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
     if not found:
@@ -42,11 +43,11 @@ def _matching(name: str) -> list[PolicySpec]:
         found = sorted(ending, key=lambda spec: spec.paper != FIRST)[:1]
     if not found:
         known = [*POLICIES.ids(), *short_names()]
-        raise UnknownNameError(unknown("policy", name, known))
-    return found
+        raise UnknownNameError(unknown("policy", short, known))
+    return [POLICIES.get(f"{spec.id}?{settings}") for spec in found if not spec.settings] if question else found
 
 
 def short_names() -> list[str]:
     """Return the names without a paper that are understood, each once."""
-    ends = (spec.id.partition(".")[2] for spec in POLICIES)
+    ends = (spec.id.partition(".")[2] for spec in POLICIES if not spec.settings)
     return list(dict.fromkeys(end for end in ends if "." not in end and end != "online"))

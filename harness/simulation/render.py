@@ -6,14 +6,16 @@ import csv
 import html
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.render.formats import csv_cell, markdown_text
-from harness.render.text import ABSENT, clean, number, percent, plain, verdict
+from harness.render.formats import csv_cell, markdown_text, not_compared
+from harness.render.text import ABSENT, clean, differs, number, percent, plain, published_cells, verdict
 from harness.render.text import ratio as ratio_text
 from harness.simulation.rows import FIELDS, SimulationRow
+from harness.studies import SIMULATE
+from instances.schema import Instance
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -33,6 +35,8 @@ COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
     "JCT/bound": lambda row: ratio_text(row.jct_bound_ratio, True) if row.jct_bound_ratio else ABSENT,
     "median": lambda row: _hours(row.jct_median_s),
     "p99": lambda row: _hours(row.jct_p99_s),
+    "JCT min": lambda row: _hours(row.jct_min_s),
+    "JCT max": lambda row: _hours(row.jct_max_s),
     "< 4 h": lambda row: _sensitive(row, _hours(row.jct_short_s)),
     "≥ 4 h": lambda row: _sensitive(row, _hours(row.jct_long_s)),
     "GRU": lambda row: percent(row.gru),
@@ -44,20 +48,25 @@ COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
     "ΣU": lambda row: number(row.utility),
     "decision mean (ms)": lambda row: _milliseconds(row.decision_mean_s),
     "max": lambda row: _milliseconds(row.decision_max_s),
+    "idle GPUs": lambda row: number(row.idle_gpus, 3),
     "restarts": lambda row: ABSENT if row.restarts is None else f"{row.restarts:,}",
+    "changing": lambda row: percent(row.changing),
     "status": lambda row: _unfinished(row) or clean(row.status, 40),
     "verified": lambda row: verdict(row.verified),
 }
 """Header and cell of each column; all but the outer ones are numbers."""
 
 LEAVING = (
-    "ΣU", "max", "decision mean (ms)", "needed", "CPUs", "restarts", "CRU", "≥ 4 h", "< 4 h", "median", "GRU", "p99",
-    "paper", "worst", "× ref", "JCT × ref", "ref",
+    "ΣU", "max", "decision mean (ms)", "JCT min", "JCT max", "needed", "CPUs", "restarts", "changing", "idle GPUs",
+    "CRU", "≥ 4 h", "< 4 h", "median", "GRU", "p99", "paper", "worst", "× ref", "JCT × ref", "ref",
 )  # fmt: skip
 """Columns that a narrow terminal leaves out, the first ones first."""
 
 TEXTS = ("policy", "ref", "status", "verified")
-PUBLISHED = ("policy", "quantity", "published", "measured", "where")
+NONE: Mapping[str, Instance] = {}
+"""Where only rows are shown, and not what was published about their instances beside them."""
+
+PUBLISHED = ("policy", "quantity", "published", "measured", "unit", "where")
 
 
 def _hours(seconds: float | None) -> str:
@@ -116,19 +125,17 @@ def published_lines(rows: Sequence[SimulationRow]) -> Iterator[tuple[Cells, bool
     """Yield the cells (see `PUBLISHED`) of every published number, and whether we get it."""
     for row in rows:
         for entry in row.published:
-            unit = "" if entry["unit"] == "1" else f" {clean(entry['unit'], 20)}"
-            mark = "✓" if entry["agrees"] else "≠"
-            printed = f"{entry['value']:g}{unit} {mark}"
-            head, tail = clean(entry["quantity"], 60), clean(entry["where"], 80)
-            yield [clean(row.policy, 60), head, printed, f"{number(entry['measured'])}{unit}", tail], entry["agrees"]
+            printed, measured, _ = published_cells(entry)
+            texts = [row.policy, entry["quantity"], printed, measured, entry["unit"], entry["where"]]
+            yield [clean(text, 80) for text in texts], not differs(entry)
 
 
-def notes(rows: Sequence[SimulationRow]) -> list[str]:
+def notes(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> list[str]:
     """Return in words what went wrong or was skipped, how many jobs are left, and notes on published numbers."""
-    return [f"{which}: {note}" for which, note in noted(rows)]
+    return [f"{which}: {note}" for which, note in noted(rows, instances)]
 
 
-def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+def noted(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> list[tuple[str, str]]:
     """Return the same as pairs: about what, and what is to be said."""
     lines = []
     for row in rows:
@@ -136,12 +143,12 @@ def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
         lines += [(name, f"WRONG: {clean(line, 400)}") for line in row.violations]
         lines += [(name, f"{clean(row.status, 40)}: {clean(row.reason, 400)}")] if row.reason else []
         lines += [(name, f"{count} jobs unfinished, {clean(why, 200)}") for why, count in row.unfinished.items()]
-        printed = [e for e in row.published if e["note"] and not e["agrees"]]
+        printed = [e for e in row.published if e["note"] and differs(e)]
         lines += [(f"{name}, {clean(e['quantity'], 60)}", clean(e["note"], 400)) for e in printed]
-    return lines
+    return [*lines, *not_compared(rows, instances, SIMULATE)]
 
 
-def to_markdown(rows: Sequence[SimulationRow]) -> str:
+def to_markdown(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> str:
     """Return a table per instance, published numbers and notes as GitHub-flavoured Markdown."""
     blocks = []
     for text, group in parts(rows):
@@ -151,7 +158,7 @@ def to_markdown(rows: Sequence[SimulationRow]) -> str:
         blocks += [markdown_text(text), _markdown(lines)]
         if printed := [cells for cells, _ in published_lines(group)]:
             blocks.append(_markdown([list(PUBLISHED), ["---"] * len(PUBLISHED), *map(_escaped, printed)]))
-        blocks += ["\n".join(f"- {markdown_text(line)}" for line in told)] if (told := notes(group)) else []
+        blocks += ["\n".join(f"- {markdown_text(line)}" for line in told)] if (told := notes(group, instances)) else []
     return "\n\n".join(blocks) + "\n"
 
 
@@ -177,7 +184,7 @@ def to_json(rows: Sequence[SimulationRow]) -> str:
     return "[" + ",\n ".join(json.dumps(plain(row.as_dict()), allow_nan=False) for row in rows) + "]\n"
 
 
-def to_html(rows: Sequence[SimulationRow]) -> str:
+def to_html(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> str:
     """Return a table per instance as an HTML fragment."""
     out = []
     for text, group in parts(rows):
@@ -187,19 +194,19 @@ def to_html(rows: Sequence[SimulationRow]) -> str:
             "<tr>" + "".join(f"<td>{html.escape(COLUMNS[header](row))}</td>" for header in headers) + "</tr>"
             for row in group
         )
-        told = "".join(f"<li>{html.escape(line)}</li>" for line in notes(group))
+        told = "".join(f"<li>{html.escape(line)}</li>" for line in notes(group, instances))
         out.append(f"<table><caption>{html.escape(text)}</caption><tr>{head}</tr>{body}</table><ul>{told}</ul>")
     return "".join(out)
 
 
-def to_rich(rows: Sequence[SimulationRow]) -> RenderableType:
+def to_rich(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> RenderableType:
     """Return what the terminal shows: a table per instance, published numbers, notes."""
     from rich.console import Group
 
     shown: list[RenderableType] = []
     for text, group in parts(rows):
         shown += [_text(text, style="bold"), *_rich_tables(group)]
-        shown += [_text(f"- {line}") for line in notes(group)]
+        shown += [_text(f"- {line}") for line in notes(group, instances)]
     return Group(*shown)
 
 

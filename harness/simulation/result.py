@@ -82,4 +82,4 @@ class Simulation:
     def _repr_html_(self) -> str:
         from harness.simulation.render import to_html
 
-        return to_html(self.rows)
+        return to_html(self.rows, self.instances)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +24,7 @@ class SimulationRow:
     status
         ``done``, ``unfinished`` (jobs are left, see there), ``skipped`` (it cannot take the instance), or how it
         failed.
-    ttd_s … rounds
+    ttd_s … changing
         See :class:`heuristics.simulator.metrics.Metrics`; present in verified rows only.
     profiling_s, window
         Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
@@ -47,7 +49,7 @@ class SimulationRow:
     unfinished
         Number of jobs that did not complete, by reason.
     published
-        Numbers papers printed: ``{quantity, value, measured, agrees, unit, where, note}``.
+        Numbers papers printed, as in :class:`harness.rows.Row`.
     verified
         Whether the independent checker confirms the history; ``None`` where there is none.
     key
@@ -80,6 +82,8 @@ class SimulationRow:
     jct_bound_ratio: float | None = None
     jct_median_s: float | None = None
     jct_p99_s: float | None = None
+    jct_min_s: float | None = None
+    jct_max_s: float | None = None
     jct_short_s: float | None = None
     jct_long_s: float | None = None
     window_jobs: int | None = None
@@ -92,8 +96,10 @@ class SimulationRow:
     utility: float | None = None
     decision_mean_s: float | None = None
     decision_max_s: float | None = None
+    idle_gpus: float | None = None
     restarts: int | None = None
     rounds: int | None = None
+    changing: float | None = None
     jobs: int | None = None
     finished: int | None = None
     unfinished: Mapping[str, int] = field(default_factory=dict)
@@ -114,10 +120,31 @@ class SimulationRow:
         return dataclasses.replace(self, **changes)
 
     @property
+    def measured(self) -> dict[str, Any]:
+        """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
+        known = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
+        if (ttd_s := known.get("ttd_s")) is not None:
+            known |= {"makespan_s": ttd_s, "ttd_rounds": math.ceil(ttd_s / self.round_s * (1 - 1e-9))}
+        return {name: value for name, value in known.items() if value is not None}
+
+    @property
     def ok(self) -> bool:
         """Whether the policy ended in order and its history is confirmed."""
         return self.status in OK and self.verified is not False
 
 
 FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))
+MEASURED = tuple(
+    f.name
+    for f in dataclasses.fields(SimulationRow)
+    if f.type in ("float | None", "int | None") and not re.search("ratio|bound|printed|until", f.name)
+)
+"""Fields that a published number can be about: what is measured of one policy alone."""
+
+SENSITIVE = frozenset({"cpu_given", "cpu_needed", "lp1_share", "lp1_worst"})
+"""Those that only policies have that give out CPUs and memory."""
+
+ALIASES = ("makespan_s", "ttd_rounds")
+"""Other names of the TTD: Synergy's, and in rounds."""
+
 METRICS = tuple(f.name for f in dataclasses.fields(Metrics))

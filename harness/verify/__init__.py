@@ -43,7 +43,7 @@ class Verdict:
     metrics
         Scalars for the table (``envy_free``, ``support_size``).
     quantities
-        Scalars and arrays that published numbers may refer to (``efficiency``, ``devices``).
+        Further scalars and arrays that published numbers may refer to (``efficiency``, ``devices``).
     """
 
     objective: float | None
@@ -54,10 +54,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class VerifierSpec:
-    """The checker of a paper: ``check(view, decision, problem, claims)`` returns a :class:`Verdict`."""
+    """The checker of a paper.
+
+    Parameters
+    ----------
+    id
+        Id of the paper.
+    check
+        ``check(view, decision, problem, claims)`` returns a :class:`Verdict`.
+    quantities
+        ``quantities(problem)`` names what verdicts on decisions of a problem may have as metrics or quantities, so that
+        a published number that nothing measures is found without running anything.
+    """
 
     id: str
     check: Callable[[Any, Any, str, tuple[str, ...]], Verdict]
+    quantities: Callable[[str], tuple[str, ...]] = lambda problem: ()
 
 
 VERIFIERS: Registry[VerifierSpec] = Registry("verifier")

@@ -139,4 +139,6 @@ def utility(job: Job, arrival_s: float, end_s: float) -> float:
             return job.iterations / took
 
 
-VERIFIERS.register(VerifierSpec("admission", check))
+QUANTITIES = ("admitted", "rejected", "colocated", "completion")
+
+VERIFIERS.register(VerifierSpec("admission", check, lambda problem: QUANTITIES))

@@ -29,4 +29,4 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     return replace(verdict, objective=makespan_s, quantities=quantities)
 
 
-VERIFIERS.register(VerifierSpec("gavel", check))
+VERIFIERS.register(VerifierSpec("gavel", check, lambda problem: (*gangs.QUANTITIES, "makespan_s")))

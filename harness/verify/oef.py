@@ -121,4 +121,9 @@ CLAIMS: dict[str, Callable[[View, Array, Array], str | None]] = {
     "equal_efficiency": equal_efficiency,
 }
 
-VERIFIERS.register(VerifierSpec("oef", check))
+QUANTITIES = (
+    *("envy_free", "sharing_incentive", "support_size", "true_total"),
+    *("devices", "efficiency", "true_efficiency"),
+)
+
+VERIFIERS.register(VerifierSpec("oef", check, lambda problem: QUANTITIES))

@@ -397,8 +397,7 @@ def _judged_run(facts: Facts, completion_s: Array, lines: list[str]) -> Verdict:
         "makespan_s": end_s - float(view.workload.arrival_s[done].min()),
         **_shares(facts),
     }
-    quantities: dict[str, Any] = {"jct_mean_s": mean_s, "jct_mean_h": mean_s / 3600, "completion_s": completion_s}
-    return Verdict(mean_s, (), metrics, quantities | metrics)
+    return Verdict(mean_s, (), metrics, {"jct_mean_s": mean_s, "completion_s": completion_s})
 
 
 def _shares(facts: Facts) -> dict[str, float]:
@@ -417,4 +416,18 @@ def _shares(facts: Facts) -> dict[str, float]:
     return {"lp1_share": float(share.mean()), "lp1_worst": float(share.min())}
 
 
-VERIFIERS.register(VerifierSpec("synergy", check))
+ROUND_QUANTITIES = (
+    *("running", "gpus_used", "cpus_used", "memory_used", "fragments"),
+    *("cpus", "memory_gb", "throughput", "mean_jct_speedup"),
+)
+RUN_QUANTITIES = (
+    *("jct_mean_s", "jct_median_s", "jct_p99_s", "makespan_s", "lp1_share", "lp1_worst"),
+    "completion_s",
+)
+
+
+def _quantities(problem: str) -> tuple[str, ...]:
+    return RUN_QUANTITIES if problem == RUN.id else ROUND_QUANTITIES
+
+
+VERIFIERS.register(VerifierSpec("synergy", check, _quantities))

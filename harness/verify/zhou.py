@@ -261,4 +261,16 @@ def _judged_cost(view: View, of: Architecture, hardware: Hardware, plan: Plan, l
     return Verdict(float((price * taken).sum()), tuple(lines), metrics, metrics)
 
 
-VERIFIERS.register(VerifierSpec("zhou", check))
+PLAN = (
+    *("completed", "mean_completion_slots", "max_completion_slots", "makespan_slots", "gpu_utilisation"),
+    *("workers_mean", "completion"),
+)
+QUANTITIES = {
+    "completion": (*PLAN, "windows", "realised_alpha"),
+    "preemptive": PLAN,
+    "weight": PLAN,
+    "cost": ("start", "slots", "workers", "servers"),
+}
+"""What is measured of decisions of each kind of problem."""
+
+VERIFIERS.register(VerifierSpec("zhou", check, lambda problem: QUANTITIES[problem.rpartition(".")[2]]))

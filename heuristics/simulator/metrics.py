@@ -65,7 +65,7 @@ class Metrics:
         Jobs in all, and those that completed.
     ttd_s
         Total time duration (makespan): from the first arrival to the last completion; NaN if a job did not complete.
-    jct_mean_s, jct_median_s, jct_p99_s
+    jct_mean_s, jct_median_s, jct_p99_s, jct_min_s, jct_max_s
         Job completion times, from arrival to completion, over the jobs of the window that completed; the percentile is
         interpolated linearly.
     jct_short_s, jct_long_s
@@ -87,8 +87,13 @@ class Metrics:
         ΣU: utilities of the completed jobs at their completion times.
     decision_mean_s, decision_max_s
         Wall-clock seconds that the policy took per round.
+    idle_gpus
+        Mean number of GPUs that nobody holds, over the rounds in which a job waits; NaN if none ever does.
     restarts, rounds
         Changed allocations that cost a restart, and rounds with a job.
+    changing
+        Share of the rounds in which at least one job that has run before gets other GPUs than in the previous round
+        ("30% of scheduling rounds require changes to job resource allocations", Hadar, section IV).
     """
 
     jobs: int
@@ -97,6 +102,8 @@ class Metrics:
     jct_mean_s: float
     jct_median_s: float
     jct_p99_s: float
+    jct_min_s: float
+    jct_max_s: float
     jct_short_s: float
     jct_long_s: float
     window_jobs: int
@@ -106,8 +113,10 @@ class Metrics:
     utility: float
     decision_mean_s: float
     decision_max_s: float
+    idle_gpus: float
     restarts: int
     rounds: int
+    changing: float
 
 
 def measure(trace: Trace, window: Window = ALL) -> Metrics:
@@ -123,6 +132,8 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
         jct_mean_s=_mean(counted_s),
         jct_median_s=float(np.median(counted_s)) if counted_s.size else math.nan,
         jct_p99_s=float(np.percentile(counted_s, 99)) if counted_s.size else math.nan,
+        jct_min_s=float(counted_s.min()) if counted_s.size else math.nan,
+        jct_max_s=float(counted_s.max()) if counted_s.size else math.nan,
         jct_short_s=_mean(counted_s[counted_s < LONG_S]),
         jct_long_s=_mean(counted_s[counted_s >= LONG_S]),
         window_jobs=counted_s.size,
@@ -132,8 +143,10 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
         utility=float(trace.workload.utilities.value(done, jct_s[done]).sum()),
         decision_mean_s=_mean(trace.decision_s),
         decision_max_s=float(trace.decision_s.max(initial=0.0)) if trace.rounds else math.nan,
+        idle_gpus=_mean(trace.idle_gpus[trace.waiting > 0].astype(float)),
         restarts=int(trace.restarts.sum()),
         rounds=trace.rounds,
+        changing=_mean((trace.restarts > 0).astype(float)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
@@ -48,7 +49,7 @@ def register(
     claims: tuple[str, ...] = (),
     too_large: Callable[[Any], str | None] = lambda view: None,
 ) -> PolicySpec:
-    """Register a policy, and the heuristic of the same id.
+    """Register a policy, and the heuristic of the same id, with those of its parameters that `run` takes.
 
     Parameters
     ----------
@@ -68,6 +69,7 @@ def register(
             guarantee=guarantee,
             claims=claims,
             too_large=too_large,
+            parameters=tuple(p for p in spec.parameters if p.name in signature(run).parameters),
         )
     )
     return POLICIES.register(spec)

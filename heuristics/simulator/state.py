@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heuristics.registry import Oracle
+from instances.parameters import Parametrised
 from instances.registry import Registry
 from instances.schema import Instance
 from instances.workload import Array, Ints, Servers, Workload
@@ -142,8 +143,8 @@ Policy = Callable[[State], Assignment]
 
 
 @dataclass(frozen=True)
-class PolicySpec:
-    """A simulated scheduler.
+class PolicySpec(Parametrised):
+    """A simulated scheduler. Its parameters are keywords of `build`.
 
     Parameters
     ----------

@@ -179,6 +179,12 @@ class Trace:
         busy_s = np.bincount(row[order[first]], longest, self.rounds)
         return np.asarray(busy_s / (self.servers.size * self.round_s))
 
+    @property
+    def idle_gpus(self) -> Ints:
+        """``(R,)`` GPUs that no job holds."""
+        held = np.bincount(self.allocation[:, 0], self.allocation[:, 3], self.rounds)
+        return np.asarray(self.servers.gpus.sum() - held.astype(np.int64))
+
     @cached_property
     def entry_of(self) -> Ints:
         """``(entries,)`` row of `progress` of each row of `allocation`."""

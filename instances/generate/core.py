@@ -31,7 +31,8 @@ class GeneratorSpec(Record):
 class SpecFile(Record):
     """A TOML (or JSON) document with a ``generator`` table.
 
-    `published` holds for the table as it stands; an instance with other parameters has none.
+    `published` holds for the table as it stands; an instance with other parameters has only those numbers that the
+    paper states within ranges of them.
     """
 
     title: Text = ""
@@ -89,8 +90,8 @@ def generate(
     document
         The spec file: title, source, and a table ``generator``.
     overrides
-        Parameters that replace those of the table (numbers, or text as in ``?load=1.2``). Where one differs from the
-        table, the published numbers, which are about the table's instance, are left out.
+        Parameters that replace those of the table (numbers, or text as in ``?load=1.2``). Published numbers, which are
+        about the table's instance, are left out where one differs from the table and from what they are stated for.
     name
         Name of the instance (its first 200 characters).
     where
@@ -114,12 +115,20 @@ def generate(
         raise InstanceError(f"{where}: {error}") from None
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error)}") from None
-    if table == file.generator:
-        parts["published"] = file.published
+    changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
+    parts["published"] = tuple(entry for entry in file.published if _holds(entry, changed))
     try:
         return Instance(name=name[:200], title=file.title, source=file.source, licence=file.licence, **parts)
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error)}") from None
+
+
+def _holds(entry: Published, changed: Mapping[str, Any]) -> bool:
+    """Return whether a published number is about the instance whose parameters were changed to these values."""
+    return all(
+        key in entry.within and isinstance(value, int | float) and entry.within[key][0] <= value <= entry.within[key][1]
+        for key, value in changed.items()
+    )
 
 
 def _family(table: Mapping[str, Any], where: str) -> Family:

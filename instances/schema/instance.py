@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Final, Literal, Self
 
@@ -30,18 +31,38 @@ class Horizon(Record):
 class Published(Record):
     """One number (vector, matrix) that a paper printed about this instance, and what is exactly true.
 
-    `method` is a registered method, `quantity` one of its objective (``objective``) or metrics, `value`
-    what the paper printed (absent where it printed none), `tolerance` half a unit of its last printed
-    place, `exact` what holds by computation or proof where the two differ or where the paper is silent.
+    Attributes
+    ----------
+    method
+        Registered method or policy.
+    quantity
+        What is measured of it (``objective``, ``ttd_h``), or ``<quantity>_ratio:<other method>``: how many times
+        better it is than the other.
+    value, relation, tolerance
+        What the paper printed (absent where it printed none), whether as a value or as a limit, and half a unit of its
+        last printed place.
+    exact
+        What holds by computation or proof where that differs from `value` or where the paper is silent.
+    where, note
+        Place in the paper; what there is to say about it.
+    scope
+        What else the number is about where it is not about this instance alone (``the mean over seven mixes``). Such
+        a number is listed with its scope and never compared with the result on one instance.
+    within
+        Lowest and highest value of generator parameters between which the paper states it; the number is kept for
+        instances whose other parameters are those of the spec.
     """
 
     method: Name
     quantity: Name = "objective"
     value: Numbers | None = None
+    relation: Literal["equal", "at least", "at most"] = "equal"
     tolerance: float = rule("a tolerance is positive", gt=0, default=0.005)
     exact: Numbers | None = None
     unit: Name = "1"
     where: Name
+    scope: Text = ""
+    within: Mapping[Name, tuple[float, float]] = {}
     note: Text = ""
 
 

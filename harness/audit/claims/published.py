@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 from harness.audit.lab import Lab, certified
 from harness.audit.registry import CLAIMS, Claim, Count, Evidence
 from harness.render.text import numbers
+from harness.studies import COMPARE, by_reason, commands, never_compared, not_shown
 from instances import load
+from instances.schema import Published
 
 
 def _with_numbers(folder: str) -> dict[str, list[Mapping[str, Any]]]:
@@ -34,7 +36,8 @@ def worked_example(lab: Lab, ref: str) -> Evidence:
     instance, count = load(ref), Count()
     methods = list(dict.fromkeys(entry.method for entry in instance.published if entry.value is not None))
     wrong, open_ = [], []
-    for method, row in certified(instance, methods).items():
+    rows = certified(instance, methods)
+    for method, row in rows.items():
         for entry in row.published:
             if entry["value"] is None:
                 continue
@@ -46,13 +49,23 @@ def worked_example(lab: Lab, ref: str) -> Evidence:
     parts = [f"{count.failed} of {count.tested} numbers are wrong in their last place or before"]
     parts += [": " + "; ".join(wrong)] if wrong else []
     parts += ["; not reproduced, and no exact value is known: " + "; ".join(open_)] if open_ else []
-    return count.evidence("".join(parts))
+    left = (pair for pair in not_shown(rows.values(), instance, COMPARE) if pair[0].value is not None)
+    return count.evidence("; ".join(["".join(parts), *_left_out(by_reason(left))]))
 
 
-def unpublished(lab: Lab, ref: str, printed: int, command: str) -> Evidence:
-    """Say how to see the numbers beside ours; the data that they were measured on are not published."""
-    text = f"{printed} numbers about data that the paper does not publish; beside ours in: harness {command} {ref}"
-    return Count().evidence(text)
+def unpublished(lab: Lab, ref: str) -> Evidence:
+    """Say how to see each number beside ours, or why it is not compared; the data themselves are not published."""
+    instance = load(ref)
+    shown = [f"{len(entries)} in: {command}" for command, entries in commands(instance).items()]
+    text = f"numbers about data that the paper does not publish; beside ours: {'; '.join(shown)}"
+    return Count().evidence("; ".join([text, *_left_out(never_compared(instance))]))
+
+
+def _left_out(entries: Mapping[str, Sequence[Published]]) -> Iterator[str]:
+    """Yield what is compared with nothing, and why."""
+    for why, left in entries.items():
+        listed = (f"{entry.method} {entry.quantity} {numbers(entry.value)}" for entry in left)
+        yield f"not compared, {why}: {', '.join(listed)}"
 
 
 for _name, _printed in _with_numbers("paper").items():
@@ -69,12 +82,8 @@ for _name, _printed in _with_numbers("paper").items():
         )
     )
 
-COMMANDS = {"zhou": "compare --paper zhou --instance"}
-"""How numbers about a paper's generated instances are shown; by default by a simulation."""
-
 for _name, _printed in _with_numbers("gen").items():
     _paper = str(_printed[0]["method"]).partition(".")[0]
-    _command = COMMANDS.get(_paper, "simulate --instance")
     CLAIMS.register(
         Claim(
             f"{_paper}.measured.{_name}",
@@ -83,6 +92,6 @@ for _name, _printed in _with_numbers("gen").items():
             f"The measured numbers that gen/{_name} is about are right.",
             "the paper's own traces and machines",
             "only with the paper's data",
-            partial(unpublished, ref=f"gen/{_name}", printed=len(_printed), command=_command),
+            partial(unpublished, ref=f"gen/{_name}"),
         )
     )

@@ -1,0 +1,214 @@
+"""Parameters of methods: ``zhou.ps.online?alpha=1&carry=false`` is a method with two settings.
+
+A spec declares its parameters once::
+
+    def online(view: View, context: Context, *, alpha: float | str = 4.0) -> Schedule: ...
+
+    HeuristicSpec(
+        "zhou.ps.online", ..., run=online,
+        parameters=(Parameter("alpha", "windows of a batch", choices=("formula", "realised"), least=1),),
+        variants=("alpha=1",),
+    )
+
+The default stands in the signature, and its type is the parameter's type. Every function of the spec that has a
+keyword of that name receives the setting, so a guarantee can depend on it as well. `variants` are the settings that
+stand in the registry beside the default, so that patterns (``zhou.*``) and tests of everything registered find them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+from instances.errors import UnknownNameError, UsageError
+
+Value = bool | int | float | str
+
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A setting of a method.
+
+    Parameters
+    ----------
+    name
+        Keyword of the functions that take it.
+    meaning
+        What it does, and why one would change it, in a line.
+    unit
+        Unit of a number.
+    choices
+        Words that it takes: the only values, or beside numbers where it takes numbers as well.
+    least, most
+        Range of a number, both ends included.
+    numeric
+        Whether it takes numbers although its default is a word.
+    """
+
+    name: str
+    meaning: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    least: float = -math.inf
+    most: float = math.inf
+    numeric: bool = False
+
+    def range(self, default: Value) -> str:
+        """Return what it takes, in words."""
+        if isinstance(default, bool):
+            return "true or false"
+        words = " or ".join(self.choices)
+        if isinstance(default, str) and not self.numeric:
+            return words
+        number = "a whole number" if isinstance(default, int) else "a number"
+        if math.isfinite(self.least) and math.isfinite(self.most):
+            number += f" from {self.least:g} to {self.most:g}"
+        elif math.isfinite(self.least):
+            number += f" of at least {self.least:g}"
+        elif math.isfinite(self.most):
+            number += f" of at most {self.most:g}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{number}{unit}{', or ' + words if words else ''}"
+
+    def read(self, text: str, default: Value) -> Value:
+        """Return the value that `text` stands for.
+
+        Raises
+        ------
+        ValueError
+            If it is none of the values that :meth:`range` names.
+        """
+        if isinstance(default, bool):
+            return TRUTH[text.lower()] if text.lower() in TRUTH else _refuse(text)
+        if text in self.choices:
+            return text
+        if isinstance(default, str) and not self.numeric:
+            return _refuse(text)
+        number = int(text) if isinstance(default, int) else float(text)
+        return number if math.isfinite(number) and self.least <= number <= self.most else _refuse(text)
+
+
+def _refuse(text: str) -> Value:
+    raise ValueError(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parametrised:
+    """What specs of methods have in common.
+
+    Parameters
+    ----------
+    id
+        ``<paper>.<name>``, followed by ``?name=value&…`` where settings differ from the default.
+    parameters
+        Settings that its functions take, in the order in which an id states them.
+    variants
+        Settings that are registered beside the default (``("alpha=1", "alpha=formula&carry=false")``).
+    settings
+        The settings that make it differ from the default; filled by :func:`configured`.
+    """
+
+    id: str
+    parameters: tuple[Parameter, ...] = ()
+    variants: tuple[str, ...] = ()
+    settings: Mapping[str, Value] = field(default_factory=dict)
+
+    def default(self, parameter: Parameter) -> Value:
+        """Return the default of one of its parameters, which stands in the signature of a function.
+
+        Raises
+        ------
+        ValueError
+            If no function of the spec takes the parameter as a keyword with a default.
+        """
+        for function in self._functions().values():
+            found = inspect.signature(function).parameters.get(parameter.name)
+            if found and found.default is not inspect.Parameter.empty:
+                default: Value = found.default
+                return default
+        raise ValueError(f"no function takes the parameter {parameter.name!r} with a default")
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if it declares a parameter that none of its functions takes."""
+        for parameter in self.parameters:
+            self.default(parameter)
+
+    def documented(self) -> list[tuple[str, str]]:
+        """Return each parameter as ``name = default`` with its range and meaning."""
+        told = ((p, self.default(p)) for p in self.parameters)
+        return [(f"{p.name} = {_shown(default)}", f"{p.range(default)}: {p.meaning}") for p, default in told]
+
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        values = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {name: value for name, value in values if callable(value) and not isinstance(value, type)}
+
+
+T = TypeVar("T", bound=Any)
+
+
+def base_id(name: str) -> str:
+    """Return the id of a method without its settings."""
+    return name.partition("?")[0]
+
+
+def configured(spec: T, query: str) -> T:
+    """Return a spec with the settings of a query (``alpha=1&carry=false``); its id states those that matter.
+
+    Raises
+    ------
+    UsageError
+        If the spec has no such parameter, or a value is out of range.
+    """
+    asked = dict(_pairs(spec, query))
+    known = {p.name: p for p in spec.parameters} if isinstance(spec, Parametrised) else {}
+    for name in asked:
+        if name not in known:
+            told = f"it takes {', '.join(known)}" if known else "it has no parameters"
+            raise UnknownNameError(f"{spec.id}: unknown parameter {name!r}; {told}")
+    settings: dict[str, Value] = {}
+    for name, parameter in known.items():
+        if name in asked and (value := _read(spec, parameter, asked[name])) != spec.default(parameter):
+            settings[name] = value
+    if not settings:
+        return spec
+    text = "&".join(f"{name}={quote(_shown(value), safe='+')}" for name, value in settings.items())
+    # The registry's entry keeps its functions unbound, so that settings are never bound twice.
+    functions = {name: _bound(f, settings) for name, f in spec._functions().items()}
+    return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions)
+
+
+def _bound(function: Callable[..., Any], settings: Mapping[str, Value]) -> Callable[..., Any]:
+    taken = inspect.signature(function).parameters
+    mine = {name: value for name, value in settings.items() if name in taken}
+    return partial(function, **mine) if mine else function
+
+
+def _read(spec: Any, parameter: Parameter, text: str) -> Value:
+    default = spec.default(parameter)
+    try:
+        return parameter.read(text, default)
+    except ValueError:
+        raise UsageError(f"{spec.id}: {parameter.name} = {text!r}: must be {parameter.range(default)}") from None
+
+
+def _pairs(spec: Any, query: str) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for part in query.split("&"):
+        name, equals, value = (unquote(text) for text in part.partition("="))
+        if not name or not equals:
+            raise UsageError(f"{spec.id}: {part!r} is not name=value (write {base_id(spec.id)}?name=value&name=value)")
+        if name in seen:
+            raise UsageError(f"{spec.id}: {name!r} is given twice")
+        seen.add(name)
+        yield name, value
+
+
+def _shown(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
