@@ -279,8 +279,8 @@ def test_a_time_limit_is_an_ordinary_end() -> None:
 
 
 def test_numbers_far_apart_stay_within_what_a_solver_takes() -> None:
-    """Levels from a hundred-millionth of a CPU to all of a server (beyond, rows are refused), rates over eight orders."""
-    tiny = matrix((1e-8, 3.0), (1e-8, 62.5), [[1e-8, 1.0], [1.0, 1e4]])
+    """Levels from a ten-millionth of a CPU to all of a server (rows further apart are refused), rates far apart."""
+    tiny = matrix((1e-7, 3.0), (1e-7, 62.5), [[1e-8, 1.0], [1.0, 1e4]])
     jobs = [job(gpus=g, rates={"V100": r, "K80": 1e-4}, sensitivity=tiny) for g, r in ((1, 1e4), (8, 1.0), (2, 1e-4))]
     case = instance(jobs, [servers(1), servers(2, "K80", 8, 64.0, 1e6)])
     for raw in (False, True):
