@@ -24,8 +24,9 @@ Array = NDArray[np.float64]
 ORDINARY = 2.0**10
 """Largest coefficients between 1 / this and this stay as they are."""
 
-CERTIFIABLE = 1e9
-"""Ratio of the coefficients of a row up to which a solver sees them all."""
+CERTIFIABLE = 1e10
+"""Ratio of the coefficients of a row up to which a solver sees them all: models leave out what is below 1e-9 of a
+capacity, and gangs take several times that."""
 
 
 class NotCertifiableError(NotApplicableError):
