@@ -157,7 +157,7 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
     gain, better = pareto_gain(view, devices)
     total = float(efficiency(view.speedups, devices).sum())
     text = f"the total can grow by {max(gain, 0.0):.4g} without hurting anybody"
-    return Finding("Pareto-efficient", gain <= TOLERANCE * max(1.0, total), better, -gain, text)
+    return Finding("Pareto-efficient", gain <= TOLERANCE * total, better, -gain, text)
 
 
 def optimal_efficiency(view: View, devices: Array, best: float | None = None) -> Finding[float]:
@@ -213,7 +213,7 @@ def support_size(view: View, devices: Array) -> Finding[int]:
 
 
 def _support_tolerance(devices: Array) -> float:
-    return TOLERANCE * max(1.0, float(devices.max(initial=0.0)))
+    return TOLERANCE * float(devices.max(initial=0.0))
 
 
 Direction = Literal["over", "under", "any"]

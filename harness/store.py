@@ -32,7 +32,7 @@ from harness.published import with_published
 from harness.rows import FIELDS, Row
 from harness.run import Run
 from harness.tasks import TaskResult
-from harness.verify import TOLERANCE, VERIFIERS
+from harness.verify import VERIFIERS, differ
 from instances.canonical import read, to_json, write_atomically
 from instances.errors import UsageError
 from instances.registry import PAPERS
@@ -253,7 +253,7 @@ def _decision(folder: Path, row: Row, instance: Instance) -> Any:
     paper = PAPERS.get(row.paper)
     decision: Any = codec.decode(paper.decision, json.loads(gzip.decompress(path.read_bytes())))
     found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
-    if found is None or abs(found - row.objective) > TOLERANCE * max(1.0, abs(row.objective)):
+    if found is None or differ(found, row.objective):
         raise ValueError(f"{path.name} does not reach the objective of its row")
     return decision
 

@@ -17,17 +17,22 @@ from harness.environment import code_digest
 from harness.published import evaluated
 from harness.rows import Row, Status
 from harness.seeds import known_decisions, verified_oracle
-from harness.verify import TOLERANCE, VERIFIERS, Verdict
+from harness.verify import VERIFIERS, Verdict, differ
 from heuristics import HEURISTICS, Context, HeuristicSpec
+from instances import clock
 from instances.canonical import validate
 from instances.errors import NotApplicableError, UsageError
+from instances.furthest import furthest
 from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance
 from models import MODELS, ModelSpec
-from models.solve import CROSS_CHECK_TOLERANCE, Solution, SolveOptions
+from models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
 
 Spec = ModelSpec | HeuristicSpec
+
+ROUNDING = 1e-9
+"""Part of a model's largest cost up to which its objective and the checker's differ by a solver's rounding."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,7 @@ class _Raw:
     claimed: float | None = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     complaint: str | None = None
+    scale: float = 0.0
     prices: NDArray[np.float64] | None = None
 
 
@@ -179,6 +185,9 @@ def run_task(task: Task) -> TaskResult:
     began = time.perf_counter()
     try:
         result = _run(task, find_spec(task.method))
+    except NotCertifiableError as reason:
+        text = f"{reason}; in the instance, {furthest(_instance(task.fingerprint, task.instance_json))}"
+        result = TaskResult(task.blank_row(status="skipped", reason=text))
     except NotApplicableError as reason:
         result = TaskResult(task.blank_row(status="skipped", reason=str(reason)))
     except MemoryError:
@@ -202,7 +211,7 @@ def _run(task: Task, spec: Spec) -> TaskResult:
     row = task.blank_row(status=raw.status, **raw.fields)
     if raw.decision is None:
         return TaskResult(row, None, raw.trace, raw.prices)
-    began = time.perf_counter()
+    began = clock.now()
     verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
     violations = (*verdict.violations, *_disagreements(raw, verdict))
     row = row.replace(
@@ -211,7 +220,7 @@ def _run(task: Task, spec: Spec) -> TaskResult:
         violations=violations,
         metrics=dict(verdict.metrics),
         published=evaluated(instance.published, spec.id, {spec.id: _decided(verdict)}),
-        check_s=time.perf_counter() - began,
+        check_s=clock.now() - began,
     )
     return TaskResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
 
@@ -249,7 +258,7 @@ def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
     }
     claimed = solution.objective if bounds else None
     trace, complaint = tuple(solution.trace), _second_opinion(solution)
-    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, outcome.prices)
+    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices)
 
 
 def _second_opinion(solution: Solution) -> str | None:
@@ -260,10 +269,13 @@ def _second_opinion(solution: Solution) -> str | None:
 
 def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
     context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
-    began = time.perf_counter()
+    began = clock.now()
     decision = spec.run(view, context)
-    solve_s = time.perf_counter() - began
+    solve_s = clock.now() - began
     guarantee = spec.shown(view, decision) if spec.shown else spec.guarantee(view)
+    if guarantee and guarantee.factor is not None and guarantee.factor < 1:
+        # Nothing is better than the optimum: where weights are 0, Zhou's 2 log λ is 0, as its proof takes λ > 2.
+        guarantee = None
     fields = {
         "solve_s": solve_s,
         "guarantee": guarantee.text if guarantee else None,
@@ -275,10 +287,9 @@ def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
 def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
     """Lines for a solver whose objective is not the checker's, or whom the second solver contradicts."""
     lines = [raw.complaint] if raw.complaint else []
-    if raw.claimed is not None and verdict.objective is not None:
-        difference = abs(raw.claimed - verdict.objective)
-        if difference > TOLERANCE * max(1.0, abs(verdict.objective)):
-            lines.append(f"the solver reports {raw.claimed:.9g}, the checker finds {verdict.objective:.9g}")
+    claimed, found = raw.claimed, verdict.objective
+    if claimed is not None and found is not None and differ(claimed, found, ROUNDING * raw.scale):
+        lines.append(f"the solver reports {claimed:.9g}, the checker finds {found:.9g}")
     return lines
 
 

@@ -26,7 +26,6 @@ efficiency is the same in all optima; what a lie is worth to the liar is not, se
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -37,6 +36,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from instances import clock
 from instances.parameters import Parameter
 from instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, Allocation, View, efficiency, merged
 from models.registry import MODELS, ModelSpec, Outcome, solve_built, total
@@ -231,22 +231,22 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
 
     Where time runs out, the equal split, which nobody envies, is the incumbent.
     """
-    began = time.perf_counter()
+    began = clock.now()
     model = build(build_efficiency, view)
-    build_s = time.perf_counter() - began
+    build_s = clock.now() - began
     form = compile_model(model)
-    compile_s = time.perf_counter() - began - build_s
+    compile_s = clock.now() - began - build_s
     session = Session(form, replace(options, mip_start=None, basis=None))
     envy = _EnvyRows(view, {id(v): c for c, v in enumerate(form.columns)}, model)
     trace: list[TracePoint] = []
     parts: list[Solution] = []
     optimum: Solution | None = None
     while True:
-        left = None if options.time_limit_s is None else options.time_limit_s - (time.perf_counter() - began)
+        left = None if options.time_limit_s is None else options.time_limit_s - (clock.now() - began)
         solution = session.run(None if left is None else max(left, 1e-3))
         parts.append(solution)
         if optimum is None:
-            trace.append(TracePoint(time.perf_counter() - began, None, solution.bound))
+            trace.append(TracePoint(clock.now() - began, None, solution.bound))
         if solution.status != "optimal":
             break
         added = envy.nearest() if len(parts) == 1 else envy.worst(decode(view, model, solution).devices)
@@ -263,7 +263,7 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
         solution,
         times=replace(times, transfer_s=times.transfer_s + compile_s),
         iterations=sum(p.iterations or 0 for p in parts),
-        trace=(*trace, TracePoint(time.perf_counter() - began, solution.objective, solution.bound)),
+        trace=(*trace, TracePoint(clock.now() - began, solution.objective, solution.bound)),
     )
     if solution.status == "optimal":
         return Outcome(solution, decode(view, model, solution))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from instances import clock
 from instances.errors import NotApplicableError
 from instances.parameters import Parameter, Parametrised
 from instances.registry import PAPERS, Problem, Registry
@@ -157,9 +157,9 @@ def solve_built(
     options: SolveOptions,
 ) -> Outcome:
     """Build a model from `view`, solve it, decode its incumbent, and account for the building time."""
-    began = time.perf_counter()
+    began = clock.now()
     model = build(builder, view)
-    build_s = time.perf_counter() - began
+    build_s = clock.now() - began
     solution = solve(model, options)
     solution = replace(solution, times=replace(solution.times, build_s=build_s))
     return Outcome(solution, decode(view, model, solution) if solution.has_incumbent else None)

@@ -15,7 +15,6 @@ from instances.errors import NotApplicableError
 from instances.schema import Instance
 from instances.views import synergy
 from instances.views.synergy import Schedule, View, replace_round
-from models.explain import FORMULATIONS
 from models.solve import SolveOptions, StandardForm, build, compile_model, solve
 from models.synergy.arrays import placement_form, round_form
 from models.synergy.configurations import configurations, fitting
@@ -388,12 +387,3 @@ def test_other_rounds_of_the_same_view() -> None:
     other = replace_round(view, jobs)
     assert set(jobs) != set(view.runnable)
     assert on_servers(other, models.oracle("synergy.lp2.vertex", other)) <= 45
-
-
-@pytest.mark.parametrize("method", ["synergy.lp1", "synergy.hetero.ilp1"])
-def test_explain_names_a_way_to_raw_sums_that_exists(method: str) -> None:
-    """An earlier statement spoke of an option of the instance; instances have none."""
-    (told,) = (line for line in FORMULATIONS.get(method).errata if "raw" in line)
-    assert "option of the instance" not in told
-    assert "instances.views.synergy.view(instance, raw=True)" in told
-    assert (instances.views.synergy.view(instances.load("gen/20jobs"), raw=True).weight == 1).all()

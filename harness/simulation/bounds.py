@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from harness.render.text import clean
 from harness.simulation.caps import Caps
 from harness.tasks import Limits
 from heuristics.simulator import PolicySpec
+from instances import clock
 from instances.canonical import validate
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS
@@ -97,9 +97,9 @@ class BoundTask:
         """Solve the model; a failure is an absent bound."""
         try:
             instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
-            began = time.perf_counter()
+            began = clock.now()
             found = lower_bound(BOUNDS[self.model], instance, self.round_s)
-            return Bound(self.fingerprint, self.model, found, None, time.perf_counter() - began, self.key)
+            return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key)
         except MemoryError:
             raise
         except Exception as error:  # without a bound, the simulations are still worth their table

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,10 +20,11 @@ from harness.simulation.caps import Caps
 from harness.simulation.rows import SimulationRow
 from harness.simulation.sensitive import Rounds, rounds
 from harness.tasks import Limits
-from harness.verify import TOLERANCE, Verdict
+from harness.verify import Verdict, differ
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
 from heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
+from instances import clock
 from instances.canonical import validate
 from instances.errors import NotApplicableError
 from instances.sensitivity import profiles
@@ -98,13 +98,13 @@ class SimulationTask:
     def _run(self) -> SimulationResult:
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         spec = POLICIES.get(self.policy)
-        began = time.perf_counter()
+        began = clock.now()
         rules = spec.rules(self.rules)
         policy = spec.build(instance, verified_oracle(Limits().options(self.seed)))
         work, cluster = workload(instance), servers(instance)
         tables = profiles(instance, work, cluster) if rules.sensitive else None
         trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
-        simulated = time.perf_counter()
+        simulated = clock.now()
         verdict, metrics = check(instance, trace, rules), measure(trace, self.window)
         violations = (*verdict.violations, *_disagreement(verdict, metrics))
         worth = rounds(instance, trace) if rules.sensitive and not violations else None
@@ -115,7 +115,7 @@ class SimulationTask:
             verified=not violations,
             violations=violations,
             simulate_s=simulated - began,
-            check_s=time.perf_counter() - simulated,
+            check_s=clock.now() - simulated,
             **({} if violations else _numbers({**vars(metrics), "arrivals_per_h": _arrivals_per_h(work.arrival_s)})),
             **(_numbers(_worth(trace, worth)) if worth else {}),
             **({} if violations else _numbers(spec.measures(instance, policy, trace))),
@@ -126,7 +126,7 @@ class SimulationTask:
 def _disagreement(verdict: Verdict, metrics: Metrics) -> list[str]:
     """Return a line where the total utility is not the checker's."""
     found = verdict.objective
-    if found is None or abs(found - metrics.utility) <= TOLERANCE * max(1.0, abs(found)):
+    if found is None or not differ(found, metrics.utility):
         return []
     return [f"total utility {metrics.utility:.9g}, the checker finds {found:.9g}"]
 

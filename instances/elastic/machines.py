@@ -15,6 +15,10 @@ Bools = NDArray[np.bool_]
 SLACK = 1e-9
 """Relative part of a capacity that use may exceed it by, so that thirds of a server fit three times."""
 
+ROOM = 5 * SLACK
+"""The same in rows of models: a solver's tolerance of 1e-9 lies within what checkers accept, 1e-8, and beyond
+:data:`SLACK`, so that use of exactly that much more is allowed here as it is there."""
+
 PLENTY = 10**6
 """Workers that fit on a server where none of its resources limits them."""
 

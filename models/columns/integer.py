@@ -12,12 +12,12 @@ alone proves the optimum, or that there is no solution (Baldacci et al. 2008 cal
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from instances import clock
 from models.columns.generation import Generated
 from models.columns.packing import Array, Columns, Ints, Packing, statement
 from models.solve import Solution, SolveOptions, TracePoint, build, solve
@@ -167,7 +167,7 @@ class _Packer:
         # The same arrays again and again: who inserts may keep what it derives from them.
         self.scaled = [generated.prices if factor == 1.0 else generated.prices * factor for factor in NOISE]
         self.rng = np.random.default_rng(options.seed)
-        self.began = time.perf_counter()
+        self.began = clock.now()
         self.room = packing.capacity.astype(float)
         self.chosen: dict[int, Choice] = {}
         self.uses = np.zeros((packing.blocks, len(packing.capacity)), bool)
@@ -227,7 +227,7 @@ class _Packer:
         if not self.best[2] or self.score > self.best[0] + 1e-9 * abs(self.best[0]):
             self.best = self.score, self.value, dict(self.chosen)
             if self.feasible():
-                self.trace.append(TracePoint(time.perf_counter() - self.began, self.value, None))
+                self.trace.append(TracePoint(clock.now() - self.began, self.value, None))
 
     @property
     def score(self) -> float:
@@ -356,7 +356,7 @@ class _Packer:
     def left(self, least: float) -> float | None:
         """Return the seconds that are left, at least so many; ``None`` for no limit."""
         limit = self.options.time_limit_s
-        return None if limit is None else max(limit - (time.perf_counter() - self.began), least)
+        return None if limit is None else max(limit - (clock.now() - self.began), least)
 
     def recombine(self) -> None:
         """Choose among the columns seen so far, where they are few and have become more."""

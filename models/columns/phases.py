@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from instances import clock
 from models.columns.generation import Generated, GenerationOptions, Oracle, generate
 from models.columns.integer import LATE, Packed, PackingOptions, Start
 from models.columns.packing import Packing, statement
@@ -97,15 +97,15 @@ def solve_in_phases(
     seeded
         Whether it starts from known decisions.
     """
-    began = time.perf_counter()
+    began = clock.now()
     seeds = _seeds(options, problem.sense) if seeded else []
     starts = [problem.read(seed.decision) for seed in seeds]
-    seeded_s = time.perf_counter() - began
+    seeded_s = clock.now() - began
     bounding = GenerationOptions(gap=options.rel_gap, time_limit_s=_left(options, seeded_s, problem.share))
     # Their columns are no gain for the master: on ``gen/hadar-480``, with thousands of slots each, it is not solved in
     # a minute, and prices find better ones.
     generated = generate(problem.packing, problem.oracle, bounding, options)
-    bound_s = time.perf_counter() - began
+    bound_s = clock.now() - began
     packed = None
     if generated.ended not in ("infeasible", "error"):
         effort = replace(problem.effort, gap=options.rel_gap, time_limit_s=_left(options, bound_s), seed=options.seed)
@@ -118,7 +118,7 @@ def solve_in_phases(
         trace += [
             _point(built_s + bound_s + p.time_s, p.incumbent, generated.bound, problem.sense) for p in packed.trace
         ]
-    solve_s = time.perf_counter() - began - generated.times.transfer_s
+    solve_s = clock.now() - began - generated.times.transfer_s
     solution = replace(solution, times=replace(generated.times, build_s=built_s, solve_s=solve_s), trace=tuple(trace))
     if options.cross_check:
         solution = replace(solution, cross_check=_second_opinion(problem.packing, generated, options))

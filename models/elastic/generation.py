@@ -28,7 +28,7 @@ from functools import partial
 import numpy as np
 
 from instances.elastic import Found, Ledger, Machines, Options, Runs, classes, runs_of
-from instances.elastic.machines import Array, Bools, Ints
+from instances.elastic.machines import ROOM, Array, Bools, Ints
 from instances.elastic.options import ROUNDING
 from models.columns import (
     Choice,
@@ -122,7 +122,7 @@ class Grid:
 
     def packing(self, jobs: ElasticJobs) -> Packing:
         """Return the packing problem of some jobs."""
-        capacity = self.machines.capacity * self.machines.count[:, None]
+        capacity = self.machines.capacity * self.machines.count[:, None] * (1 + ROOM)
         length = np.minimum(self.period, self.slots - np.arange(self.periods) * self.period)
         return Packing((capacity.ravel()[:, None] * length).ravel(), jobs.size, jobs.beyond is not None)
 

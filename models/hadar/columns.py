@@ -6,7 +6,6 @@ work, :mod:`models.hadar.pricing` finds the schedules. The bound holds for P1 as
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
+from instances import clock
 from instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
 from models.columns import (
     Choice,
@@ -84,7 +84,7 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     Outcome
         Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
     """
-    began = time.perf_counter()
+    began = clock.now()
     problem = packing(view, complete)
     pricing = Pricing(view, complete)
 
@@ -100,7 +100,7 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
         read=partial(read, view, pricing),
         share=BOUND_SHARE,
     )
-    answer = solve_in_phases(posed, options, time.perf_counter() - began, seeded)
+    answer = solve_in_phases(posed, options, clock.now() - began, seeded)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots))
 

@@ -151,6 +151,8 @@ class Solution:
         Final basis of a simplex solve, for a warm start.
     path
         ``"highspy"`` or ``"pyomo"`` (the fallback interface).
+    scale
+        Largest absolute cost of a column: rounding of the objective is relative to it.
     model
         The Pyomo model; its parts know their names only as long as it lives.
     """
@@ -169,6 +171,7 @@ class Solution:
     cross_check: float | None = None
     basis: Any = None
     path: Literal["highspy", "pyomo"] = "highspy"
+    scale: float = 0.0
     model: Any = field(default=None, repr=False)
     columns: Sequence[Any] = ()
     rows: Sequence[Any] = ()

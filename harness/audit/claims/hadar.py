@@ -10,7 +10,7 @@ from harness.audit.arithmetic import Printed, recomputed
 from harness.audit.lab import Lab, certified, solved
 from harness.audit.measured import measured
 from harness.audit.registry import Count, Evidence, Witness, claim
-from harness.verify import TOLERANCE
+from harness.verify import TOLERANCE, differ
 from heuristics.hadar import Market, Planner, Planning, Round, prices
 from heuristics.hadar.literal import literal_dp
 from heuristics.hadar.tracker import utilisation
@@ -69,7 +69,7 @@ def p1_equals_p2(lab: Lab) -> Evidence:
 def _equal(a: float | None, b: float | None) -> bool:
     if a is None or b is None:
         return a is b
-    return abs(a - b) <= TOLERANCE * max(1.0, abs(a))
+    return not differ(a, b)
 
 
 def waiting(v: View) -> Round:

@@ -56,7 +56,7 @@ def theorem_4_1(lab: Lab) -> Evidence:
         rounds = [row.objective for name in ROUNDS if (row := rows[name]).verified and row.objective is not None]
         highest = max([best, *rounds])
         shown = f"LP1 {bound:.6g}, largest of ILP1 and rounds {highest:.6g}"
-        fine = bound >= highest - TOLERANCE * max(1.0, highest)
+        fine = bound >= highest * (1 - TOLERANCE)
         count.add(fine, case, [LP1, ILP1, *ROUNDS], shown)
         tightest = min(tightest, bound / best if best else np.inf)
     text = f"LP1 was too low on {count.failed} of {count.tested} instances; it is at least {tightest:.4f} times the ILP"

@@ -82,7 +82,8 @@ def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Plac
             choice = Choice(
                 int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i]), int(a.most[o.job[i]])
             )
-            best = placement(a.machines, choice, free[:, :, within].min(axis=2), price[:, :, within].sum(axis=2), EXACT)
+            window = free[:, :, within].min(axis=2), price[:, :, within].sum(axis=2)
+            best, _ = placement(a.machines, choice, *window, EXACT)
             right, printed = (
                 ledger.find(int(o.job[i]), start, start + slots, among=slice(i, i + 1), printed=way)
                 for ledger, way in zip(ledgers, (False, True), strict=True)
