@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harness.rows import Row
-from harness.verify import TOLERANCE
+from harness.verify import differ
 from instances.registry import PAPERS
 
 
@@ -46,7 +46,7 @@ def _judged(row: Row, peers: list[Row]) -> Row:
             continue
         if row.own_bound is None:
             line = f"infeasible, but {peer.method} decides {row.problem}"
-        elif _beyond(row.sense, peer.objective, row.own_bound) > TOLERANCE * max(1.0, abs(row.own_bound)):
+        elif _beyond(row.sense, peer.objective, row.own_bound) > 0 and differ(peer.objective, row.own_bound):
             line = f"bound {row.own_bound:.9g} is beaten by the objective {peer.objective:.9g} of {peer.method}"
         else:
             continue
@@ -81,20 +81,16 @@ def tightest(row: Row, peers: Iterable[Row]) -> Bound | None:
     return pick(bounds, key=lambda b: b.value, default=None)
 
 
-def _and_wider(row: Row) -> Iterator[str]:
-    """Yield the row's problem and all problems it restricts."""
-    paper = PAPERS.get(row.paper)
-    name: str | None = row.problem
-    while name is not None:
-        yield name
-        name = paper.problem(name).restricts
+def _and_wider(row: Row) -> list[str]:
+    """Return the row's problem and all problems it restricts."""
+    return PAPERS.get(row.paper).wider(row.problem)
 
 
 def _attains(row: Row, problem: str, bound: float) -> bool:
     """Whether a verified decision of this very problem reaches the bound, so that the optimum is proved."""
     if row.problem != problem or row.objective is None or not row.verified:
         return False
-    return abs(row.objective - bound) <= TOLERANCE * max(1.0, abs(bound))
+    return not differ(row.objective, bound)
 
 
 def _beyond(sense: str, objective: float, bound: float) -> float:

@@ -214,7 +214,7 @@ def _change(before: Row, after: Row, tolerance: float) -> RowChange:
 
 def _early(row: Row) -> bool:
     """Return whether a model stopped before it proved its decision optimal."""
-    return row.termination is not None and row.status in {"feasible", "time limit with incumbent"}
+    return row.termination is not None and row.status in {"feasible", "gap left", "time limit with incumbent"}
 
 
 def _compared(old: float | None, new: float | None, sense: str, tolerance: float) -> Change:

@@ -6,7 +6,8 @@ get, check ``truthful(view)``. Strategy-proofness is about the truth: misreports
 are counted at true speedups.
 
 Rows are virtual tenants with their weights, as in the models: a tenant of weight π counts as π tenants of
-weight 1. Quantities are compared with the relative tolerance :data:`TOLERANCE`.
+weight 1. Tenants with several job types are judged as a whole in :func:`whole_tenants`: what holds between their
+virtual rows need not hold between them. Quantities are compared with the relative tolerance :data:`TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -62,6 +63,29 @@ class Finding(Generic[W]):
 def truthful(view: View) -> View:
     """Return the view in which everybody reports the truth."""
     return replace(view, speedups=view.true_speedups)
+
+
+def whole_tenants(view: View, devices: Array) -> tuple[View, Array]:
+    """Return the view with a row per real tenant, and what each has, for the other checkers.
+
+    A tenant makes the best use of any bundle, its own or another's: devices of a type are worth its largest speedup on
+    them. This judges a mechanism mildly, since it counts what a tenant could do with what it has.
+    """
+    whole = np.arange(len(view.tenants))
+    speedups, true, bundle = (np.zeros((whole.size, view.capacity.size)) for _ in range(3))
+    np.maximum.at(speedups, view.owner, view.speedups)
+    np.maximum.at(true, view.owner, view.true_speedups)
+    np.add.at(bundle, view.owner, devices)
+    seen = replace(
+        view,
+        labels=view.tenants,
+        owner=whole,
+        weight=np.asarray(np.bincount(view.owner, view.weight), float),
+        speedups=speedups,
+        true_speedups=true,
+        min_demand=np.array([view.min_demand[view.owner == t].min() for t in whole]),
+    )
+    return seen, bundle
 
 
 def envy_free(view: View, devices: Array) -> Finding[nx.DiGraph[str]]:
@@ -133,7 +157,7 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
     gain, better = pareto_gain(view, devices)
     total = float(efficiency(view.speedups, devices).sum())
     text = f"the total can grow by {max(gain, 0.0):.4g} without hurting anybody"
-    return Finding("Pareto-efficient", gain <= TOLERANCE * max(1.0, total), better, -gain, text)
+    return Finding("Pareto-efficient", gain <= TOLERANCE * total, better, -gain, text)
 
 
 def optimal_efficiency(view: View, devices: Array, best: float | None = None) -> Finding[float]:
@@ -189,10 +213,20 @@ def support_size(view: View, devices: Array) -> Finding[int]:
 
 
 def _support_tolerance(devices: Array) -> float:
-    return TOLERANCE * max(1.0, float(devices.max(initial=0.0)))
+    return TOLERANCE * float(devices.max(initial=0.0))
 
 
 Direction = Literal["over", "under", "any"]
+
+Worth = Callable[[View, Array], float]
+"""Least ``Σ worth·x`` over all allocations between which the mechanism may choose on a view; `worth` is ``(v, k)``."""
+
+
+def least_worth(model: str) -> Worth:
+    """Return what tenants can count on under a model, whichever of its optima is taken."""
+    from models.oef import least_over_optima
+
+    return lambda view, worth: least_over_optima(model, view, worth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +240,7 @@ class Misreport:
     report
         ``(k,)`` speedups it reports.
     honest, gained
-        Its efficiency at true speedups when it reports the truth, and with `report`.
+        Efficiency of its owner, over all its job types, at true speedups: with the truth, and with `report`.
     """
 
     tenant: int
@@ -229,6 +263,7 @@ def strategy_proof(
     trials: int = 60,
     steps: int = 40,
     reach: float = 4.0,
+    least: Worth | None = None,
 ) -> Finding[Misreport]:
     """Nobody gains by misreporting while the others tell the truth.
 
@@ -252,6 +287,9 @@ def strategy_proof(
         Random reports and improvement steps, per tenant; each costs one call of the mechanism.
     reach
         Largest factor between report and truth that is tried.
+    least
+        Where the mechanism takes one of several optima: what it gives at least (:func:`least_worth`). A report pays
+        then only if it does so in every optimum, against the best one of the truth, so that no witness is a tie.
 
     Returns
     -------
@@ -259,19 +297,25 @@ def strategy_proof(
         Witness: the best misreport found, also where it does not pay. Margin: minus its relative gain.
     """
     honest_view = truthful(view)
-    honest = efficiency(view.true_speedups, mechanism(honest_view).devices)
-    search = _Search(mechanism, honest_view, honest, direction, np.random.default_rng(seed), reach)
+    least = least or (lambda v, worth: float((worth * mechanism(v).devices).sum()))
+    honest = np.array([-least(honest_view, -own_worth(view, tenant)) for tenant in range(view.size)])
+    search = _Search(least, honest_view, honest, direction, np.random.default_rng(seed), reach)
     found = [search.best(tenant, trials, steps) for tenant in range(view.size)]
     best = max(found, key=lambda misreport: misreport.gain)
     text = f"{view.labels[best.tenant]} gains {best.gain:.2%} by reporting {np.round(best.report, 4).tolist()}"
     return Finding("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
 
 
+def own_worth(view: View, row: int) -> Array:
+    """Return what devices are worth to the owner of a virtual row, ``(v, k)``: true speedups in its rows, else 0."""
+    return np.where((view.owner == view.owner[row])[:, None], view.true_speedups, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class _Search:
     """The search for one mechanism and one truth."""
 
-    mechanism: Mechanism
+    least: Worth
     view: View
     honest: Array
     direction: Direction
@@ -296,8 +340,8 @@ class _Search:
         report = self._allowed(truth, report)
         speedups = self.view.speedups.copy()
         speedups[tenant] = report
-        devices = self.mechanism(replace(self.view, speedups=speedups)).devices
-        return Misreport(tenant, report, float(self.honest[tenant]), float(truth @ devices[tenant]))
+        gained = self.least(replace(self.view, speedups=speedups), own_worth(self.view, tenant))
+        return Misreport(tenant, report, float(self.honest[tenant]), gained)
 
     def _allowed(self, truth: Array, report: Array) -> Array:
         """Return the nearest report in the direction: mirrored at the truth, then kept within reach."""

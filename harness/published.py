@@ -21,8 +21,8 @@ Entry = dict[str, Any]
 Measured = Mapping[str, Any]
 """What a row measures, by quantity."""
 
-LESS_IS_BETTER = ("_s", "_slots", "_rounds")
-"""How names of times end."""
+LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
+"""How names of times, and of what else is better where there is less of it, end."""
 
 
 def with_published(rows: Sequence[Row], instances: Mapping[str, Instance]) -> list[Row]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 Status = Literal[
     "optimal",
     "feasible",
+    "gap left",
     "time limit with incumbent",
     "time limit without incumbent",
     "infeasible",
@@ -28,7 +29,7 @@ FAILED: frozenset[Status] = frozenset(
 )
 """Statuses of methods that should have answered and did not. That a problem is infeasible is an answer."""
 
-FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "time limit with incumbent", "skipped"})
+FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})
 """Statuses of rows that a resumed run keeps; failures are tried again."""
 
 
@@ -39,7 +40,7 @@ class Row:
     Attributes
     ----------
     kind
-        ``exact``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
     limits
         Which of a sweep's limits it ran under; empty where there is one kind only.
     problem, sense

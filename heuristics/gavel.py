@@ -42,6 +42,7 @@ import numpy as np
 from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
 from heuristics.simulator.gangs import Gangs, in_order
 from heuristics.simulator.slotted import register_baseline
+from instances.errors import NotApplicableError
 from instances.workload import Array, Ints
 
 Goal = Literal["max_min", "throughput"]
@@ -118,7 +119,7 @@ class _Program:
                 return np.asarray(self._highs.getSolution().col_value)
             self._highs.clearSolver()
         status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        raise RuntimeError(f"Gavel's shares: HiGHS ends with {status}")
+        raise NotApplicableError(f"Gavel's shares: HiGHS ends with {status}; rates or numbers of GPUs too far apart?")
 
 
 class ShareProgram:

@@ -69,6 +69,9 @@ class HeuristicSpec(Parametrised):
         Paper, section or algorithm.
     guarantee
         ``guarantee(view)`` evaluates the paper's worst-case ratio, where there is one.
+    shown
+        ``shown(view, decision)`` evaluates a ratio whose conditions can be checked once a run is there; rows state it
+        instead of `guarantee`.
     claims
         Properties that its decisions must have; the verifier checks each (``"sharing_incentive"``).
     skip
@@ -81,9 +84,10 @@ class HeuristicSpec(Parametrised):
     paper: str
     problem: str
     kind: Literal["online", "baseline"]
-    run: Callable[[Any, Context], Any]
+    run: Callable[..., Any]
     source: str
-    guarantee: Callable[[Any], Guarantee | None] = lambda view: None
+    guarantee: Callable[..., Guarantee | None] = lambda view: None
+    shown: Callable[[Any, Any], Guarantee | None] | None = None
     claims: tuple[str, ...] = ()
     skip: Callable[[Any], str | None] = lambda view: None
     too_large: Callable[[Any], str | None] = lambda view: None

@@ -13,7 +13,8 @@ _HADAR: Statement = (
     r"$k_h^r(\gamma) = U_{\min}^r \cdot (U_{\max}^r/U_{\min}^r)^{\gamma/c_h^r}$ per round, with $U_{\max}$ and "
     r"$U_{\min}$ of the workload, (6) and (7).",
     "In every round, all unfinished jobs are planned from an empty cluster (Algorithm 1).",
-    "FIND_ALLOC: for every pace that a gang can have, its cheapest packed and its cheapest spread allocation; "
+    "FIND_ALLOC: for every pace that a gang can have, the highest first, its cheapest packed and its cheapest spread "
+    "allocation; "
     "the one of "
     r"largest payoff counts: $\mu_j = U_j(\hat{f}) - \sum_t k_h^r(\gamma_t) \cdot w_{j,t,h}$, the utility at the "
     r"expected "
@@ -21,29 +22,13 @@ _HADAR: Statement = (
     "DP_allocation (Algorithm 2): every job is taken with its best allocation or left out, whichever leads to "
     "the larger "
     "total payoff; exactly in short queues, by a beam of best states in longer ones.",
-    "Line 20 as printed compares costs and schedules nothing; lines 7 and 28–31 drop jobs and bottlenecks: errata.",
+    "Line 20 as printed compares costs and schedules nothing: erratum. Lines 6, 7, 28–31 as printed are settings.",
 )
 
 _TRADING = "Jobs keep one GPU type in a round, unless no single type could ever hold the gang."
 
 STATEMENTS: dict[str, Statement] = {
     "hadar.online": _HADAR,
-    "hadar.online.incremental": (
-        *_HADAR[:1],
-        "A job keeps its GPUs until it completes; only waiting jobs are planned on what is left (§IV, Scalability).",
-        *_HADAR[2:],
-    ),
-    "hadar.online.greedy": (*_HADAR[:3], "Jobs by descending payoff, each with its best allocation: a beam of one."),
-    "hadar.online.round_payoff": (
-        *_HADAR[:2],
-        "As hadar.online, but a job pays for one round only, as line 31 is printed.",
-        *_HADAR[3:],
-    ),
-    "hadar.online.density": (*_HADAR[:3], "Not the paper's: jobs by payoff per GPU and round."),
-    "hadar.online.conserving": (
-        *_HADAR,
-        "Not the paper's: GPUs that no job pays for go to the others, until the next round.",
-    ),
     "hadar.hadare": (
         "Every job is forked to a copy per node; copies of a job run at once (HadarE, §V).",
         r"A set of copies is worth $\mu = U_j(now + left/X) - left/(X \cdot L) \cdot cost$ with $X$ their rate "
@@ -70,11 +55,11 @@ STATEMENTS: dict[str, Statement] = {
         "stays.",
         "The first queue goes before the second, each first in, first out; a job that does not fit is passed over, and "
         "running jobs may be preempted.",
-        f"It does not know types: jobs go where most GPUs are free. {_TRADING}",
+        f"It does not know types: jobs go where most GPUs are free, of equal types to any. {_TRADING}",
     ),
     "hadar.yarn_cs": (
         "First in, first out, without preemption; an application that cannot be served is passed over.",
-        f"It does not know types: a job starts where most GPUs are free. {_TRADING}",
+        f"It does not know types: a job starts where most GPUs are free, of equal types on any. {_TRADING}",
     ),
     "hadar.allox": (
         r"Jobs to (device, position from the end) by a least-cost matching: in position $p$ from the end a job costs "
@@ -117,10 +102,11 @@ STATEMENTS: dict[str, Statement] = {
 }
 
 _COMPLETION: Statement = (
-    r"At $\tau_i = 2^{i-1}$ the jobs that have arrived and wait become batch $i$ (Algorithm 1).",
-    r"A_dual (Algorithm 2) plans the batch for windows of $\tau_i$ slots, from $\tau_i$ or the end of the batch "
-    r"before: "
-    "A_maxweight on what is left, window after window, until nothing more is scheduled.",
+    r"At $\tau_i = 2^{i-1}$ the jobs that have arrived and are not scheduled become batch $i$ (Algorithm 1).",
+    r"A_dual (Algorithm 2) plans $\alpha$ windows of $\tau_i$ slots, A_maxweight on what is left in each. They run in "
+    r"$[\alpha \tau_i, \alpha \tau_{i+1})$; jobs not scheduled then belong to the next batch (line 10).",
+    r"Lemma 1 promises $4\alpha$ where each batch gets at least the weight that any schedule completes by $\tau_i$.",
+    r"Rows state it where a run is shown to: a fractional knapsack bounds that weight. Few runs with $\alpha = 1$ are.",
 )
 _WEIGHT: Statement = (
     r"A_maxweight (Algorithm 3): jobs by descending weight, at prices (11) $\lambda^{\beta/C} - 1$ with "
@@ -129,26 +115,20 @@ _WEIGHT: Statement = (
 _COST: Statement = (
     "A_mincost (Algorithms 4 to 7): for every types, duration and start, workers on the cheapest servers, and with PSs "
     "every host for them with as many workers beside it as fit; repaired, so that no worker goes missing.",
+    "As printed (printed=true), Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots.",
 )
 
 _ZHOU: dict[str, Statement] = {
     "online": (*_COMPLETION, *_WEIGHT, *_COST),
-    "online.printed": (*_COMPLETION, *_WEIGHT, "A_mincost as Algorithm 4 is printed, which is not optimal."),
-    "online.inclusive": (*_COMPLETION, *_WEIGHT, *_COST, r"Slot $\tau$ of a window may be used, too."),
-    "online.tight": (
-        *_COMPLETION,
-        *_WEIGHT,
-        *_COST,
-        "Not the paper's: a batch starts when the one before is done, not at the end of its windows.",
-    ),
     "amaxweight": (*_WEIGHT, *_COST),
-    "amaxweight.printed": (*_WEIGHT, "A_mincost as Algorithm 4 is printed, which is not optimal."),
     "amincost": _COST,
-    "amincost.printed": ("A_mincost as Algorithm 4 is printed: counting workers anew for every server loses some.",),
     "jain": (
         "By weight per resource and slot, each with the schedule that takes least by the deadline (Jain et al.).",
     ),
-    "fifo": ("In the order of arrival, with a fixed number of workers between 1 and 30, without interruption.",),
+    "fifo": (
+        "In the order of arrival, without interruption, with a number of workers drawn between 1 and 30 and cut to the "
+        "largest that fits on the empty cluster.",
+    ),
     "drf": ("Numbers of workers that make dominant shares max-min fair among waiting jobs, without interruption.",),
     "antman": (
         "Guaranteed jobs, the heavier half, first; opportunistic ones on what is left, and interrupted for them.",
@@ -168,7 +148,8 @@ _MECHANISMS: dict[str, Statement] = {
         "passed over (§3.3).",
     ),
     "tune": (
-        "Picked jobs by descending GPUs, CPUs and memory, each on the fullest server that holds its demand (§4.2).",
+        "Picked jobs by descending GPUs, CPUs and memory, each on the fullest server that holds its demand (§4.2); "
+        "with order=policy and fit=first, in the policy's order, each on the first such server (the paper's artefact).",
         "One that fits nowhere falls back to the elementwise least of demand and share; if that does not fit, "
         "jobs above "
         "their shares on its server do, the most above first. Elementwise, so that nobody grows in another dimension.",
@@ -184,7 +165,11 @@ _MECHANISMS: dict[str, Statement] = {
         "remainder, and where servers are overfull jobs fall back (§4.1).",
         "Or by best fit, where that makes more progress.",
     ),
-    "drf": ("Always the job of the least dominant share (progressive filling), with its whole demand, where it fits.",),
+    "drf": (
+        "The queue goes by the smallest dominant share of a job's demand, as in the paper's artefact; with by=tenant, "
+        "of a tenant's jobs together (progressive filling).",
+        "Static demands are met as a whole, on the first server that holds them, or not at all.",
+    ),
     "tetris": (r"Always the job and server of the largest alignment $free \cdot demand$, with whole demands.",),
 }
 
@@ -192,7 +177,7 @@ _POLICIES: dict[str, str] = {
     "fifo": "The queue goes by arrival.",
     "srtf": "The queue goes by shortest remaining time.",
     "las": "The queue goes by least attained service.",
-    "ftf": r"The queue goes by the largest $\rho$, finish time shared over finish time alone (Themis).",
+    "ftf": r"The queue goes by the largest (or smallest) $\rho$, finish time shared over finish time alone (Themis).",
     "static": "In every round, with static demands.",
     "tune": "In every round, placed with Synergy-Tune (§5.7).",
 }

@@ -50,6 +50,8 @@ class Parameter:
         Range of a number, both ends included.
     numeric
         Whether it takes numbers although its default is a word.
+    changes
+        Fields of the spec that a value changes, by value: where what is decided is another problem, or a claim falls.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Parameter:
     least: float = -math.inf
     most: float = math.inf
     numeric: bool = False
+    changes: Mapping[Value, Mapping[str, Any]] = field(default_factory=dict)
 
     def range(self, default: Value) -> str:
         """Return what it takes, in words."""
@@ -181,7 +184,23 @@ def configured(spec: T, query: str) -> T:
     text = "&".join(f"{name}={quote(_shown(value), safe='+')}" for name, value in settings.items())
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
     functions = {name: _bound(f, settings) for name, f in spec._functions().items()}
-    return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions)
+    changed = {name: to for key, value in settings.items() for name, to in known[key].changes.get(value, {}).items()}
+    return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions | changed)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def passing(function: F, *to: Callable[..., Any]) -> F:
+    """Return a function that passes ``**settings`` on, with the keywords of those it passes them to in its signature.
+
+    A default is then stated once, where it is used: ``passing(lambda view, **settings: run(view, **settings), run)``.
+    """
+    own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    told = {p.name: p for f in to for p in inspect.signature(f).parameters.values() if p.default is not p.empty}
+    keywords = [p.replace(kind=p.KEYWORD_ONLY) for p in told.values()]
+    function.__signature__ = inspect.Signature([*own, *keywords])  # type: ignore[attr-defined]
+    return function
 
 
 def _bound(function: Callable[..., Any], settings: Mapping[str, Value]) -> Callable[..., Any]:

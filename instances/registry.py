@@ -191,5 +191,14 @@ class PaperSpec:
                 return problem
         raise UnknownNameError(unknown("problem", name, [p.id for p in self.problems]))
 
+    def wider(self, name: str) -> list[str]:
+        """Return the problem of that id and all that it restricts, whose bounds hold for it and whom it decides."""
+        found: list[str] = []
+        wanted: str | None = name
+        while wanted is not None:
+            found.append(wanted)
+            wanted = self.problem(wanted).restricts
+        return found
+
 
 PAPERS: Registry[PaperSpec] = Registry("paper")

@@ -10,17 +10,22 @@ max-min (§2.3.3)  max s                            s.t. (4), x_l^j = s·m_j·π
 Gavel (3)         max z                            s.t. (4), E_l ≥ z·Σ_j w_l^j m_j π_l/Σπ [, Σ_j x_l^j ≤ 1], then
                                                    max Σ_l E_l at that z, so that no solver's choice of vertex shows
 sharing (8)       max Σ_l E_l                      s.t. (4), E_l ≥ Σ_j w_l^j m_j π_l/Σπ
-non-cooperative   max Σ_l E_l                      s.t. (4), E_l = π_l·level                       (9a)–(9c)
+non-cooperative   max Σ_l E_l                      s.t. (4), E_l = π_l·E                           (9a)–(9c)
 cooperative       max Σ_l E_l                      s.t. (4), Σ_j w_l^j x_l^j/π_l ≥ Σ_j w_l^j x_i^j/π_i   (10a)–(10c)
 ================  ==================================================================================================
 
 Weights enter the rows; §4.2.3 replicates tenants instead (:func:`instances.views.oef.replicated`), with equal optima.
-Erratum of (3): the paper prints the allocation of the LP with the row cap Σ_j x_l^j ≤ 1.
+
+The paper describes Gavel in words; the allocation that it prints as (3) is optimal with the row Σ_j x_l^j ≤ 1 of Gavel
+(OSDI 2020, §4.1) only, hence ``oef.gavel?row_cap=true``.
+
+*Ties.* The paper takes any optimum. These programs may have many, which differ in what single tenants get, so the one
+returned is stated (:func:`assortative`): fast types go to those with large speedups. In (9) everybody's
+efficiency is the same in all optima; what a lie is worth to the liar is not, see :func:`least_over_optima`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -31,9 +36,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from instances import clock
+from instances.parameters import Parameter
 from instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, Allocation, View, efficiency, merged
 from models.registry import MODELS, ModelSpec, Outcome, solve_built, total
-from models.solve import Session, Solution, SolveOptions, TracePoint, build, compile_model, cross_check
+from models.solve import TIES, Session, Solution, SolveOptions, TracePoint, build, compile_model, cross_check
 
 Array = NDArray[np.float64]
 
@@ -61,7 +68,27 @@ def shares(view: View) -> pyo.ConcreteModel:
     def capacity(m: Any, j: int) -> Any:
         return sum(m.x[l, j] for l in m.TENANTS) <= m.devices[j]
 
+    prefer(m, assortative(view))
     return m
+
+
+def prefer(m: pyo.ConcreteModel, worth: Array) -> None:
+    """Say which of the optima is wanted: the one of the largest Σ ``worth[l, j]``·x_l^j."""
+    m.del_component(TIES)
+    m.add_component(TIES, pyo.Suffix(direction=pyo.Suffix.LOCAL))
+    getattr(m, TIES).update(zip(m.x.values(), worth.ravel().tolist(), strict=True))
+
+
+def assortative(view: View) -> Array:
+    """Return what a device is worth in the second objective, ``(v, k)``: it matches fast types with large speedups.
+
+    Tenants are ranked by their speedup on the fastest type, then on the next one, then by their order. A device of the
+    j-th slowest type is worth ``√rank · ∛j``: the sum is largest where both go together, which is the staircase of
+    Theorem 5.2, and roots, unlike ranks themselves, are in no ratio that speedups have, so that one vertex is best.
+    """
+    rank = np.empty(view.size)
+    rank[np.lexsort((-np.arange(view.size), *view.speedups.T))] = np.arange(1, view.size + 1) / view.size
+    return np.outer(np.sqrt(rank), np.cbrt(np.arange(1, len(view.gpu_types) + 1)))
 
 
 def _table(matrix: Array) -> dict[tuple[int, int], float]:
@@ -96,8 +123,8 @@ def build_maxmin(view: View) -> pyo.ConcreteModel:
     return m
 
 
-def build_gavel(view: View, capped: bool = False) -> pyo.ConcreteModel:
-    """Return Gavel's max-min LP (3) over efficiency relative to the equal split; `capped` adds Σ_j x_l^j ≤ 1."""
+def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
+    """Return Gavel's max-min LP over efficiency relative to the equal split; `row_cap` adds Σ_j x_l^j ≤ 1."""
     m = shares(view)
     m.ratio = pyo.Var(domain=pyo.NonNegativeReals)
 
@@ -105,36 +132,32 @@ def build_gavel(view: View, capped: bool = False) -> pyo.ConcreteModel:
     def at_least(m: Any, l: int) -> Any:
         return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) - m.ratio >= 0
 
-    if capped:
+    if row_cap:
 
         @m.Constraint(m.TENANTS)
-        def row_cap(m: Any, l: int) -> Any:
+        def at_most_one_device(m: Any, l: int) -> Any:
             return sum(m.x[l, j] for j in m.TYPES) <= 1
 
     m.least = pyo.Objective(rule=lambda m: m.ratio, sense=pyo.maximize)
     return m
 
 
-def gavel(capped: bool) -> Callable[[View, SolveOptions], Outcome]:
-    """Return the procedure that solves (3) and then, at its ratio, maximises total efficiency."""
+def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcome:
+    """Solve (3) and then, at its ratio, maximise total efficiency."""
+    first = solve_built(lambda v: build_gavel(v, row_cap=row_cap), decode, view, options).solution
+    if first.status != "optimal" or first.objective is None:
+        return Outcome(first, None)
+    ratio = first.objective * (1 - 1e-9)
 
-    def procedure(view: View, options: SolveOptions) -> Outcome:
-        first = solve_built(lambda v: build_gavel(v, capped), decode, view, options).solution
-        if first.status != "optimal" or first.objective is None:
-            return Outcome(first, None)
-        ratio = first.objective * (1 - 1e-9)
+    def at_ratio(v: View) -> pyo.ConcreteModel:
+        m = build_gavel(v, row_cap=row_cap)
+        m.least.deactivate()
+        m.ratio.setlb(ratio)
+        return maximise_efficiency(m)
 
-        def at_ratio(v: View) -> pyo.ConcreteModel:
-            m = build_gavel(v, capped)
-            m.least.deactivate()
-            m.ratio.setlb(ratio)
-            return maximise_efficiency(m)
-
-        second = solve_built(at_ratio, decode, view, options)
-        times = total(first.times, second.solution.times)
-        return Outcome(replace(second.solution, times=times), second.decision)
-
-    return procedure
+    second = solve_built(at_ratio, decode, view, options)
+    times = total(first.times, second.solution.times)
+    return Outcome(replace(second.solution, times=times), second.decision)
 
 
 def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
@@ -151,14 +174,15 @@ def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
 def build_noncooperative(view: View) -> pyo.ConcreteModel:
     """Return (9): total efficiency at one common level of efficiency per weight."""
     m = shares(view)
-    # The level is counted in units of the mean over tenants of what an equal split yields per weight.
-    per_weight = view.split_efficiency / view.weight
-    m.unit = pyo.Param(m.TENANTS, initialize=dict(enumerate((per_weight.mean() / per_weight).tolist())))
-    m.level = pyo.Var(domain=pyo.NonNegativeReals)
+    # A row is divided by √(e_l·π_l), so that neither side drowns where weights are far from 1; E keeps its own unit.
+    scale = np.sqrt(view.split_efficiency * view.weight)
+    m.own = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups / scale[:, None]))
+    m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate((view.weight / scale).tolist())))
+    m.E = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
     def equal_efficiency(m: Any, l: int) -> Any:
-        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) - m.unit[l] * m.level == 0
+        return sum(m.own[l, j] * m.x[l, j] for j in m.TYPES) - m.weight[l] * m.E == 0
 
     return maximise_efficiency(m)
 
@@ -207,36 +231,42 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
 
     Where time runs out, the equal split, which nobody envies, is the incumbent.
     """
-    began = time.perf_counter()
+    began = clock.now()
     model = build(build_efficiency, view)
-    build_s = time.perf_counter() - began
+    build_s = clock.now() - began
     form = compile_model(model)
-    compile_s = time.perf_counter() - began - build_s
+    compile_s = clock.now() - began - build_s
     session = Session(form, replace(options, mip_start=None, basis=None))
     envy = _EnvyRows(view, {id(v): c for c, v in enumerate(form.columns)}, model)
     trace: list[TracePoint] = []
     parts: list[Solution] = []
+    optimum: Solution | None = None
     while True:
-        left = None if options.time_limit_s is None else options.time_limit_s - (time.perf_counter() - began)
+        left = None if options.time_limit_s is None else options.time_limit_s - (clock.now() - began)
         solution = session.run(None if left is None else max(left, 1e-3))
         parts.append(solution)
-        trace.append(TracePoint(time.perf_counter() - began, None, solution.bound))
+        if optimum is None:
+            trace.append(TracePoint(clock.now() - began, None, solution.bound))
         if solution.status != "optimal":
             break
-        decision = decode(view, model, solution)
-        added = envy.nearest() if len(parts) == 1 else envy.worst(decision.devices)
-        if added[2].shape[0] == 0:
+        added = envy.nearest() if len(parts) == 1 else envy.worst(decode(view, model, solution).devices)
+        if added[2].shape[0]:
+            session.add_rows(*added)
+        elif optimum is None:
+            optimum = solution
+            session.keep_optima(optimum)
+        else:
             break
-        session.add_rows(*added)
+    solution = session.at(solution, optimum) if optimum else solution
     times = replace(total(*(p.times for p in parts)), build_s=build_s)
     solution = replace(
         solution,
         times=replace(times, transfer_s=times.transfer_s + compile_s),
         iterations=sum(p.iterations or 0 for p in parts),
-        trace=(*trace, TracePoint(time.perf_counter() - began, solution.objective, solution.bound)),
+        trace=(*trace, TracePoint(clock.now() - began, solution.objective, solution.bound)),
     )
     if solution.status == "optimal":
-        return Outcome(solution, decision)
+        return Outcome(solution, decode(view, model, solution))
     return _unfinished(view, solution, [p.bound for p in parts if p.bound is not None], envy.columns)
 
 
@@ -342,6 +372,37 @@ def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
     return float(outcome.solution.objective - efficiency(view.speedups, devices).sum()), outcome.decision.devices
 
 
+def least_over_optima(model: str, view: View, worth: Array) -> float:
+    """Return the least Σ ``worth[l, j]``·x_l^j over all optimal allocations of a model.
+
+    What this finds does not hang on the vertex that a solver, or a second objective, picks.
+
+    Parameters
+    ----------
+    model
+        Id of a model that is one linear program (``oef.cooperative.full``, not the one with lazy rows).
+    view
+        Speedups and devices.
+    worth
+        ``(v, k)`` worth of a device.
+
+    Raises
+    ------
+    ValueError
+        If the model has no optimum on this view.
+    """
+
+    def preferring(v: View) -> pyo.ConcreteModel:
+        m = MODELS.get(model).build(v)
+        prefer(m, -worth)
+        return m
+
+    outcome = solve_built(preferring, decode, view, SolveOptions(method="simplex"))
+    if outcome.solution.status != "optimal":
+        raise ValueError(f"{model} has no optimum here: {outcome.solution.status}")
+    return float((worth * outcome.decision.devices).sum())
+
+
 def _full_is_large(view: View) -> str | None:
     if view.size <= FULL_LIMIT:
         return None
@@ -398,16 +459,18 @@ _register(
 _register(
     "gavel",
     build_gavel,
-    "OEF §2.4, eq. (3); Gavel, OSDI 2020, §4.1",
+    "OEF §2.4, Gavel in words; Gavel, OSDI 2020, §4.1",
     problem=SHARING.id,
     kind="baseline",
-    procedure=gavel(capped=False),
+    procedure=gavel,
     claims=("sharing_incentive",),
-)
-_register(
-    "gavel_capped",
-    lambda view: build_gavel(view, capped=True),
-    "OEF §2.4, eq. (3) as printed, with Σ_j x_l^j ≤ 1",
-    kind="baseline",
-    procedure=gavel(capped=True),
+    parameters=(
+        Parameter(
+            "row_cap",
+            "at most one device per tenant, Σ_j x_l^j ≤ 1, as in Gavel and in the printed allocation (3); with fewer "
+            "tenants than devices the others stay idle, and nobody need have an equal split",
+            changes={True: {"problem": ALLOCATION.id, "claims": ()}},
+        ),
+    ),
+    variants=("row_cap=true",),
 )

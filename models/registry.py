@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,13 +9,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from instances import clock
 from instances.errors import NotApplicableError
-from instances.parameters import Parametrised
+from instances.parameters import Parameter, Parametrised
 from instances.registry import PAPERS, Problem, Registry
 from instances.schema import Instance
 from models.solve import Solution, SolveOptions, Times, build, solve
 
-Kind = Literal["exact", "relaxation", "bound", "baseline"]
+Kind = Literal["exact", "matheuristic", "relaxation", "bound", "baseline"]
+
+SEEDED = Parameter(
+    "seeded", "start from the decisions of all heuristics of the problem; false to measure what that brings"
+)
 
 
 def no_reason(view: object) -> str | None:
@@ -60,7 +64,10 @@ class ModelSpec(Parametrised):
     problem
         Id of the problem its decisions belong to.
     kind
-        ``"exact"``: its optimum is the problem's; ``"relaxation"`` or ``"bound"``: it bounds the problem's optimum;
+        ``"exact"``: its optimum is the problem's, and it runs until that is proved or a limit is reached;
+        ``"matheuristic"``: a heuristic with a mathematical program inside, which certifies a bound and finds a decision
+        near it, but does not branch, so that a gap may be left however long it runs;
+        ``"relaxation"`` or ``"bound"``: it bounds the problem's optimum;
         ``"baseline"``: it optimises another objective, so its bound says nothing about the problem.
     build
         ``build(view)`` returns a Pyomo model.
@@ -150,9 +157,9 @@ def solve_built(
     options: SolveOptions,
 ) -> Outcome:
     """Build a model from `view`, solve it, decode its incumbent, and account for the building time."""
-    began = time.perf_counter()
+    began = clock.now()
     model = build(builder, view)
-    build_s = time.perf_counter() - began
+    build_s = clock.now() - began
     solution = solve(model, options)
     solution = replace(solution, times=replace(solution.times, build_s=build_s))
     return Outcome(solution, decode(view, model, solution) if solution.has_incumbent else None)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from models.registry import Outcome, no_decision, solve_built
 from models.solve import Solution, SolveOptions
+from models.solve.scaling import rescaled
 
 Array = NDArray[np.float64]
 
@@ -21,22 +22,6 @@ def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
     for key, member in pairs:
         found.setdefault(key, []).append(member)
     return found
-
-
-def rescaled(solution: Solution, unit: float) -> Solution:
-    """Return a solution whose objective was in some unit in units of 1."""
-
-    def times(number: Any) -> Any:
-        return None if number is None else number * unit
-
-    return replace(
-        solution,
-        objective=times(solution.objective),
-        bound=times(solution.bound),
-        trace=tuple(p._replace(incumbent=times(p.incumbent), bound=times(p.bound)) for p in solution.trace),
-        column_duals=times(solution.column_duals),
-        row_duals=times(solution.row_duals),
-    )
 
 
 def largest(numbers: Array) -> float:

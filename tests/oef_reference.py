@@ -116,6 +116,7 @@ SOLVE: dict[str, Callable[[View], Array]] = {
     "oef.efficiency": lambda v: efficiency(v.speedups, v.capacity),
     "oef.maxmin": lambda v: v.equal_split,
     "oef.gavel": lambda v: gavel(v.speedups, v.capacity),
+    "oef.gavel?row_cap=true": lambda v: gavel(v.speedups, v.capacity, row_cap=True),
     "oef.noncooperative": lambda v: noncooperative(v.speedups, v.capacity, v.weight),
     "oef.cooperative": lambda v: cooperative(v.speedups, v.capacity, v.weight),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import strategies as st
 
 from instances.schema import Instance
@@ -33,6 +34,7 @@ __all__ = [
     "mix",
     "pipeline",
     "pipelines",
+    "resting",
     "servers",
     "small",
 ]
@@ -44,3 +46,16 @@ def small(
 ) -> Instance:
     """Draw a small instance, see :func:`small_one`."""
     return small_one(lambda among: draw(st.sampled_from(among)), jobs=jobs, chips=chips, arrivals=arrivals)
+
+
+@st.composite
+def resting(draw: st.DrawFn, *, jobs: int = 5, chips: Sequence[str] = ("V100",)) -> Instance:
+    """Draw a small instance whose tables rise late, some from cells without progress."""
+    found = draw(small(jobs=jobs, chips=chips))
+    made = []
+    for one in found.jobs:
+        progress = np.array(one.sensitivity.progress)  # type: ignore[union-attr]
+        less = np.maximum(progress - draw(st.sampled_from((0.0, *progress[:2, 0].tolist()))), 0.0) ** 3
+        table = one.sensitivity.model_copy(update={"progress": tuple(map(tuple, less.tolist()))})  # type: ignore[union-attr]
+        made.append(one.model_copy(update={"sensitivity": table}))
+    return found.model_copy(update={"jobs": tuple(made)})

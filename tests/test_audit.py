@@ -41,6 +41,7 @@ EXPECTED = {
     "hadar.theorem-2": CONFIRMED,
     "hadar.d0": REFUTED,
     "hadar.d0.repaired": CONFIRMED,
+    "hadar.unused": "only for idle GPUs given to jobs without a payoff (conserving=true)",
     "hadar.fig-1.rounds": REFUTED,
     "hadar.fig-1.cru": REFUTED,
     "hadar.theorem-3": REFUTED,
@@ -59,12 +60,16 @@ EXPECTED = {
     "zhou.theorem-1.printed": REFUTED,
     "zhou.theorem-1.repaired": CONFIRMED,
     "zhou.theorem-6.repaired": CONFIRMED,
+    "zhou.theorem-6.printed": REFUTED,
     "zhou.theorem-3": CONFIRMED,
     "zhou.theorem-3.ra": CONFIRMED,
     "zhou.theorem-5": CONFIRMED,
     "zhou.theorem-5.ra": CONFIRMED,
+    "zhou.lemma-1": CONFIRMED,
+    "zhou.lemma-1.ra": CONFIRMED,
     "zhou.alpha.formula": REFUTED,
     "zhou.alpha.realised": CONFIRMED,
+    "zhou.alpha.enough": CONFIRMED,
     "zhou.assumption-1": REFUTED,
     "zhou.assumption-2": REFUTED,
     "oef.theorem-5.1": CONFIRMED,
@@ -72,6 +77,24 @@ EXPECTED = {
     "oef.theorem-5.3.cooperative": REFUTED,
     "oef.theorem-5.3.noncooperative": CONFIRMED,
     "oef.theorem-5.4": "only for over-reports",
+    "oef.gandiva-pareto": "only for two GPU types",
+    "oef.multi.strategy-proof": REFUTED,
+    "oef.multi.properties": "only for virtual tenants of one job type",
+    "oef.table-1.gavel.pe": "only for oef.gavel?row_cap=true",
+    "oef.table-1.gavel.ef": CONFIRMED,
+    "oef.table-1.gavel.si": "only for oef.gavel",
+    "oef.table-1.gavel.sp": CONFIRMED,
+    "oef.table-1.gavel.efficiency": CONFIRMED,
+    "oef.table-1.gandiva_fair.pe": REFUTED,
+    "oef.table-1.gandiva_fair.ef": CONFIRMED,
+    "oef.table-1.gandiva_fair.si": CONFIRMED,
+    "oef.table-1.gandiva_fair.sp": CONFIRMED,
+    "oef.table-1.gandiva_fair.efficiency": CONFIRMED,
+    "oef.table-1.oef.pe": "only for oef.noncooperative",
+    "oef.table-1.oef.ef": CONFIRMED,
+    "oef.table-1.oef.si": CONFIRMED,
+    "oef.table-1.oef.sp": CONFIRMED,
+    "oef.table-1.oef.efficiency": REFUTED,
     "oef.support": "only for non-cooperative OEF",
     "oef.slip.gavel-total": REFUTED,
     "oef.slip.8-percent": REFUTED,
@@ -97,6 +120,7 @@ EXPECTED = {
     "hadar.measured.hadar-480": NOT_TESTABLE,
     "hadar.measured.hadar-aws": NOT_TESTABLE,
     "hadar.measured.hadar-testbed": NOT_TESTABLE,
+    "oef.measured.oef-20": NOT_TESTABLE,
     "synergy.measured.synergy-128": NOT_TESTABLE,
     "synergy.measured.synergy-32": NOT_TESTABLE,
     "synergy.measured.synergy-32-dynamic": NOT_TESTABLE,
@@ -134,6 +158,9 @@ def test_every_claim_has_the_verdict_that_is_known(audited: Audit) -> None:
         ("oef.slip.8-percent", "7.143"),
         ("oef.slip.gavel-total", "4.3636"),
         ("oef.theorem-5.3.cooperative", "0.06667"),
+        ("oef.theorem-5.3.cooperative", "1,3.9⟩, m = 2: the total can grow by 0.024"),
+        ("oef.gandiva-pareto", "m = (2,2,1): the total can grow by 0.5"),
+        ("oef.multi.strategy-proof", "gains 24%"),
         ("oef.theorem-5.4", "gains 40%"),
         ("admission.optimal", "435.01, not 431.33; 439.50"),
         ("admission.slip.total", "430.5"),
@@ -201,7 +228,9 @@ def test_witnesses_are_saved_and_replay(audited: Audit) -> None:
             if not finding.id.startswith(("zhou.alpha", "zhou.assumption")):  # thirty jobs each
                 rows = certified(read(path), witness.methods)
                 assert not {row.status for row in rows.values()} & {"error", "skipped"}, finding.id
-                assert all(row.verified is not False for row in rows.values())
+                # Algorithm 7 as printed places other numbers of workers than do the work: that is what refutes it.
+                wrong = {row.method for row in rows.values() if row.verified is False}
+                assert wrong <= {"zhou.ra.amincost?printed=true"}
 
 
 def replayed(audited: Audit, claim: str) -> Iterator[harness.audit.Finding]:
@@ -379,7 +408,7 @@ def test_the_terminal_shows_verdicts_and_replays(audited: Audit) -> None:
     console = Console(width=150, file=io.StringIO(), record=True)
     console.print(to_rich(blocks(audited.findings)))
     text = console.export_text()
-    for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method zhou.ps.amincost.printed"):
+    for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method 'zhou.ps.amincost?printed=true'"):
         assert part in text
 
 

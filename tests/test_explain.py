@@ -23,6 +23,7 @@ from heuristics import HEURISTICS
 from heuristics.registry import HeuristicSpec
 from heuristics.statements import statement
 from instances.errors import UnknownNameError
+from instances.parameters import base_id
 from instances.registry import PAPERS
 from instances.views import admission
 from models import MODELS, ModelSpec, counting, elastic
@@ -86,8 +87,8 @@ def test_every_model_has_a_statement() -> None:
 def test_every_heuristic_of_a_paper_has_a_statement() -> None:
     for spec in HEURISTICS:
         if spec.source != "README":  # other tests may have registered one
-            assert all(prose(step) for step in statement(spec.id))
-            assert statement(spec.id), spec.id
+            assert all(prose(step) for step in statement(base_id(spec.id)))
+            assert statement(base_id(spec.id)), spec.id
 
 
 def test_a_heuristic_of_ones_own_shows_its_docstring(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,6 +278,14 @@ def test_text_has_equations_numbers_and_sizes() -> None:
     assert re.search(r"Σ_j w\[j,t,r\] ≤ C\^r    for all t, r +\(1d\) +×24", text)
     assert "219 rows, 184 columns, 137 of them integer, 697 nonzeros" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_parameters_that_only_a_simulation_takes_are_told_apart() -> None:
+    both, alone = harness.explain("synergy.tune.srtf").text.split("parameters of its simulation")
+    assert "order = demand: demand or policy" in both
+    assert "order = demand" not in alone
+    assert "profiles = true: true or measured" in alone
+    assert "simulation" not in harness.explain("synergy.tune").text
 
 
 def test_large_models_are_not_built_unasked() -> None:

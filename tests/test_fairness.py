@@ -158,6 +158,69 @@ def test_gandiva_fair_is_not_strategy_proof() -> None:
     assert finding.witness.gained >= gained - 1e-3 > finding.witness.honest
 
 
+def test_a_gain_by_the_choice_of_the_optimum_is_none() -> None:
+    """Tenant 1 reports that all types are alike: it has 3 or 6, as the solver likes, against 3.2 with the truth."""
+    truth = view_of((1, 2, 4), (1, 1, 1), m=(1, 2, 1))
+    lie = replace(truth, speedups=np.ones((2, 3)))
+    least, worth = fairness.least_worth("oef.noncooperative"), fairness.own_worth(truth, 0)
+    assert least(truth, worth) == pytest.approx(3.2)
+    assert (least(lie, worth), -least(lie, -worth)) == pytest.approx((3, 6))
+
+
+def test_witnesses_against_strategy_proofness_hold_in_every_optimum() -> None:
+    least = fairness.least_worth("oef.noncooperative")
+    view = view_of((1, 2, 4), (1, 1, 1), m=(1, 2, 1))
+    found = fairness.strategy_proof(NONCOOPERATIVE, view, direction="under", trials=6, steps=4, least=least)
+    lie = replace(view, speedups=view.speedups.copy())
+    lie.speedups[found.witness.tenant] = found.witness.report
+    worth = fairness.own_worth(view, found.witness.tenant)
+    assert found.witness.gained == pytest.approx(least(lie, worth))
+    assert found.witness.honest == pytest.approx(-least(view, -worth))
+
+
+SEVERAL = replace(
+    view_of((1, 1.1), (1, 10), (1, 10)), owner=np.array([0, 0, 1]), weight=np.array([0.5, 0.5, 1]), tenants=("u1", "u2")
+)
+"""The first tenant has two job types."""
+
+
+def test_tenants_of_several_job_types_gain_by_over_reports() -> None:
+    """Theorem 5.4: reporting ⟨1, 9⟩ for ⟨1, 1.1⟩ moves GPU2 to the other job type of the same tenant."""
+    least, worth = fairness.least_worth("oef.noncooperative"), fairness.own_worth(SEVERAL, 0)
+    speedups = SEVERAL.speedups.copy()
+    speedups[0, 1] = 9
+    assert -least(SEVERAL, -worth) == pytest.approx(60 / 19)
+    assert least(replace(SEVERAL, speedups=speedups), worth) == pytest.approx(3.910810811)
+
+
+def test_whole_tenants_of_several_job_types_envy_and_lose_by_sharing() -> None:
+    X = COOPERATIVE(SEVERAL).devices
+    assert fairness.envy_free(SEVERAL, X)
+    assert fairness.sharing_incentive(SEVERAL, X)
+    whole, bundles = fairness.whole_tenants(SEVERAL, X)
+    assert fairness.envy_free(whole, bundles).witness.edges["u1", "u2"]["envy"] == pytest.approx(20 / 3 - 13 / 3, abs=1)
+    assert not fairness.sharing_incentive(whole, bundles)
+    assert whole.speedups.tolist() == [[1, 10], [1, 10]]
+
+
+def test_one_job_type_each_makes_whole_tenants_of_the_rows() -> None:
+    whole, bundles = fairness.whole_tenants(EQ1, EQ1.equal_split)
+    assert np.array_equal(bundles, EQ1.equal_split)
+    assert np.array_equal(whole.speedups, EQ1.speedups)
+    assert whole.labels == EQ1.labels
+
+
+def test_two_types_suffice_for_cooperative_shares_not_to_be_pareto_efficient() -> None:
+    view = view_of((1, 1.3), (1, 2.5), (1, 2.6), (1, 3.9), m=(2, 2))
+    assert fairness.pareto_efficient(view, COOPERATIVE(view).devices).margin == pytest.approx(-0.024)
+
+
+def test_trading_pairs_of_three_types_is_not_pareto_efficient() -> None:
+    """§2.4 says that Gandiva_fair is; nobody trades three types in a circle."""
+    view = view_of((1, 1.5, 6), (1, 2, 4), (1, 3, 10.5), m=(2, 2, 1))
+    assert fairness.pareto_efficient(view, gandiva_fair.shares(view)).margin == pytest.approx(-0.5)
+
+
 # --- what theory really holds ----------------------------------------------------------------------------
 
 

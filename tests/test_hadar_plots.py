@@ -294,11 +294,11 @@ def test_cdf_over_orders_of_magnitude_is_logarithmic() -> None:
 
 def test_more_methods_than_colours_name_what_is_left_out() -> None:
     instance = load("paper/hadar-fig1")
-    names = ["online", *(f"online__v{i}" for i in range(12)), "fifo", "srtf"]
+    names = ["online", *(f"online?beam={i}" for i in range(12)), "fifo", "srtf"]
     run = run_of(instance, **{name: [0, 1, 2] for name in names})
     item = drawn(run, "jct-cdf")
     assert len(item.figure.axes[0].lines) == 10
-    assert "No room for: hadar.online.v7, hadar.online.v8," in item.caption
+    assert "No room for: hadar.online?beam=7, hadar.online?beam=8," in item.caption
     assert {"hadar.fifo", "hadar.srtf", "hadar.online"} <= set(texts(item.figure).split())
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import oef_reference as ref
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import instances
@@ -134,6 +135,55 @@ def test_gavel_equals_its_ratio_and_uses_the_most_efficient_vertex(view: View) -
     decision = models.get("oef.gavel").run(view).decision
     base = efficiency(view.speedups, view.equal_split)
     assert (efficiency(view.speedups, decision.devices) / base).min() == pytest.approx(first, rel=1e-6)
+
+
+def test_the_level_of_the_noncooperative_program_is_that_of_the_paper() -> None:
+    """E of (9) in its own unit, whatever the weights: 18/13 in (1), 5/3 per replica in the weighted example."""
+    for view, level in ((EQ1, 18 / 13), (matrix_view([[1, 2], [1, 5]], [1, 1], [1, 2]), 5 / 3)):
+        solution = models.get("oef.noncooperative").run(view).solution
+        assert solution.values["E"] == pytest.approx(level)
+
+
+@st.composite
+def degenerate_views(draw: Any) -> View:
+    """Different tenants with small whole speedups, which give many optima."""
+    n, k = draw(st.integers(2, 5)), draw(st.integers(2, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    speedups = np.unique(np.cumprod(np.c_[np.ones(n), rng.integers(1, 4, (n, k - 1))], axis=1), axis=0)
+    return matrix_view(speedups, rng.integers(1, 4, k))
+
+
+@settings(max_examples=40)
+@given(degenerate_views(), st.randoms(use_true_random=False))
+def test_the_optimum_returned_does_not_hang_on_the_order_of_tenants(view: View, random: Any) -> None:
+    order = random.sample(range(view.size), view.size)
+    turned = matrix_view(view.speedups[order], view.capacity)
+    for name in LPS:
+        once, again = (models.get(name).run(v).decision.devices for v in (view, turned))
+        assert again == pytest.approx(once[order], abs=1e-6), name
+
+
+def test_of_several_optima_the_fast_types_go_to_large_speedups() -> None:
+    """(4): whoever has GPU1, and whichever of the equals GPU2, the total is 3; the first of the fastest has both."""
+    view = matrix_view([[1, 1], [1, 2], [1, 2]], [1, 1])
+    assert models.get("oef.efficiency").run(view).decision.devices == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
+
+
+@settings(max_examples=40)
+@given(degenerate_views(), st.sampled_from(["oef.efficiency", "oef.cooperative.full", "oef.noncooperative"]))
+def test_the_least_over_the_optima_is_that_of_an_independent_program(view: View, model: str) -> None:
+    assume(view.size > 1)
+    W, m, worth = view.speedups, view.capacity, np.zeros_like(view.speedups)
+    worth[0] = W[0] + 1
+    n, k = W.shape
+    best = optimum(model, view)
+    rows, bound = -W.ravel()[None], [-best * (1 - 1e-9)]
+    if model == "oef.cooperative.full":
+        rows, bound = np.vstack([rows, ref.envy_rows(W)]), bound + [0.0] * (n * (n - 1))
+    equal = ref.own(W, n * k) - np.tile(W.ravel() / n, (n, 1)), np.zeros(n)
+    x = ref.lp(W, m, -worth.ravel(), (rows, np.array(bound)), equal if model == "oef.noncooperative" else None)
+    found = oef.least_over_optima(model, view, worth)
+    assert found == pytest.approx(float(worth.ravel() @ x), rel=1e-5, abs=1e-5)
 
 
 def test_maxmin_is_the_equal_split() -> None:

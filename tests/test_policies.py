@@ -132,9 +132,29 @@ def test_tiresias_passes_over_who_does_not_fit_and_does_not_know_types() -> None
     hosts = cluster((0, 3), (1, 2))
     trace = run(work, hosts, Tiresias(work, hosts))
     assert who(trace)[0] == [0, 2]
-    # Most GPUs are free on the slow type; there is a tie then.
+    # Most GPUs are free on the slow type.
     assert trace.assignment(0).dense(3, 2)[0].tolist() == [2, 0]
     assert trace.assignment(0).dense(3, 2)[2].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("policy", [Tiresias, YarnCS])
+@pytest.mark.parametrize("types", ["free", "random"])
+def test_names_of_types_decide_nothing(policy: Any, types: str) -> None:
+    """Of types with as many free GPUs any may be the one, and a seed repeats which."""
+    work, hosts = jobs({"work": 500}), cluster((0, 2), (1, 2))
+    first = [run(work, hosts, policy(work, hosts, types=types, seed=seed)).allocation[0, 2] for seed in range(20)]
+    assert set(first) == {0, 1}
+    assert first == [run(work, hosts, policy(work, hosts, types=types, seed=s)).allocation[0, 2] for s in range(20)]
+
+
+def test_a_scheduler_that_knows_types_starts_jobs_on_the_fastest_and_moves_them_there() -> None:
+    work, hosts = jobs({"work": 250}, {"work": 900}, rates=(1.0, 2.0)), cluster((0, 3), (1, 1))
+    for policy in (YarnCS(work, hosts, types="fastest"), Tiresias(work, hosts, types="fastest")):
+        trace = run(work, hosts, policy)
+        assert [trace.assignment(row).dense(2, 2).argmax(axis=1).tolist() for row in (0, 1)] == [[1, 0], [1, 0]]
+        assert trace.makespan_s == 900
+    moving = run(work, hosts, Tiresias(work, hosts, types="fastest", stay=False))
+    assert moving.makespan_s == 200 + 700 / 2  # on the fast type once the other job is done
 
 
 def test_yarn_keeps_gpus_from_start_to_end_and_passes_over_who_does_not_fit() -> None:

@@ -239,7 +239,7 @@ def test_list_policies(tmp_path: Path) -> None:
         ("hadare", "hadar.hadare"),
         ("oef.gavel", "oef.gavel"),
         ("cooperative", "oef.cooperative"),
-        ("hadar.online.greedy", "hadar.online.greedy"),
+        ("hadar.online?beam=1", "hadar.online?beam=1"),
         ("synergy.tune.srtf", "synergy.tune.srtf"),
         ("tune.srtf", "synergy.tune.srtf"),
         ("srtf", "hadar.srtf"),

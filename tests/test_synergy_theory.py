@@ -13,11 +13,13 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from synergy_cases import instance, job, matrix, mix, pipelines, servers, small
+from scipy.optimize import LinearConstraint, milp
+from synergy_cases import instance, job, matrix, mix, pipelines, resting, servers, small
 
 import instances
 import models
 from harness.audit.claims.synergy import different_jobs
+from instances.errors import NotApplicableError
 from instances.schema import Instance
 from instances.views import synergy
 from instances.views.synergy import View
@@ -116,6 +118,78 @@ def test_the_extension_to_several_types_too(case: Instance) -> None:
     assert exact == pytest.approx(best_round(view, floors=True, everybody=True))
     assert exact - 1e-7 <= relaxed <= free + 1e-6
     assert best_round(view, floors=False, everybody=False) <= free + 1e-7
+
+
+def round_of(case: Instance) -> View:
+    """View of a case in which some jobs can never run, but not all."""
+    try:
+        return synergy.view(case)
+    except NotApplicableError:
+        assume(False)
+        raise
+
+
+def to_the_letter(view: View, *, integer: bool, split: bool = False) -> float | None:
+    """Optimum of (1)–(5), of (22)–(25) with (5) on each type, or (`split`) of (22)–(26): every cell a variable.
+
+    Stated once more, on plain arrays; jobs are named, nothing is pruned, cells without progress are there.
+    """
+    tables, needs, jobs = view.profiles, view.needs, view.runnable.tolist()
+    usable = fitting(view) if split else needs.able
+    cells = [
+        (n, i, tables.gpus[kind], tables.cpus[kind, a], tables.memory_gb[kind, b], tables.rate[kind, i, a, b])
+        for n, kind in enumerate(tables.kind[jobs].tolist())
+        for i, a, b in product(range(view.types), range(tables.cpus.shape[1]), range(tables.memory_gb.shape[1]))
+        if usable[kind, i] and tables.cpus[kind, a] <= needs.limit[kind, i, 0]
+        if tables.memory_gb[kind, b] <= needs.limit[kind, i, 1]
+    ]
+    if {n for n, *_ in cells} != set(range(len(jobs))):
+        return None
+    job, gpu_type = np.array([cell[:2] for cell in cells]).T
+    held, rate = np.array([cell[2:5] for cell in cells]), np.array([cell[5] for cell in cells])
+    fair = own_floor(view)[job, gpu_type]
+    rows: list[tuple[Array, float, float]] = []
+    for i, n in product(range(view.types), range(len(jobs))):
+        rows.append((((job == n) & (gpu_type == i)) * (rate - fair), -np.inf if split else 0.0, np.inf))
+    for i, r in product(range(view.types), range(3)):
+        pools = (view.pools.gpus, view.pools.cpus, view.pools.memory_gb)
+        rows.append(((gpu_type == i) * held[:, r], -np.inf, float(pools[r][i]) * (1 + 1e-9)))
+    for n, least in enumerate(equal_split(view) if split else np.zeros(len(jobs))):
+        rows += [((job == n).astype(float), 1.0, 1.0), ((job == n) * rate, float(least) * (1 - 1e-9), np.inf)]
+    matrix, low, high = (np.array(part) for part in zip(*rows, strict=True))
+    cost = -view.weight[view.runnable][job] * rate
+    found = milp(cost, constraints=LinearConstraint(matrix, low, high), integrality=np.full(len(cost), int(integer)))
+    return None if found.fun is None else -float(found.fun)
+
+
+@pytest.mark.parametrize("chips", [("V100",), BOTH], ids=["one type", "two types"])
+@pytest.mark.parametrize("split", [False, True], ids=["own fair share", "oracle"])
+@given(data=st.data())
+@settings(max_examples=25)
+def test_optima_are_those_of_the_printed_programs_also_where_cells_make_no_progress(
+    data: st.DataObject, chips: tuple[str, ...], split: bool
+) -> None:
+    view = round_of(data.draw(resting(jobs=4, chips=chips)))
+    pairs = [(WITH_ORACLE, True)] if split else [(RELAXED, False), (FLOORED, True)]
+    for rule, integer in pairs:
+        printed = to_the_letter(view, integer=integer, split=split)
+        for pruned in (True, False):
+            found = optimum(view, replace(rule, pruned=pruned))
+            assert found == (None if printed is None else pytest.approx(printed, rel=1e-6))
+    if not split:
+        assert optimum(view, FLOORED) == pytest.approx(best_round(view, floors=True, everybody=True))
+
+
+def test_a_part_of_a_job_at_rest_pays_for_a_fast_one() -> None:
+    """On 12 CPUs, four jobs are a quarter of the time on 9 and rest on 1 for 10 in all; without rest 3 each give 4."""
+    steep = matrix((1.0, 3.0, 9.0), (62.5,), [[0.0], [1.0], [10.0]])
+    view = synergy.view(instance([job(sensitivity=steep)] * 4, [servers(1, gpus=4, cpus=12.0, memory_gb=250.0)]))
+    assert optimum(view, RELAXED) == pytest.approx(10.0)
+    assert optimum(view, FLOORED) == pytest.approx(4.0)
+    literal = build(build_unpruned, view)
+    assert solve(literal, EXACT).objective == pytest.approx(4.0)
+    pyo.TransformationFactory("core.relax_integer_vars").apply_to(literal)
+    assert solve(literal).objective == pytest.approx(10.0)
 
 
 @given(small(jobs=6, chips=BOTH))

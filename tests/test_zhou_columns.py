@@ -51,7 +51,7 @@ def test_bounds_hold_and_schedules_are_verified(instance: Instance) -> None:
     for a in architectures:
         for name, sign in (("", -1), (".maxweight", 1)):
             spec = models.get(f"zhou.{a.id}.columns{name}")
-            outcome = spec.run(view, OPTIONS)
+            outcome = spec.run(view)
             bound, found = outcome.solution.bound, outcome.solution.objective
             exact = models.get(f"zhou.{a.id}.schedules{'.offline' if sign < 0 else ''}")
             if exact.too_large(view):

@@ -17,7 +17,7 @@ from harness.audit.claims.zhou import placements, priced
 from instances.elastic import Ledger
 from instances.schema import Instance
 from instances.views import zhou
-from models.solve import SolveOptions, build, solve
+from models.solve import Session, Solution, SolveOptions, build, solve
 from models.zhou import mincost
 from models.zhou.arrays import placement
 from models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
@@ -27,20 +27,25 @@ Array = NDArray[np.float64]
 
 @pytest.mark.parametrize("name", BOTH)
 def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str) -> None:
-    """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and two ways of Algorithm 4."""
-    found, worse, missed = 0, 0, 0
-    for best, repaired, printed in placements(np.random.default_rng(7), name, 1000):
+    """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and Algorithms 4 and 7 both ways.
+
+    Algorithm 7 as printed places as many workers as slots, mostly others than the choice needs.
+    """
+    found, worse, missed, other = 0, 0, 0, 0
+    for best, repaired, printed, done in placements(np.random.default_rng(7), name, 1000):
         assert (repaired is None) == (best is None)
         if best is None:
-            assert printed is None
             continue
         found += 1
         assert repaired == pytest.approx(best, rel=1e-9)
-        assert printed is None or printed >= best * (1 - 1e-9)
+        other += not done
         missed += printed is None
-        worse += printed is not None and printed > best * (1 + 1e-9)
+        worse += done and printed is not None and printed > best * (1 + 1e-9)
+        # Nor does Algorithm 7 ask for a second server, so that it may be cheaper than the optimum of q = 0.
+        assert name == "ra" or printed is None or printed >= best * (1 - 1e-9)
     assert found > 300
-    assert (worse > 10 and missed > 0) if name == "ps" else worse == missed == 0
+    assert missed > 0
+    assert (worse > 10 and other == 0) if name == "ps" else other > 100
 
 
 def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
@@ -99,7 +104,7 @@ def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, sl
     # One choice is (13), (21), and no dearer than its bound says.
     k = int(np.random.default_rng(seed).integers(chosen.size))
     window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
-    placed = placement(a.machines, kind(offered, chosen, k), *window, EXACT)
+    placed, _ = placement(a.machines, kind(offered, chosen, k), *window, EXACT)
     statement = solve(build(build_mincost, offered, chosen.take(np.array([k]))), EXACT)
     assert (placed is None) == (statement.status == "infeasible")
     if placed:
@@ -107,6 +112,21 @@ def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, sl
         unit = float(pyo.value(statement.model.unit))
         assert statement.objective * unit == pytest.approx(placed.cost, rel=1e-6, abs=scale)
         assert placed.cost >= bounds[k] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_placement_that_runs_out_of_time_still_bounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the cheapest choice is not placed in time, the next one's bound says nothing about it."""
+    a = architecture(cases.instance([cases.job(4)], [cases.servers(3, gpus=2, cpus=3.0)]), name)
+    offered = Offer(a, 0, *priced(a, np.random.default_rng(1), 4))
+    chosen = offered.choices()
+    bounds = lower_bounds(offered, chosen)
+    best = cheapest(offered, chosen, bounds, EXACT).placed
+    monkeypatch.setattr(Session, "run", lambda session: Solution(status="time limit without incumbent", termination=""))
+    found = cheapest(offered, chosen, bounds, EXACT)
+    assert best is not None
+    assert found.placed is None
+    assert found.bound <= best.cost * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -181,8 +181,8 @@ def test_windows_hold_runs_and_waiting_times(large: Run) -> None:
         assert edges <= set(upright)
         assert len(upright) == 2 * len(schedule.window_start) + rounds - len(schedule.window_start)
     shown = texts(figure)
-    assert f"(by the formula {view.architectures['ps'].alpha})" in shown
-    assert "α = 1" in shown
+    assert f"(α by the formula: {view.architectures['ps'].alpha})" in shown
+    assert "1 round" in shown
     assert "time [slots of 3600 s]" in shown
 
 

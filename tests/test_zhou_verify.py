@@ -55,7 +55,7 @@ RING: list[Row] = [
 def schedule(rows: list[Row], windows: Any = ()) -> Schedule:
     runs = np.array([row[:5] for row in rows], np.int64).reshape(-1, 5).T
     entries = np.array([(i, *entry) for i, row in enumerate(rows) for entry in row[5]], np.int64).reshape(-1, 4).T
-    return Schedule(*runs, *entries, *np.array(windows, np.int64).reshape(-1, 3).T)
+    return Schedule(*runs, *entries, *np.array(windows, np.int64).reshape(-1, 4).T)
 
 
 def rows_of(good: Schedule) -> list[Row]:
@@ -231,8 +231,8 @@ WAITING: list[Row] = [
     (0, 8, 3, 1, 0, [(0, 1, 1)]),
     (2, 12, 2, 0, 0, [(1, 1, 1)]),
 ]
-WINDOWS = [(4, 4, 1), (8, 16, 2)]
-"""Round 3 (τ = 4) once from slot 4, round 4 (τ = 8) twice from slot 8 on."""
+WINDOWS = [(4, 4, 1, 4), (8, 16, 2, 8)]
+"""Start, slots, rounds and τ: a round of 4 slots from slot 4, two of 8 from slot 8 on."""
 
 
 def test_windows_of_batches_are_measured() -> None:
@@ -246,19 +246,21 @@ def test_windows_of_batches_are_measured() -> None:
 @pytest.mark.parametrize(
     ("windows", "message"),
     [
-        ([(4, 4, 1)], "its run, up to slot 10, is not within one window"),
-        ([(8, 8, 1)], "J2 from slot 4: its run, up to slot 5, is not within one window"),
-        ([(4, 4, 1), (7, 16, 2)], "window 1: starts in slot 7, the one before ends before slot 8"),
-        ([(4, 4, 1), (9, 16, 2)], "window 1: 16 slots from slot 9 begin neither at a later power of two nor at"),
-        ([(4, 8, 2), (8, 16, 2)], "window 1: starts in slot 8, the one before ends before slot 12"),
-        ([(5, 3, 1), (8, 16, 2)], "window 0: 3 slots from slot 5 begin neither at a later power of two nor at 1"),
-        ([(4, 4, 1), (8, 4, 8)], "window 1: 4 slots are not 8 rounds of 8"),
-        ([(4, 4, 1), (8, 16, 4)], "window 1: 16 slots are not 4 rounds of 8"),
-        ([(4, 4, 1), (8, 17, 2)], "window 1: 17 slots from slot 8 begin neither"),  # rounds of 16 from slot 16 on only
-        ([(4, 12, 3), (16, 8, 2)], "window 1: 8 slots are not 2 rounds of 8"),
-        ([(4, 4, 1), (8, 16, 0)], "window_rounds 0: they go from 1"),
-        ([(0, 4, 1), (8, 16, 2)], "window_start 0: they go from 1"),
-        ([(4, 4, 1), (8, 0, 2)], "window_slots 0: they go from 1"),
+        ([(4, 4, 1, 4)], "its run, up to slot 10, is not within one window"),
+        ([(8, 8, 1, 8)], "J2 from slot 4: its run, up to slot 5, is not within one window"),
+        ([(4, 4, 1, 4), (7, 16, 2, 8)], "window 1: starts in slot 7, the one before ends before slot 8"),
+        ([(4, 8, 2, 4), (8, 16, 2, 8)], "window 1: starts in slot 8, the one before ends before slot 12"),
+        ([(4, 4, 1, 4), (8, 16, 2, 6)], "window 1: from slot 8, τ = 6 is not a power of two above 4 and at most 8"),
+        ([(4, 4, 1, 4), (8, 16, 2, 16)], "window 1: from slot 8, τ = 16 is not a power of two above 4 and at most 8"),
+        ([(4, 4, 1, 4), (8, 16, 4, 4)], "window 1: from slot 8, τ = 4 is not a power of two above 4 and at most 8"),
+        ([(5, 3, 1, 3), (8, 16, 2, 8)], "window 0: from slot 5, τ = 3 is not a power of two and at most 5"),
+        ([(4, 4, 1, 4), (8, 16, 3, 8)], "window 1: 16 slots from slot 8 are not α rounds of 8, of which 3"),
+        ([(4, 4, 1, 4), (8, 32, 2, 8)], "window 1: 32 slots from slot 8 are not α rounds of 8, of which 2"),
+        ([(4, 2, 2, 1), (8, 16, 2, 8)], "J2 from slot 4: its run, up to slot 5, is not within one of the rounds of 1"),
+        ([(4, 4, 1, 4), (8, 16, 0, 8)], "window_rounds 0: they go from 1"),
+        ([(0, 4, 1, 4), (8, 16, 2, 8)], "window_start 0: they go from 1"),
+        ([(4, 4, 1, 4), (8, 0, 2, 8)], "window_slots 0: they go from 1"),
+        ([(4, 4, 1, 0), (8, 16, 2, 8)], "window_tau 0: they go from 1"),
     ],
 )
 def test_windows_follow_one_another(windows: Any, message: str) -> None:
@@ -266,25 +268,28 @@ def test_windows_follow_one_another(windows: Any, message: str) -> None:
     assert any(message in line for line in violations), violations
 
 
-def test_windows_may_end_when_their_last_round_is_done() -> None:
-    assert not check(WAITING, windows=[(4, 2, 1), (8, 6, 1)]).violations
+def test_windows_may_end_when_their_last_round_is_done_and_be_longer_than_their_rounds() -> None:
+    assert not check(WAITING, windows=[(4, 2, 1, 4), (8, 6, 1, 8)]).violations
+    late = [(j, start + 24 * (start >= 8), *rest) for j, start, *rest in WAITING]
+    assert not check(late, windows=[(4, 4, 1, 4), (32, 32, 2, 8)]).violations
     # The window of τ = 8 starts at the end of the one before, in slot 10.
     rows = [WAITING[0], (0, 7, 3, 1, 0, [(0, 1, 1)]), (2, 10, 2, 0, 0, [(1, 1, 1)])]
-    assert not check(rows, windows=[(4, 6, 2), (10, 2, 1)]).violations
-    assert check(rows, windows=[(4, 6, 2), (10, 2, 3)]).violations == ("window 1: 2 slots are not 3 rounds of 8",)
-    assert any("begin neither" in line for line in check(rows, windows=[(4, 6, 2), (10, 9, 1)]).violations)
+    assert not check(
+        [rows[0], WAITING[1], (2, 12, 2, 0, 0, [(1, 1, 1)])], windows=[(4, 7, 2, 4), (12, 2, 1, 8)]
+    ).violations
 
 
-def test_a_job_runs_in_a_window_that_starts_after_its_arrival() -> None:
-    rows = [(1, 2, 1, 0, 1, [(1, 2, 1), (2, 1, 0)]), (1, 3, 1, 0, 1, [(1, 2, 1), (2, 1, 0)]), *WAITING[1:]]
-    violations = check([*rows[:3], (2, 3, 2, 0, 0, [(0, 1, 1)])], "ps.preemptive", windows=[(2, 4, 2), (8, 8, 1)])
-    assert "J3 from slot 3: arrives in slot 3, its window starts in 2" in violations.violations
+def test_a_batch_holds_only_jobs_that_had_arrived_by_its_tau() -> None:
+    """J3 arrives in slot 3: the batch of τ = 2 cannot know it, although its window begins in slot 4."""
+    rows = [*WAITING[:2], (2, 4, 2, 0, 0, [(1, 1, 1)])]
+    violations = check(rows, windows=[(4, 4, 2, 2), (8, 16, 2, 8)]).violations
+    assert "J3 from slot 4: arrives in slot 3, after its batch was made at τ = 2" in violations
 
 
 def test_windows_belong_to_completion_times() -> None:
     row = [(2, 1, 2, 0, 0, [(1, 1, 1)])]
     assert not check(row, "ps.weight").violations
-    assert any("windows" in line for line in check(row, "ps.weight", windows=[(1, 2, 2)]).violations)
+    assert any("windows" in line for line in check(row, "ps.weight", windows=[(1, 2, 2, 1)]).violations)
 
 
 # until τ ------------------------------------------------------------------------------------------
@@ -404,9 +409,9 @@ def test_mutilated_arrays_are_refused_and_never_raise(field: str, change: Any) -
         assert check(replace(good, **{field: change(getattr(good, field))}), problem).violations, problem
 
 
-@pytest.mark.parametrize("field", ["window_start", "window_slots", "window_rounds"])
+@pytest.mark.parametrize("field", ["window_start", "window_slots", "window_rounds", "window_tau"])
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("windows", [WINDOWS, [(4, 12, 3)]])
+@pytest.mark.parametrize("windows", [WINDOWS, [(4, 12, 3, 4)]])
 def test_mutilated_windows_are_refused_and_never_raise(field: str, change: Any, windows: Any) -> None:
     good = schedule(WAITING, windows)
     assert not check(good).violations

@@ -20,6 +20,7 @@ from heuristics import HEURISTICS, HeuristicSpec
 from instances.canonical import to_json
 from instances.catalogue import load, references
 from instances.errors import UnknownNameError, UsageError
+from instances.parameters import base_id
 from instances.registry import PAPERS, unknown
 from instances.schema import Instance, Published
 
@@ -74,7 +75,7 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
         found = HEURISTICS.matching([name, f"{name}.*"] if name in PAPERS else [name])
         if not found:
             raise UnknownNameError(unknown("heuristic", name, possible))
-        mine = [spec for spec in found if spec.id in possible]
+        mine = [spec for spec in found if base_id(spec.id) in possible]
         if not mine:
             raise UsageError(f"{name}: {_why_not(found[0])}")
         chosen |= {spec.id: spec for spec in mine}

@@ -9,12 +9,13 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -77,24 +78,38 @@ def submit(pool: ProcessPool, task: Task[R]) -> Any:
 
 
 class _Process(ForkServerProcess):
-    """A worker that does not import the user's main module: tasks need nothing of it.
+    """A worker that does not import the user's main module, and looks for modules on a safe path.
 
-    Otherwise a plain script that calls :func:`harness.compare` would run itself again in every worker, and a program
-    read from standard input could not be imported at all.
+    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`harness.compare` would run itself
+    again in every worker, and a program read from standard input could not be imported at all.
     """
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = types.ModuleType("__main__")
+        main, path = sys.modules["__main__"], sys.path
+        sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe_path()
         try:
             return ForkServerProcess._Popen(process_obj)
         finally:
-            sys.modules["__main__"] = main
+            sys.modules["__main__"], sys.path = main, path
 
 
 class _Context(ForkServerContext):
     Process = _Process
+
+
+ROOT = os.path.realpath(Path(__file__).parents[1])
+"""Folder that this package was imported from."""
+
+
+def safe_path() -> list[str]:
+    """Return the path of modules without the working directory and the folder of the script that runs.
+
+    A folder with somebody's instances may hold a ``numpy.py`` or a ``models.py``; workers would execute it. The folder
+    that this package comes from stays, also where that is the working directory (``python -m pytest``).
+    """
+    strange = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - {ROOT}
+    return [entry for entry in sys.path if os.path.realpath(entry) not in strange]
 
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -105,17 +120,28 @@ def _start_fork_server(threads: int) -> None:
     """Start the server, whose workers inherit what it is: deaf to Ctrl-C, and with so many threads of linear algebra.
 
     A terminal sends Ctrl-C to all processes of a command. With as many threads as cores in every worker, checks of
-    runs of 2000 jobs took 0.4 to 3.1 s instead of 0.2 to 0.4 s.
+    runs of 2000 jobs took 0.4 to 3.1 s instead of 0.2 to 0.4 s. Python puts the working directory first on the path of
+    the server and of the tracker of resources that it starts before, unless it is asked for a safe path.
     """
-    asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ}
+    asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
+    if os.getcwd() == ROOT:
+        asked["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+    # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
+    with _environment(asked), _on_ctrl_c(signal.SIG_IGN):
+        forkserver.ensure_running()
+
+
+@contextmanager
+def _environment(asked: Mapping[str, str]) -> Iterator[None]:
+    """Set variables that processes started within the block inherit."""
+    before = dict(os.environ)
     os.environ.update(asked)
     try:
-        # Held back by a mask instead, it would reach threads that numpy has started, and interrupt all the same.
-        with _on_ctrl_c(signal.SIG_IGN):
-            forkserver.ensure_running()
+        yield
     finally:
         for name in asked:
-            del os.environ[name]
+            os.environ.pop(name)
+        os.environ.update({name: before[name] for name in asked if name in before})
 
 
 @contextmanager

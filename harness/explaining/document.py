@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from harness.explaining.sizes import Sizes
 from harness.text import clean, seconds
 from heuristics.registry import HeuristicSpec
+from heuristics.simulator import POLICIES
 from heuristics.statements import statement
 from instances.errors import NotApplicableError
 from instances.parameters import base_id
@@ -95,15 +96,23 @@ def of_variant(spec: ModelSpec, formulation: Formulation, sizes: Sizes) -> Docum
 def of_heuristic(spec: HeuristicSpec, instance: Instance) -> Document:
     """Return the explanation of a heuristic; its guarantee is evaluated on the instance."""
     claims = ", ".join(claim.replace("_", " ") for claim in spec.claims)
+    told = tuple(f"{name}: {text}" for name, text in spec.documented())
     blocks = [
         Block("prose", "", (f"Source: {spec.source}.",)),
         Block("list", "algorithm", statement(base_id(spec.id))),
-        Block("plain", "parameters", tuple(f"{name}: {text}" for name, text in spec.documented())),
+        Block("plain", "parameters", told),
+        Block("plain", "parameters of its simulation", tuple(line for line in _simulated(spec) if line not in told)),
         Block("plain", "algorithm", () if statement(base_id(spec.id)) else (_documented(spec),)),
         Block("plain", "guarantee", (_guarantee(spec, instance),)),
         Block("prose", "checked on every decision", (claims,)),
     ]
     return Document(spec.id, _title(spec), tuple(b for b in blocks if any(b.paragraphs)))
+
+
+def _simulated(spec: HeuristicSpec) -> tuple[str, ...]:
+    """Return the parameters of the policy of the same id."""
+    policies = (policy for policy in POLICIES if policy.id == base_id(spec.id))
+    return tuple(f"{name}: {text}" for policy in policies for name, text in policy.documented())
 
 
 def _documented(spec: HeuristicSpec) -> str:

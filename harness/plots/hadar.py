@@ -12,6 +12,7 @@ from harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden, of_schedule
 from harness.plots.style import label
 from harness.text import clean, number
 from heuristics.hadar.prices import Market, prices
+from instances.parameters import base_id
 from instances.views.hadar import FORKED, Schedule, View
 
 Array = NDArray[np.float64]
@@ -31,9 +32,9 @@ def _schedules(data: FigureInput) -> dict[str, Schedule]:
 
 
 def _fitting(data: FigureInput, most: int) -> dict[str, Schedule]:
-    """Return at most so many schedules by method; variants of Hadar online are the first to be left out."""
+    """Return at most so many schedules by method; those with settings are the first to be left out."""
     schedules = _schedules(data)
-    kept = sorted(schedules, key=lambda method: method.startswith(f"{ONLINE}."))[:most]
+    kept = sorted(schedules, key=lambda method: base_id(method) != method)[:most]
     return {method: schedule for method, schedule in schedules.items() if method in kept}
 
 

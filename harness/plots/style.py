@@ -31,6 +31,7 @@ KIND_COLOURS = {
     "online": PALETTE[0],
     "baseline": PALETTE[1],
     "exact": PALETTE[2],
+    "matheuristic": PALETTE[8],
     "relaxation": PALETTE[4],
     "bound": PALETTE[7],
 }

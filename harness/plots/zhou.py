@@ -88,9 +88,11 @@ def draw_windows(data: FigureInput) -> Figure | None:
         ax.set(xlim=(1.0, end), ylim=(view.size, 0.0), yticks=[], ylabel="jobs by start")
         _windows(ax, schedule, end - 1.0)
         _runs(ax, view, schedule)
-        formula, realised = view.architectures[name].alpha, schedule.window_rounds.max()
+        formula, realised = view.architectures[name].alpha, int(schedule.window_rounds.max())
         title = f"zhou.{name}.online: {counted(len(schedule.window_start), 'window')}"
-        ax.set_title(f"{title}, realised α up to {realised} (by the formula {formula})", fontsize=8.5, pad=15)
+        ax.set_title(
+            f"{title}, up to {counted(realised, 'round')} used (α by the formula: {formula})", fontsize=8.5, pad=15
+        )
     axes[-1].set_xlabel(f"time [slots of {number(view.slot_s)} s]")
     handles = [
         Patch(color=PALETTE[0], label="runs"),
@@ -104,15 +106,15 @@ def draw_windows(data: FigureInput) -> Figure | None:
 
 def _windows(ax: Axes, schedule: Schedule, length: float) -> None:
     """Draw windows, the rounds within them, and above them how many these are."""
-    columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds)
-    for i, (start, slots, rounds) in enumerate(np.stack(columns, axis=1).tolist()):
+    columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
+    for i, (start, slots, rounds, tau) in enumerate(np.stack(columns, axis=1).tolist()):
         ax.axvspan(start, start + slots, color=FAINT, alpha=0.55 if i % 2 else 0.25, lw=0, zorder=0)
         for edge in (start, start + slots):
             ax.axvline(edge, color=INK, lw=0.7, zorder=1)
         for k in range(1, rounds):
-            ax.axvline(start + k * slots / rounds, color=MUTED, lw=0.7, ls=DASHED, zorder=1)
+            ax.axvline(start + k * tau, color=MUTED, lw=0.7, ls=DASHED, zorder=1)
         if slots >= NARROW * length:
-            text = f"α = {rounds}" if slots >= 2 * NARROW * length else str(rounds)
+            text = counted(rounds, "round") if slots >= 2 * NARROW * length else str(rounds)
             place = (start + slots / 2, 1.0)
             ax.annotate(
                 text, place, (0, 3), xycoords=("data", "axes fraction"), textcoords="offset points", ha="center",
@@ -141,8 +143,8 @@ def _boxes(left: Ints, right: Ints, top: Array, height: float) -> list[Array]:
 def _caption_windows(data: FigureInput) -> str:
     return (
         "When jobs wait (from their arrival) and run under A_online, one row per job in the order of their starts. "
-        "A batch runs in a window of α rounds of A_maxweight; numbers above are the realised α of windows that are "
-        f"wide enough. {_sample(data, len(_online(data)))}"
+        "A batch runs in a window of α rounds of A_maxweight; numbers above are the rounds that scheduled jobs, where "
+        f"windows are wide enough. {_sample(data, len(_online(data)))}"
     )
 
 

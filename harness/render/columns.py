@@ -74,7 +74,9 @@ COLUMNS: tuple[Column[Row], ...] = (
     ),
     _field(
         "kind",
-        "exact, relaxation: models; online: the paper's own algorithm; baseline: what it is compared with.",
+        "exact: a model that runs until its optimum is proved or a limit reached; matheuristic: a heuristic with a "
+        "model inside, which certifies a bound and does not branch, so that a gap may be left; relaxation, bound: only "
+        "bounds; online: the paper's own algorithm; baseline: what it is compared with.",
         priority=2,
     ),
     _field("sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
@@ -117,7 +119,9 @@ COLUMNS: tuple[Column[Row], ...] = (
         css="guarantee",
     ),
     _field(
-        "status", "How the run ended: proved optimal, within its limits, skipped for a reason, or failed.", bad=failed
+        "status",
+        "How the run ended: proved optimal, within its limits, with a gap left (no branching), skipped, or failed.",
+        bad=failed,
     ),
     _field(
         "verified",

@@ -148,6 +148,24 @@ COLUMNS: tuple[Column[SimulationRow], ...] = (
         lambda row: percent(row.lp1_share),
     ),
     _number("lp1_worst", "worst", "The least of these.", lambda row: percent(row.lp1_worst), priority=4),
+    _number(
+        "estimated_throughput",
+        "estimated",
+        "What fractional shares promise: mean over the rounds, in devices of the slowest type.",
+        lambda row: number(row.estimated_throughput),
+    ),
+    _number(
+        "actual_throughput",
+        "actual",
+        "What was done: mean over the rounds, in devices of the slowest type.",
+        lambda row: number(row.actual_throughput),
+    ),
+    _number(
+        "straggler_share",
+        "stragglers",
+        "Part of the workers that ran in gangs over several GPU types.",
+        lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
+    ),
     _number("utility", "ΣU", "Total utility of the completed jobs.", lambda row: number(row.utility), priority=21),
     _number(
         "decision_mean_s",

@@ -47,6 +47,9 @@ class SimulationRow:
     lp1_share, lp1_worst
         Mean and least of the rounds' progress divided by what Synergy's LP1 allows for the jobs that were picked
         (:mod:`harness.verify.rounds_bound`); for policies that give out CPUs and memory.
+    estimated_throughput, actual_throughput
+        Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
+        devices of the slowest type (:func:`heuristics.oef.throughput`); for the policies of that comparison.
     cpu_needed
         What `cpu_given` would be if each job had the fewest CPUs at which it is as fast.
     unfinished
@@ -97,6 +100,10 @@ class SimulationRow:
     lp1_share: float | None = None
     lp1_worst: float | None = None
     utility: float | None = None
+    estimated_throughput: float | None = None
+    actual_throughput: float | None = None
+    stragglers: int | None = None
+    straggler_share: float | None = None
     decision_mean_s: float | None = None
     decision_max_s: float | None = None
     idle_gpus: float | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,10 +20,11 @@ from harness.simulation.history import history_content, history_file, read_histo
 from harness.simulation.rows import SimulationRow, row_of
 from harness.simulation.sensitive import Rounds, rounds
 from harness.text import plain
-from harness.verify import TOLERANCE, Verdict
+from harness.verify import Verdict, differ
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
 from heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
+from instances import clock
 from instances.canonical import validate
 from instances.sensitivity import profiles
 
@@ -132,13 +132,13 @@ class SimulationTask(Task[SimulationResult]):
         """Simulate, check, measure."""
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         spec = POLICIES.get(self.policy)
-        began = time.perf_counter()
+        began = clock.now()
         rules = spec.rules(self.rules)
         policy = spec.build(instance, partial(_optimum, self.seed))
         work, cluster = workload(instance), servers(instance)
         tables = profiles(instance, work, cluster) if rules.sensitive else None
         trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
-        simulated = time.perf_counter()
+        simulated = clock.now()
         verdict, metrics = check(instance, trace, rules), measure(trace, self.window)
         violations = (*verdict.violations, *_disagreement(verdict, metrics))
         worth = rounds(instance, trace) if rules.sensitive and not violations else None
@@ -149,16 +149,17 @@ class SimulationTask(Task[SimulationResult]):
             verified=not violations,
             violations=violations,
             simulate_s=simulated - began,
-            check_s=time.perf_counter() - simulated,
+            check_s=clock.now() - simulated,
             **({} if violations else _numbers({**vars(metrics), "arrivals_per_h": _arrivals_per_h(work.arrival_s)})),
             **(_numbers(_worth(trace, worth)) if worth else {}),
+            **({} if violations else _numbers(spec.measures(instance, policy, trace))),
         )
         return SimulationResult(row, Later.known((trace, worth)))
 
 
 def _optimum(seed: int, model: str, view: Any) -> Any:
     """Return the optimal decision of a model, for policies that ask for it; only these pay for importing solvers."""
-    from harness.tasks import verified_oracle
+    from harness.seeds import verified_oracle
 
     return verified_oracle(Limits().options(seed))(model, view)
 
@@ -166,7 +167,7 @@ def _optimum(seed: int, model: str, view: Any) -> Any:
 def _disagreement(verdict: Verdict, metrics: Metrics) -> list[str]:
     """Return a line where the total utility is not the checker's."""
     found = verdict.objective
-    if found is None or abs(found - metrics.utility) <= TOLERANCE * max(1.0, abs(found)):
+    if found is None or not differ(found, metrics.utility):
         return []
     return [f"total utility {metrics.utility:.9g}, the checker finds {found:.9g}"]
 

@@ -17,6 +17,19 @@ TOLERANCE = 1e-6
 """Relative tolerance of all re-checks."""
 
 
+def differ(a: float, b: float, least: float = 0.0) -> bool:
+    """Whether two numbers differ by more than :data:`TOLERANCE` of the larger one.
+
+    Parameters
+    ----------
+    a, b
+        The numbers; in any unit, so that no difference is small by itself.
+    least
+        Difference up to which it is rounding, in that unit.
+    """
+    return abs(a - b) > max(TOLERANCE * max(abs(a), abs(b)), least)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a checker found.

@@ -40,7 +40,7 @@ from instances.views.zhou import RESOURCES, Architecture, Schedule, View
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-WINDOW_FIELDS = ("window_start", "window_slots", "window_rounds")
+WINDOW_FIELDS = ("window_start", "window_slots", "window_rounds", "window_tau")
 
 IDLE = 10
 """A schedule without windows ends within so many times the last arrival and the slots of all runs together: servers
@@ -135,39 +135,43 @@ def _idle(view: View, plan: Plan) -> Iterator[str]:
 
 
 def _windows(view: View, plan: Plan, windows: Ints) -> Iterator[str]:
-    """Yield a line where windows are not those of Algorithm 1, and where a job's run is not within one window."""
+    """Yield a line where windows are not those of Algorithm 1, and where a job's run is not within one round of one."""
     if wrong := _odd_window(windows):
         yield wrong
         return
-    start, end = windows[0], windows[0] + windows[1]
-    within = np.searchsorted(start, plan.start, "right") - 1
-    out = (within < 0) | (plan.end > end[within])
+    within = np.searchsorted(windows[0], plan.start, "right") - 1
+    start, slots, rounds, tau = windows[:, within]
+    out = (within < 0) | (plan.end > start + slots)
     if out.any():
         i = int(out.argmax())
         yield f"{at(plan, i, view.instance)}: its run, up to slot {plan.end[i] - 1}, is not within one window"
-    late = ~out & (view.arrival[plan.job] > start[within])
+    first = (plan.start - start) // tau
+    across = ~out & ((first >= rounds) | (first != (plan.end - 1 - start) // tau))
+    if across.any():
+        i = int(across.argmax())
+        told = f"rounds of {tau[i]} slots ({rounds[i]} from slot {start[i]})"
+        yield f"{at(plan, i, view.instance)}: its run, up to slot {plan.end[i] - 1}, is not within one of the {told}"
+    late = ~out & (view.arrival[plan.job] > tau)
     if late.any():
         i = int(late.argmax())
-        began = start[within[i]]
-        yield f"{at(plan, i, view.instance)}: arrives in slot {view.arrival[plan.job[i]]}, its window starts in {began}"
+        arrives = view.arrival[plan.job[i]]
+        yield f"{at(plan, i, view.instance)}: arrives in slot {arrives}, after its batch was made at τ = {tau[i]}"
 
 
 def _odd_window(windows: Ints) -> str | None:
-    """Say which window is none: α_i rounds of ``τ_i = 2^(i−1)`` slots, from τ_i or the end of the window before.
+    """Say which window is none: rounds of ``τ_i = 2^(i−1)`` slots, from τ_i on and after the window before.
 
-    The last round may be cut short where its runs are done. Which i a window has shows in its start, or where that is
-    the end of the window before, in its length: the smallest i that fits leaves most room for later ones.
+    A window of α rounds, of which some are used, begins at ``α·τ_i`` or later. It may be cut short after its last run.
     """
     last, before = 0, 1
-    for w, (start, slots, rounds) in enumerate(windows.T.tolist()):
+    for w, (start, slots, rounds, tau) in enumerate(windows.T.tolist()):
         if start < before:
             return f"window {w}: starts in slot {start}, the one before ends before slot {before}"
-        tau = start if start > before else 1 << max((-(-slots // rounds) - 1).bit_length(), (2 * last).bit_length() - 1)
         if tau & (tau - 1) or not last < tau <= start:
-            ended = f"the end of the one before, {before}" if w else "1"
-            return f"window {w}: {slots} slots from slot {start} begin neither at a later power of two nor at {ended}"
-        if not tau * (rounds - 1) < slots <= tau * rounds:
-            return f"window {w}: {slots} slots are not {rounds} rounds of {tau}"
+            later = f" above {last}" if w else ""
+            return f"window {w}: from slot {start}, τ = {tau} is not a power of two{later} and at most {start}"
+        if not tau * (rounds - 1) < slots <= max(start, tau * rounds):
+            return f"window {w}: {slots} slots from slot {start} are not α rounds of {tau}, of which {rounds} are used"
         last, before = tau, start + slots
     return None
 

@@ -1,15 +1,9 @@
 """Hadar and HadarE (Sultana et al.), the online algorithms, as policies of :mod:`heuristics.simulator`.
 
-========================  ==========================================================================================
-``hadar.online``          Algorithms 1 and 2: every round planned anew by dynamic programming, beyond
-                          :data:`EXACT_QUEUE` jobs by a beam; a job pays for all rounds that it still needs
-``….incremental``         running jobs keep their GPUs to the end; only waiting ones are planned (§IV, scalability)
-``….greedy``              a beam of one: jobs by descending payoff
-``….round_payoff``        a job pays for one round (line 31 as printed)
-``….density``             not the paper's: greedy by payoff per GPU and round
-``….conserving``          not the paper's: GPUs that no job pays for go to the others, until the next round
-``hadar.hadare``          every job forked to a copy per node
-========================  ==========================================================================================
+``hadar.online`` is Algorithms 1 and 2: every round planned anew by dynamic programming, beyond :data:`EXACT_QUEUE` jobs
+by a beam. What the paper leaves open, or prints so that it cannot be used, are its parameters: :data:`PARAMETERS`, with
+reasons and measured effects in :mod:`heuristics.hadar.online`, :mod:`heuristics.hadar.planning` and
+:mod:`heuristics.hadar.prices`. ``hadar.hadare`` forks every job to a copy per node.
 
 As heuristics, all of them run in model time (:mod:`heuristics.simulator.slotted`): no restarts, no cost of
 communication or consolidation.
@@ -17,17 +11,18 @@ communication or consolidation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 from heuristics.hadar.hadare import HadarE
 from heuristics.hadar.online import Hadar
-from heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
+from heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Planning, Round
 from heuristics.hadar.prices import Market, Prices, guarantee, prices
-from heuristics.simulator import Policy, PolicySpec
+from heuristics.registry import Guarantee
+from heuristics.simulator import PolicySpec
 from heuristics.simulator.model_time import register
 from heuristics.simulator.slotted import in_model_time
-from instances.schema import Instance
+from instances.parameters import Parameter, passing
+from instances.views.hadar import View
 
 __all__ = [
     "BEAM",
@@ -37,6 +32,7 @@ __all__ = [
     "Market",
     "Plan",
     "Planner",
+    "Planning",
     "Prices",
     "Round",
     "guarantee",
@@ -44,23 +40,59 @@ __all__ = [
 ]
 
 
-def _register(
-    name: str, build: Callable[[Instance], Policy], source: str, *, theorem: bool = False, forks: bool = False
-) -> None:
-    """Register a policy and its heuristic in model time; Theorem 2's ratio only for what it is about."""
-    register(
-        PolicySpec(id=name, paper="hadar", build=lambda instance, oracle: build(instance), source=source, forks=forks),
-        problem="hadar.forked" if forks else "hadar.utility",
-        kind="online",
-        run=in_model_time(name),
-        guarantee=guarantee if theorem else lambda view: None,
-    )
+PARAMETERS = (
+    Parameter(
+        "prices",
+        "jobs that (6) and (7) take U_max and U_min over: all of the run as printed, those there, those seen",
+        choices=("run", "round", "learned"),
+    ),
+    Parameter(
+        "mode",
+        "plan all jobs anew (Algorithm 1), or only those that do not run (section IV, Scalability)",
+        choices=("replan", "incremental"),
+    ),
+    Parameter(
+        "payoff", "what a job pays for: all rounds it still needs, or one (line 31)", choices=("lifetime", "round")
+    ),
+    Parameter(
+        "alloc", "FIND_ALLOC's choice: highest payoff, or least cost (lines 28 to 31)", choices=("payoff", "cost")
+    ),
+    Parameter("keep", "a running job keeps GPUs that are free at its turn; the paper's plan has no memory"),
+    Parameter(
+        "order",
+        "the queue by payoff, by payoff per GPU and round, or as jobs arrive",
+        choices=("payoff", "density", "arrival"),
+    ),
+    Parameter("stop", "a job without an allocation ends the planning (line 7)"),
+    Parameter("conserving", "GPUs that no job pays for go to the others until the next round; not the paper's"),
+    Parameter("beam", "states of the dynamic program kept in long queues; 1 is greedy", least=1, most=4096),
+    Parameter("beta", "weight of the cost of communication (line 29), which the paper leaves undefined", least=0),
+)
+"""Settings of ``hadar.online``."""
+
+VARIANTS = ("prices=round", "mode=incremental", "payoff=round", "payoff=round&keep=false", "conserving=true")
+"""Settings that are compared with the default."""
 
 
-_register("hadar.online", Hadar, "Hadar, Algorithms 1 and 2, Theorem 2", theorem=True)
-_register("hadar.online.incremental", partial(Hadar, mode="incremental"), "Hadar, Algorithm 2; §IV, Scalability")
-_register("hadar.online.greedy", partial(Hadar, beam=1), "Hadar, Algorithms 1 and 2 with a beam of one")
-_register("hadar.online.round_payoff", partial(Hadar, payoff="round"), "Hadar, Algorithm 2 with line 31 as printed")
-_register("hadar.online.density", partial(Hadar, beam=1, order="density"), "after Hadar: by payoff per GPU and round")
-_register("hadar.online.conserving", partial(Hadar, conserving=True), "after Hadar: no GPU idle while a job waits")
-_register("hadar.hadare", HadarE, "HadarE, section V", forks=True)
+def _theorem(view: View, **settings: Any) -> Guarantee | None:
+    """Return Theorem 2's ratio, for the algorithm that it is about."""
+    return None if settings else guarantee(view)
+
+
+ONLINE = PolicySpec(
+    id="hadar.online",
+    paper="hadar",
+    build=passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning),
+    source="Hadar, Algorithms 1 and 2, Theorem 2",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+)
+HADARE = PolicySpec(
+    id="hadar.hadare",
+    paper="hadar",
+    build=lambda instance, oracle: HadarE(instance),
+    source="HadarE, section V",
+    forks=True,
+)
+register(ONLINE, "hadar.utility", "online", in_model_time(ONLINE), passing(_theorem, Hadar, Planning))
+register(HADARE, "hadar.forked", "online", in_model_time(HADARE))

@@ -11,6 +11,9 @@ import numpy as np
 
 from heuristics.hadar.kernels import Array, Ints, States, compiled, copy, find, glance, states, survey
 
+CLOSED = 0x5851F42D4C957F2D
+"""What closing a state adds to its hash."""
+
 
 class Pool(NamedTuple):
     """Room for states and their hashes. `rows` is a permutation: those of the current states, then the free ones."""
@@ -50,16 +53,19 @@ def take(hosts, pool, s, row, servers, scratch):  # type: ignore[no-untyped-def]
 def takers(hosts, queue, i, pool, size, gains, scratch):  # type: ignore[no-untyped-def]
     """Write the states in which job `i` is taken to the next free rows, and what it gains in each, 0 where it is not.
 
-    Returns their number.
+    Returns their number. Where a job that is not taken stops the planning, its state is closed: the last column of
+    `used` is 1.
     """
     gang, rate, worth, paid = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i]
-    price, kinds, rows = pool.states.price, pool.states.kinds, pool.rows
-    holds = queue.held[i] < queue.held[i + 1]
+    price, kinds, rows, used = pool.states.price, pool.states.kinds, pool.rows, pool.states.used
+    by_rate, look = queue.by_rate[i], queue.held[i] == queue.held[i + 1] and not queue.by_cost
     count = 0
     for s in range(size):
-        row, servers, sure = rows[s], np.int64(1), False
-        if not holds:
-            scratch[0, 0], _, gains[s], sure = glance(gang, rate, worth, paid, price, kinds, row, 0.0)
+        row, servers, sure, gains[s] = rows[s], np.int64(1), False, 0.0
+        if used[row, -1]:
+            continue
+        if look:
+            scratch[0, 0], _, gains[s], sure = glance(gang, rate, by_rate, worth, paid, price, kinds, row, 0.0)
             scratch[1, 0] = gang
         if not sure:
             servers, _, gain = find(hosts, queue, i, pool.states, row, scratch)
@@ -67,6 +73,9 @@ def takers(hosts, queue, i, pool, size, gains, scratch):  # type: ignore[no-unty
         if gains[s] > 0:
             take(hosts, pool, row, rows[size + count], servers, scratch)
             count += 1
+        elif queue.stop:
+            used[row, -1] = 1
+            pool.hashes[row] += CLOSED
     return count
 
 
@@ -167,11 +176,12 @@ def search(hosts, queue, order, used, width):  # type: ignore[no-untyped-def]
     room, h, kinds, slots = 2 * width, used.size, queue.rate.shape[1], 8
     while slots < 4 * width:
         slots *= 2
-    pool = Pool(states(room, h, kinds), np.empty(room, np.int64), np.arange(room))
+    pool = Pool(states(room, h + 1, kinds), np.empty(room, np.int64), np.arange(room))
     ways = Ways(np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64), np.empty(slots, np.int64))
     values, gains, kept = np.empty(width), np.empty(width), np.empty(width, np.int64)
     scratch, origins = np.empty((4, h), np.int64), np.empty((order.size, width), np.int64)
     copy(used, pool.states.used[0], h)
+    pool.states.used[0, h] = 0
     survey(hosts, pool.states, pool.rows[0])
     pool.hashes[0], values[0] = 0, 0.0
     size, greedy, met, dropped = np.int64(1), np.int64(0), np.int64(0), False

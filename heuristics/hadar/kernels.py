@@ -44,13 +44,16 @@ class Curves(NamedTuple):
 class Queue(NamedTuple):
     """``n`` jobs to be planned, ``k`` types.
 
-    `gpus` ``(n,)`` of the gang; `rate` ``(n, k)``; by slowest type ``(n, k)``: `worth`, the utility, `rounds` to be
-    waited for, and `paid`, those to be paid; job ``i`` holds ``held_gpus`` of ``held_server`` from ``held[i]`` up
-    to ``held[i + 1]``. `beta` prices communication.
+    `gpus` ``(n,)`` of the gang; `rate` ``(n, k)``, and `by_rate` ``(n, k)`` types by descending rate; by slowest type
+    ``(n, k)``: `worth`, the utility, `rounds` to be waited for, and `paid`, those to be paid; job ``i`` holds
+    ``held_gpus`` of ``held_server`` from ``held[i]`` up to ``held[i + 1]``. `beta` prices communication; `by_cost` says
+    that the cheapest allocation is taken, not the one that pays most, and `stop` that the first job without an
+    allocation ends the planning.
     """
 
     gpus: Ints
     rate: Array
+    by_rate: Ints
     worth: Array
     rounds: Array
     paid: Array
@@ -58,6 +61,8 @@ class Queue(NamedTuple):
     held_server: Ints
     held_gpus: Ints
     beta: float
+    by_cost: bool
+    stop: bool
 
 
 IDLE, WHERE, THERE = range(3)
@@ -143,7 +148,7 @@ def state(hosts, queue, used):  # type: ignore[no-untyped-def]
 
 @compiled
 def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of rate `least` or more: fewest servers (`packed`), or cheapest.
+    """Choose GPUs of rate `least` or more: fewest servers (`packed`), or cheapest; of equal ones the faster type.
 
     Returns the number of servers, written with their GPUs to `server` and `gpus`, and the cost of a round; no servers
     where the gang does not fit. `used` is changed and restored: a server once chosen is full, or the last one.
@@ -151,15 +156,16 @@ def allocate(hosts, rate, least, need, packed, used, server, gpus):  # type: ign
     gpu_type, all_gpus, first, prices = hosts
     count, cost = 0, 0.0
     while need > 0:
-        best, best_price, best_room = -1, np.inf, 0
+        best, best_price, best_room, best_rate = -1, np.inf, 0, 0.0
         for h in range(all_gpus.size):
-            idle = all_gpus[h] - used[h]
-            if idle <= 0 or rate[gpu_type[h]] < least:
+            idle, pace = all_gpus[h] - used[h], rate[gpu_type[h]]
+            if idle <= 0 or pace < least:
                 continue
             price = prices[first[h] + used[h]]
             room = min(idle, need) if packed else 1
-            if room > best_room or (room == best_room and price < best_price):
-                best, best_price, best_room = h, price, room
+            cheaper = price < best_price or (price == best_price and pace > best_rate)
+            if room > best_room or (room == best_room and cheaper):
+                best, best_price, best_room, best_rate = h, price, room, pace
         if best < 0:
             break
         taken = min(need, all_gpus[best] - used[best])
@@ -205,22 +211,23 @@ def keep(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
 
 @compiled
 def cheapest(rate, k, price, kinds, s):  # type: ignore[no-untyped-def]
-    """Return how many GPUs of type `k`'s rate or more a state has, and the type of the first server with their lowest
-    price; no GPUs where that rate is 0.
-    """  # noqa: D205
+    """Return how many GPUs of type `k`'s rate or more a state has, and the type of the server with their lowest price.
+
+    Of equal prices the faster type counts, then the first server. There are no GPUs where that rate is 0.
+    """
     room, best = 0, k
     if rate[k] > 0:
         for r in range(rate.size):
             if rate[r] >= rate[k]:
                 room += kinds[s, r, IDLE]
-                sooner = kinds[s, r, WHERE] < kinds[s, best, WHERE]
-                if price[s, r] < price[s, best] or (price[s, r] == price[s, best] and sooner):
+                sooner = rate[r] == rate[best] and kinds[s, r, WHERE] < kinds[s, best, WHERE]
+                if price[s, r] < price[s, best] or (price[s, r] == price[s, best] and (rate[r] > rate[best] or sooner)):
                     best = r
     return room, best
 
 
 @compiled
-def glance(gang, rate, worth, paid, price, kinds, s, least):  # type: ignore[no-untyped-def]
+def glance(gang, rate, by_rate, worth, paid, price, kinds, s, least):  # type: ignore[no-untyped-def]
     """FIND_ALLOC for a job that holds nothing, where the cheapest server has room for the whole gang.
 
     That is the allocation on the fewest servers and the cheapest one. Returns the server, the slowest type and the
@@ -228,7 +235,7 @@ def glance(gang, rate, worth, paid, price, kinds, s, least):  # type: ignore[no-
     small could pay more. Tables are passed one by one: taking them from tuples would be most of the work.
     """
     server, slowest, best = -1, -1, least
-    for k in range(rate.size):
+    for k in by_rate:
         room, r = cheapest(rate, k, price, kinds, s)
         if room < gang or worth[k] - paid[k] * (gang * price[s, r] * SLACK) <= best:
             continue
@@ -241,22 +248,44 @@ def glance(gang, rate, worth, paid, price, kinds, s, least):  # type: ignore[no-
 
 
 @compiled
+def find_cheapest(hosts, queue, i, used, scratch):  # type: ignore[no-untyped-def]
+    """FIND_ALLOC with lines 28 to 31 as printed: the same for the allocation of least cost, whatever its rate."""
+    servers, slowest, least, pays = 0, np.int64(-1), np.inf, -np.inf
+    rate, gang = queue.rate[i], queue.gpus[i]
+    for k in queue.by_rate[i]:
+        for packed in (True, False):
+            if rate[k] <= 0:
+                continue
+            count, cost = allocate(hosts, rate, rate[k], gang, packed, used, scratch[2], scratch[3])
+            asked = -payoff(0.0, 1.0, cost, queue.beta, count, gang)
+            if count and asked < least:
+                servers, slowest, least = count, k, asked
+                pays = payoff(queue.worth[i, k], queue.paid[i, k], cost, queue.beta, count, gang)
+                copy(scratch[2], scratch[0], count)
+                copy(scratch[3], scratch[1], count)
+    return servers, slowest, pays
+
+
+@compiled
 def find(hosts, queue, i, states, s, scratch):  # type: ignore[no-untyped-def]
     """FIND_ALLOC: return servers, slowest type and payoff of the allocation of job `i` that pays most in state `s`.
 
-    What the job holds wins against all but places with a higher payoff and an earlier end. The servers and their GPUs
-    are in the first two rows of `scratch` ``(4, h)``.
+    Types go in the order of descending rates, and of equal payoffs the first one stays. What the job holds wins against
+    all but places with a higher payoff and an earlier end. The servers and their GPUs are in the first two rows of
+    `scratch` ``(4, h)``.
     """
     gang, rate, worth, paid, rounds = queue.gpus[i], queue.rate[i], queue.worth[i], queue.paid[i], queue.rounds[i]
     used, price, kinds = states.used[s], states.price, states.kinds
     servers, slowest, best = keep(hosts, queue, i, used, scratch)
+    if not servers and queue.by_cost:
+        return find_cheapest(hosts, queue, i, used, scratch)
     if not servers:
-        scratch[0, 0], slowest, best, sure = glance(gang, rate, worth, paid, price, kinds, s, -np.inf)
+        scratch[0, 0], slowest, best, sure = glance(gang, rate, queue.by_rate[i], worth, paid, price, kinds, s, -np.inf)
         if sure:
             scratch[1, 0] = gang
             return (1 if slowest >= 0 else 0), slowest, best
     limit = rounds[slowest] if servers else np.inf
-    for k in range(rate.size):
+    for k in queue.by_rate[i]:
         room, r = cheapest(rate, k, price, kinds, s)
         if room < gang or rounds[k] >= limit or worth[k] - paid[k] * (gang * price[s, r] * SLACK) <= best:
             continue

@@ -4,46 +4,21 @@ Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over what was
 GPUs of j besides, at prices that j itself has raised. So the left side is never the smaller one.
 
 Two more lines as printed: FIND_ALLOC returns the cheapest allocation whatever its rate, and its payoff subtracts one
-round's cost from the utility of a lifetime (28 to 31); a job without allocation ends the recursion, so that later jobs
-are not considered (7 and 8).
+round's cost from the utility of a lifetime (28 to 31, :data:`AS_PRINTED`); a job without allocation ends the recursion,
+so that later jobs are not considered (7 and 8).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from heuristics.hadar.planning import Planner, Round
+from heuristics.hadar.planning import Planner, Planning, Round
 from instances.workload import Array, Ints
 
-
-def literal_alloc(planner: Planner, around: Round, row: int, used: Ints) -> tuple[Ints | None, float]:
-    """Return the ``(h,)`` GPUs of the cheapest allocation, by server, and its payoff; ``None`` if that is not positive.
-
-    Parameters
-    ----------
-    planner, around
-        Market and queue.
-    row
-        The job's row in the queue.
-    used
-        ``(h,)`` GPUs taken.
-    """
-    from heuristics.hadar.kernels import allocate, payoff
-
-    queue, scratch = planner.queue(around), np.empty((2, used.size), np.int64)
-    cheapest: Ints | None = None
-    least, value = np.inf, -np.inf
-    for k in np.flatnonzero(queue.rate[row] > 0):
-        for packed in (True, False):
-            rate = queue.rate[row, k]
-            count, cost = allocate(
-                planner.hosts, queue.rate[row], rate, queue.gpus[row], packed, used.copy(), scratch[0], scratch[1]
-            )
-            paid = cost * (1 + queue.beta * (count - 1) / queue.gpus[row])
-            if count and paid < least:
-                least, value = paid, payoff(queue.worth[row, k], 1.0, cost, queue.beta, count, queue.gpus[row])
-                cheapest = np.bincount(scratch[0, :count], scratch[1, :count], used.size).astype(np.int64)
-    return (cheapest if value > 0 else None), value
+AS_PRINTED = Planning(payoff="round", alloc="cost", keep=False, order="arrival", stop=True)
+"""FIND_ALLOC as printed."""
 
 
 def literal_dp(planner: Planner, around: Round) -> Ints:
@@ -57,9 +32,10 @@ def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Int
     gpus = planner.market.servers.gpus
     if index >= len(placed) or np.all(used >= gpus):
         return placed, used
-    own, _ = literal_alloc(planner, around, index, used)
-    if own is None:
+    found, payoff = planner.find_alloc(replace(around, used=used), index)
+    if payoff <= 0:
         return placed, used
+    own = np.bincount(found[:, 1], found[:, 2], used.size).astype(np.int64)
     with_job = placed.copy()
     with_job[index] = own
     taken, after = _branch(planner, around, index + 1, with_job, used + own)

@@ -16,8 +16,10 @@ what it is worth. `r` ranges over the jobs that can use that type and complete b
 A utility that is 0 at the horizon (a passed deadline, an underflow) would make all prices 0 and α infinite: there,
 :data:`FLOOR` of the job's best utility stands for ``U_j(T − a_j)``, and Theorem 2 says nothing.
 
-``U_max`` and ``U_min`` are taken over all jobs, also future ones: like the paper and the framework it uses (Bao et
-al., INFOCOM 2018), the algorithm knows these two numbers of its workload beforehand, and nothing else.
+(6) and (7) take ``U_max`` and ``U_min`` over all jobs, also future ones: like the framework it uses (Bao et al.,
+INFOCOM 2018), the paper's algorithm knows these two numbers of its workload beforehand, and nothing else. Theorem 2 is
+about these prices. An online scheduler could know them only of the jobs that are there, or that it has seen;
+:mod:`heuristics.hadar.online` has both.
 """
 
 from __future__ import annotations
@@ -107,8 +109,16 @@ class Prices:
         return np.asarray(np.exp(low + (high - low) * share))
 
 
-def prices(market: Market) -> Prices:
-    """Return the prices of a workload, (6) and (7): positive and finite whatever the utilities."""
+def prices(market: Market, counted: Ints | None = None) -> Prices:
+    """Return the prices of a workload, (6) and (7): positive and finite whatever the utilities.
+
+    Parameters
+    ----------
+    market
+        Jobs, servers, slots.
+    counted
+        Jobs that the least and the largest utility are taken over; all where it is ``None``.
+    """
     jobs, gangs = np.arange(market.workload.size), market.workload.gpus
     rounds = market.rounds(jobs, market.workload.work)
     there = np.bincount(market.servers.gpu_type, market.servers.gpus, rounds.shape[1]) > 0
@@ -116,6 +126,8 @@ def prices(market: Market) -> Prices:
     shortest, left = rounds.min(axis=1), market.slots - market.arrival
     best = _value(market, shortest)
     able = (shortest <= left) & (best > 0)
+    if counted is not None:
+        able &= np.isin(jobs, counted)
     if not able.any():
         return Prices(np.ones(there.size), np.ones(there.size))
     last = _value(market, np.maximum(left, shortest))

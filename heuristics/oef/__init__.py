@@ -8,6 +8,8 @@ average. The evaluators of :mod:`heuristics.oef.dynamics` and AlloX are policies
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,11 +25,13 @@ from heuristics.oef.dynamics import (
     profiling_error,
     restricted,
     simulate,
+    throughput,
 )
 from heuristics.oef.rounding import Placer, Quality, Rule, quality
 from heuristics.registry import HEURISTICS, Context, HeuristicSpec, Oracle
-from heuristics.simulator import POLICIES, Policy, PolicySpec, servers, workload
+from heuristics.simulator import POLICIES, PolicySpec, servers, workload
 from instances.errors import NotApplicableError
+from instances.parameters import Parameter
 from instances.schema import Instance
 from instances.views.oef import Allocation, View
 
@@ -50,6 +54,7 @@ __all__ = [
     "restricted",
     "round_shares",
     "simulate",
+    "throughput",
 ]
 
 ROUNDS = 288
@@ -107,14 +112,43 @@ HEURISTICS.register(
 )
 
 
+ROUNDING = Parameter(
+    "rounding",
+    "how shares become devices: memoryless carries no deviation from round to round, as the baselines of §6.3.2",
+    choices=("tijdeman", "largest_remainder", "memoryless"),
+)
+PACKED = Parameter("packed", "OEF's placement: large jobs first, on one type and one host where possible (§4.3)")
+DEMAND_AWARE = Parameter("demand_aware", "none of a type rather than fewer devices than the smallest job needs (§4.3)")
+ROW_CAP = Parameter("row_cap", "at most one device per tenant, as in the allocation that the paper prints as (3)")
+
+
+def fair_shares(
+    instance: Instance,
+    oracle: Oracle,
+    *,
+    evaluate: str,
+    row_cap: bool = False,
+    rounding: Rule = "tijdeman",
+    packed: bool = True,
+    demand_aware: bool = True,
+) -> FairShares:
+    """Return the policy that gives tenants the shares of an evaluator, see there and :class:`FairShares`."""
+    name = f"{evaluate}?row_cap=true" if row_cap else evaluate
+    return FairShares(instance, evaluator(name, oracle), rounding, packed, demand_aware)
+
+
 def _policy(name: str) -> PolicySpec:
     """Spec of the policy with that evaluator."""
-
-    def build(instance: Instance, oracle: Oracle) -> Policy:
-        return FairShares(instance, evaluator(name, oracle), packed=name in OEF_EVALUATORS)
-
-    source = "OEF §4" if name in OEF_EVALUATORS else "OEF §6.1.3, baseline without OEF's placement"
-    return PolicySpec(id=f"oef.{name}", paper="oef", build=build, source=source)
+    own, capped = name in OEF_EVALUATORS, name == "gavel"
+    return PolicySpec(
+        id=f"oef.{name}",
+        paper="oef",
+        build=partial(fair_shares, evaluate=name, packed=own),
+        source="OEF §4" if own else "OEF §6.1.3, baseline without OEF's placement",
+        measures=throughput,
+        parameters=((ROW_CAP,) if capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE),
+        variants=("row_cap=true",) if capped else (),
+    )
 
 
 def allox(instance: Instance) -> AlloX:
@@ -140,5 +174,6 @@ POLICIES.register(
         paper="oef",
         build=lambda instance, oracle: allox(instance),
         source="AlloX (Le et al., EuroSys 2020), named in OEF §7",
+        measures=throughput,
     )
 )

@@ -21,6 +21,7 @@ from heuristics.oef.rounding import Placer, Rule
 from heuristics.registry import Oracle
 from heuristics.simulator import Assignment, State, Trace, Workload, servers, workload
 from instances.errors import NotApplicableError, UnknownNameError, UsageError
+from instances.parameters import base_id
 from instances.registry import PAPERS, unknown
 from instances.schema import Instance
 from instances.views.oef import View, efficiency
@@ -42,7 +43,8 @@ def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
     Parameters
     ----------
     name
-        ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``.
+        ``gandiva_fair`` and ``maxmin`` are computed here, the others are the optimum of ``oef.<name>``, which may
+        have settings (``gavel?row_cap=true``).
     oracle
         ``models.oracle``, for those.
 
@@ -53,7 +55,7 @@ def evaluator(name: str, oracle: Oracle | None = None) -> Evaluator:
     UsageError
         If it needs the oracle and there is none.
     """
-    if name not in EVALUATORS:
+    if base_id(name) not in EVALUATORS:
         raise UnknownNameError(unknown("evaluator", name, EVALUATORS))
     if name == "gandiva_fair":
         return gandiva_fair.shares
@@ -96,6 +98,8 @@ class FairShares:
         Rounding rule; see :mod:`heuristics.oef.rounding`.
     packed
         OEF's placement; see :mod:`heuristics.oef.placement`.
+    demand_aware
+        Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
 
     Raises
     ------
@@ -103,13 +107,20 @@ class FairShares:
         If a job has no rate on some GPU type, or is larger than every type.
     """
 
-    def __init__(self, instance: Instance, evaluate: Evaluator, rule: Rule = "tijdeman", packed: bool = True) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        evaluate: Evaluator,
+        rule: Rule = "tijdeman",
+        packed: bool = True,
+        demand_aware: bool = True,
+    ) -> None:
         self.view: View = PAPERS.get("oef").view(instance)
         self.work, self.cluster = workload(instance), servers(instance)
         self.row = _rows(instance, self.view, self.work)
         self.estimates: list[Array] = []
         self.granted: list[Ints] = []
-        self._evaluate, self._packed = evaluate, packed
+        self._evaluate, self._packed, self._demand_aware = evaluate, packed, demand_aware
         self._placer = Placer(self.view.size, self.view.capacity, rule)
         self._active: Bools = np.zeros(self.view.size, bool)
         self._shares: dict[bytes, Array] = {}
@@ -124,8 +135,10 @@ class FairShares:
         self._placer.forget(self._active & ~active)
         self._active = active
         ideal = self.shares(active)
-        smallest = np.full(self.view.size, np.iinfo(np.int64).max)
-        np.minimum.at(smallest, row, gpus)
+        smallest = np.ones(self.view.size, np.int64)
+        if self._demand_aware:
+            smallest[:] = np.iinfo(np.int64).max
+            np.minimum.at(smallest, row, gpus)
         devices = self._placer.place(ideal, smallest)
         self.estimates.append(efficiency(self.view.speedups, ideal))
         self.granted.append(devices)
@@ -206,7 +219,7 @@ class Dynamics:
             "mean_jct_s": float(jct.mean()) if jct.size else math.nan,
             "finished_jobs": float(jct.size),
             "stragglers": float(self.trace.stragglers.sum()),
-            "straggler_share": float(self.trace.stragglers.sum() / max(self.trace.allocation[:, 3].sum(), 1)),
+            "straggler_share": self.trace.straggler_share,
             "decision_s": float(self.trace.decision_s.mean()),
         }
 
@@ -260,17 +273,36 @@ def simulate(
     return _dynamics(policy, trace)
 
 
-def _dynamics(policy: FairShares, trace: Trace) -> Dynamics:
-    view, work = policy.view, policy.work
+def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:
+    """Return what the paper compares policies by (§6.1.4), beside the metrics of all policies.
+
+    ``estimated_throughput`` is what fractional shares promise, ``actual_throughput`` what was done, both of all tenants
+    together and on average over the rounds, in devices of the slowest type; the former is there for policies that have
+    such shares.
+    """
+    view: View = PAPERS.get("oef").view(instance)
+    numbers = {"actual_throughput": float(_actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}
+    if isinstance(policy, FairShares) and trace.rounds:
+        numbers["estimated_throughput"] = float(np.sum(policy.estimates, axis=1).mean())
+    return numbers
+
+
+def _actual(view: View, trace: Trace) -> Array:
+    """Return the work done in each round, ``(R, t)``, in iterations per second over those of one slowest GPU."""
+    work = trace.workload
     slowest = work.rates[:, work.gpu_types.index(view.gpu_types[0])]
-    columns = [work.tenants.index(name) for name in view.tenants]
+    return trace.throughput(1 / slowest)[:, [work.tenants.index(name) for name in view.tenants]]
+
+
+def _dynamics(policy: FairShares, trace: Trace) -> Dynamics:
+    view = policy.view
     estimated = np.zeros((trace.rounds, len(view.tenants)))
     np.add.at(estimated.T, view.owner, np.reshape(policy.estimates, (-1, view.size)).T)
     return Dynamics(
         view=view,
         trace=trace,
         estimated=estimated,
-        actual=trace.throughput(1 / slowest)[:, columns],
+        actual=_actual(view, trace),
         devices=np.reshape(policy.granted, (-1, *view.speedups.shape)),
     )
 

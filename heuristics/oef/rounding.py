@@ -1,6 +1,6 @@
 """OEF's rounding placer (§4.3): fractional shares become whole devices, round by round.
 
-For every type the placer keeps ``dev[l] = Σ ideal[l] − Σ real[l]``, what it still owes a tenant. Three rules:
+For every type the placer keeps ``dev[l] = Σ ideal[l] − Σ real[l]``, what it still owes a tenant. Rules:
 
 ``independent``
     The paper's: ``real = round(ideal + dev)``, each tenant on its own. The deviation stays within half a
@@ -13,6 +13,10 @@ For every type the placer keeps ``dev[l] = Σ ideal[l] − Σ real[l]``, what it
     The chairman assignment (Tijdeman, Discrete Mathematics 32, 1980): one device at a time, among the tenants
     whose deficit is positive the one whose deadline is earliest, the deadline being the moment at which the
     deficit would reach one device.
+``memoryless``
+    Largest remainder of each round's shares alone, as a scheduler does that keeps no ``dev``: what §6.3.2 compares
+    with ("even when allocated GPU resources are less than their job expectations"). Who has the smallest remainder
+    never gets the device, so that tenants with small shares may never start.
 
 *Several devices per round.* Tijdeman assigns one unit per round. Here whole shares are given first, and a
 round with ``R`` devices left is cut into ``R`` sub-rounds of one device, in each of which a tenant earns
@@ -45,7 +49,7 @@ from instances.errors import UsageError
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Rule = Literal["largest_remainder", "tijdeman", "independent"]
+Rule = Literal["largest_remainder", "tijdeman", "independent", "memoryless"]
 
 UNIT = 1 << 30
 """Shares are rounded down to multiples of ``1/UNIT`` device."""
@@ -116,7 +120,8 @@ class Placer:
         for j, devices in enumerate(self.capacity.tolist()):
             smallest = np.minimum(batch, max(devices, 1))
             real[:, j] = _RULES[self.rule](self._debt[:, j], earned[:, j], smallest, devices)
-        self._debt += earned - real * UNIT
+        if self.rule != "memoryless":
+            self._debt += earned - real * UNIT
         return real[:-1]
 
 
@@ -231,4 +236,5 @@ _RULES: dict[Rule, Callable[[Ints, Ints, Ints, int], Ints]] = {
     "largest_remainder": _largest_remainder,
     "tijdeman": _tijdeman,
     "independent": _independent,
+    "memoryless": _largest_remainder,
 }

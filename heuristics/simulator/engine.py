@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
 from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
+from instances import clock
 from instances.sensitivity import Profiles, advancing
 from instances.workload import Array, Ints, Servers, Workload
 
@@ -160,9 +160,9 @@ class _Run:
     def step(self, policy: Policy) -> bool:
         """Simulate one round; returns whether anything ran."""
         state = self._state()
-        begin = time.perf_counter()
+        begin = clock.now()
         assignment = policy(state)
-        self.log.decision_s.append(time.perf_counter() - begin)
+        self.log.decision_s.append(clock.now() - begin)
         now = self._checked(assignment)
         restarts = self._work(now)
         self._record(now, restarts, state.jobs.size)

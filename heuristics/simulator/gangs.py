@@ -13,14 +13,23 @@ each on the fullest server that has enough, or over several, the emptiest first.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heuristics.simulator.state import Assignment, State
+from instances.parameters import Parameter
 from instances.workload import Array, Ints, Servers, Workload
 
 Bools = NDArray[np.bool_]
+Types = Literal["free", "random", "fastest"]
+TYPES = Parameter(
+    "types",
+    "where a job starts of the types with room: most free GPUs, any, the fastest (which the scheduler must know)",
+    choices=("free", "random", "fastest"),
+)
+SEED = Parameter("seed", "of the generator that decides among types", least=0)
 
 
 class Gangs:
@@ -107,13 +116,26 @@ class Gangs:
         wanted = self.by_rate[jobs]
         return self.take(np.repeat(jobs, wanted.shape[1]), wanted.ravel(), in_turn=in_turn)
 
-    def take_anywhere(self, jobs: Ints, held: Ints) -> Ints:
-        """Give GPUs to jobs in order without looking at rates.
+    def take_anywhere(self, jobs: Ints, held: Ints, types: Types, rng: np.random.Generator) -> Ints:
+        """Give GPUs to jobs in order.
 
-        A job keeps the option that it held (``(n,)``, −1 for none) if that still fits; otherwise it takes the one with
-        the most free GPUs.
+        A job keeps the option that it held (``(n,)``, −1 for none) if that still fits; otherwise it takes one that has
+        room.
+
+        Parameters
+        ----------
+        jobs, held
+            See above.
+        types
+            Which one: with the most free GPUs, any, or the fastest.
+        rng
+            Decides among equal ones, so that the order in which types are named decides nothing.
         """
-        chosen: Ints = self._kernels.take_anywhere(jobs, held, self.allowed, self.usage, self.capacity.copy())
+        wanted = {"free": np.zeros((0, 0)), "random": np.zeros(self.rates.shape), "fastest": self.rates}[types]
+        ties = rng.random(self.rates.shape)
+        chosen: Ints = self._kernels.take_anywhere(
+            jobs, held, self.allowed, self.usage, self.capacity.copy(), wanted, ties
+        )
         return chosen
 
     def assignment(self, state: State, chosen: Ints) -> Assignment:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from instances.workload import Ints
+from instances.workload import Array, Ints
 
 
 @numba.njit("b1(i8[::1], i8[::1])", cache=True)
@@ -53,9 +53,9 @@ def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> I
     return chosen
 
 
-@numba.njit("i8[::1](i8[::1], i8[::1], i8[:, ::1], i8[:, :, ::1], i8[::1])", cache=True)
-def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints) -> Ints:
-    """Go through gangs in order; each keeps its option if that fits, or takes the one with the most free GPUs.
+@numba.njit("i8[::1](i8[::1], i8[::1], i8[:, ::1], i8[:, :, ::1], i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
+def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints, wanted: Array, ties: Array) -> Ints:
+    """Go through gangs in order; each keeps its option if that fits, or takes the one that it wants most.
 
     Parameters
     ----------
@@ -67,19 +67,21 @@ def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints
         ``(a, k + 1)`` 1 for options in which a gang can run.
     usage, free
         As in :func:`take`.
+    wanted, ties
+        ``(a, k + 1)`` what counts most, and what decides among equal ones; where `wanted` is empty, free GPUs count.
     """
     chosen = np.full(usage.shape[0], -1, np.int64)
     for row in rows:
-        best, most = -1, -1
+        best, most = -1, 0.0
         for option in range(usage.shape[1]):
             if not allowed[row, option] or not fits(usage[row, option], free):
                 continue
-            room = free[usage[row, option] > 0].sum()
             if option == held[row]:
                 best = option
                 break
-            if room > most:
-                best, most = option, room
+            value = wanted[row, option] if wanted.size else float(free[usage[row, option] > 0].sum())
+            if best < 0 or value > most or (value == most and ties[row, option] > ties[row, best]):
+                best, most = option, value
         if best >= 0:
             chosen[row] = best
             free -= usage[row, best]

@@ -91,6 +91,8 @@ class Metrics:
         Mean number of GPUs that nobody holds, over the rounds in which a job waits; NaN if none ever does.
     restarts, rounds
         Changed allocations that cost a restart, and rounds with a job.
+    stragglers, straggler_share
+        Workers of gangs that span several GPU types, over all rounds, and their part of all workers.
     changing
         Share of the rounds in which at least one job that has run before gets other GPUs than in the previous round
         ("30% of scheduling rounds require changes to job resource allocations", Hadar, section IV).
@@ -116,6 +118,8 @@ class Metrics:
     idle_gpus: float
     restarts: int
     rounds: int
+    stragglers: int
+    straggler_share: float
     changing: float
 
 
@@ -146,6 +150,8 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
         idle_gpus=_mean(trace.idle_gpus[trace.waiting > 0].astype(float)),
         restarts=int(trace.restarts.sum()),
         rounds=trace.rounds,
+        stragglers=int(trace.stragglers.sum()),
+        straggler_share=trace.straggler_share,
         changing=_mean((trace.restarts > 0).astype(float)),
     )
 

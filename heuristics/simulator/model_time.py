@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
 
-from heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
+from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
 from heuristics.simulator.engine import simulate
 from heuristics.simulator.state import POLICIES, Policy, PolicySpec
 from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
@@ -43,20 +44,21 @@ def register(
     spec: PolicySpec,
     problem: str,
     kind: Literal["online", "baseline"],
-    run: Callable[[Any, Context], Any],
-    guarantee: Callable[[Any], Guarantee | None] = lambda view: None,
+    run: Callable[..., Any],
+    guarantee: Callable[..., Guarantee | None] = lambda view: None,
     claims: tuple[str, ...] = (),
     too_large: Callable[[Any], str | None] = lambda view: None,
 ) -> PolicySpec:
-    """Register a policy, and the heuristic of the same id.
+    """Register a policy, and the heuristic of the same id, with those of its parameters that `run` takes.
 
     Parameters
     ----------
     spec
         The policy.
     problem, kind, run, guarantee, claims, too_large
-        Fields of the heuristic; `run` is the policy in model time.
+        Fields of the heuristic; `run` is the policy in model time. Variants need all parameters.
     """
+    taken = tuple(p for p in spec.parameters if p.name in signature(run).parameters)
     HEURISTICS.register(
         HeuristicSpec(
             id=spec.id,
@@ -68,6 +70,8 @@ def register(
             guarantee=guarantee,
             claims=claims,
             too_large=too_large,
+            parameters=taken,
+            variants=spec.variants if taken == spec.parameters else (),
         )
     )
     return POLICIES.register(spec)

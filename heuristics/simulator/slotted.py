@@ -8,12 +8,14 @@ as rejected, so their GPUs do not appear.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from heuristics.registry import Context
 from heuristics.simulator.model_time import in_slots, register
-from heuristics.simulator.state import POLICIES, Policy, PolicySpec
+from heuristics.simulator.state import Policy, PolicySpec
+from instances.parameters import passing
 from instances.views.hadar import UTILITY, Schedule, View
 
 
@@ -41,16 +43,15 @@ def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
     return Schedule(job[completed], slot[row[completed]], server[completed], gpus[completed])
 
 
-def in_model_time(policy: str) -> Callable[[View, Context], Schedule]:
-    """Return the heuristic that runs the registered policy of that id in model time."""
+def in_model_time(spec: PolicySpec) -> Callable[..., Schedule]:
+    """Return the heuristic that runs a policy in model time; it takes the policy's settings."""
 
-    def run(view: View, context: Context) -> Schedule:
-        spec = POLICIES.get(policy)
-        return schedule(view, spec.build(view.instance, context.oracle), spec.forks)
+    def run(view: View, context: Context, **settings: Any) -> Schedule:
+        return schedule(view, spec.build(view.instance, context.oracle, **settings), spec.forks)
 
-    return run
+    return passing(run, spec.build)
 
 
 def register_baseline(spec: PolicySpec) -> PolicySpec:
     """Register a policy that Hadar is compared with, also as a heuristic in model time; returns `spec`."""
-    return register(spec, UTILITY.id, "baseline", in_model_time(spec.id))
+    return register(spec, UTILITY.id, "baseline", in_model_time(spec))

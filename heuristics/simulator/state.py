@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heuristics.registry import Oracle
 from instances.parameters import Parametrised
 from instances.registry import Registry
 from instances.schema import Instance
 from instances.workload import Array, Ints, Servers, Workload
 
 if TYPE_CHECKING:
-    from heuristics.simulator.trace import Rules
+    from heuristics.simulator.trace import Rules, Trace
 
 
 class InvalidAssignmentError(ValueError):
@@ -164,16 +163,20 @@ class PolicySpec(Parametrised):
         Whether it must know a job's sensitivity before it can schedule it.
     reference
         Id of the policy that its times are divided by; empty for its paper's own algorithm, ``<paper>.online``.
+    measures
+        ``measures(instance, policy, trace)`` returns what its paper measures beside the metrics of all policies, by
+        field of the row.
     """
 
     id: str
     paper: str
-    build: Callable[[Instance, Oracle], Policy]
+    build: Callable[..., Policy]
     source: str
     forks: bool = False
     sensitive: bool = False
     profiled: bool = False
     reference: str = ""
+    measures: Callable[[Instance, Policy, Trace], Mapping[str, float]] = lambda instance, policy, trace: {}
 
     def rules(self, asked: Rules) -> Rules:
         """Return the rules that hold for this policy where `asked` are the rules of a simulation."""

@@ -158,6 +158,11 @@ class Trace:
         """Seconds from the first arrival to the last completion; NaN if a job never finished."""
         return float(self.completion_s.max() - self.workload.arrival_s.min())
 
+    @property
+    def straggler_share(self) -> float:
+        """Part of all workers, over all rounds, that ran in gangs over several types."""
+        return float(self.stragglers.sum() / max(self.allocation[:, 3].sum(), 1))
+
     @cached_property
     def utilisation(self) -> Array:
         """``(R,)`` GRU over time: share of the GPU time of each round in which GPUs computed."""

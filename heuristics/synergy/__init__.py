@@ -11,6 +11,11 @@ round's jobs servers, CPUs and memory (:mod:`heuristics.synergy.mechanisms`).
 ``synergy.tetris.static``, ``….tune``  the same for Tetris
 =====================================  =============================================================================
 
+Where the paper's text and its artefact differ, settings choose: ``order`` and ``fit`` of Tune, ``first`` of finish-time
+fairness, ``by`` of DRF. In a simulation, schedulers may decide by other tables than the true ones, by which jobs
+advance (``profiles``, ``noise``, ``saturation``). What each changes is measured in
+:mod:`heuristics.synergy.mechanisms`, :mod:`heuristics.synergy.queues` and :func:`heuristics.profiling.believed`.
+
 Whole runs are policies of :mod:`heuristics.simulator`, too; as heuristics, they run in the rounds of the view without
 restarts or profiling. Progress always comes from the job's table (:mod:`instances.sensitivity`), for all of them.
 """
@@ -23,9 +28,9 @@ from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
 from heuristics.simulator import PolicySpec
 from heuristics.simulator.model_time import register
 from heuristics.synergy.mechanisms import Mechanisms, Placement, Round
-from heuristics.synergy.online import Policy, Scheduler, one_round, whole_run
+from heuristics.synergy.online import Policy, Scheduler, built, one_round, whole_run
 from heuristics.synergy.queues import ORDERS, Waiting
-from instances.views import synergy
+from instances.parameters import Parameter
 from instances.views.synergy import FAIR, ROUND, RUN, View
 
 __all__ = ["ORDERS", "Mechanisms", "Placement", "Policy", "Round", "Scheduler", "Waiting"]
@@ -47,6 +52,48 @@ CLAIMS = ("proportional", "no_idle_gpu", "all_offered")
 jobs run."""
 
 
+PACKING = (
+    Parameter(
+        "order",
+        "place the largest demands first, as in the paper's text, or jobs in the policy's order, as in its artefact",
+        choices=("demand", "policy"),
+    ),
+    Parameter(
+        "fit",
+        "place a job on the fullest server that holds it, as in the text, or on the first one, as in the artefact",
+        choices=("best", "first"),
+    ),
+)
+FIRST = Parameter(
+    "first",
+    "serve the largest ρ first, as in Themis, or the smallest, as in the paper's artefact",
+    choices=("largest", "smallest"),
+)
+BY = Parameter(
+    "by",
+    "serve the smallest dominant share of a job's own demand, as in the paper's artefact, or that of its tenant (DRF)",
+    choices=("job", "tenant"),
+)
+PROFILES = (
+    Parameter(
+        "profiles",
+        "decide by the true tables, or by those of optimistic profiling (§3.1); jobs advance by the true ones",
+        choices=("true", "measured"),
+    ),
+    Parameter("noise", "largest relative error, drawn uniformly, of every rate decided by", least=0.0, most=0.9),
+    Parameter("noise_seed", "seed of these errors", least=0),
+    Parameter(
+        "saturation", "how far below its fastest rate, as a part of it, a job may be at its demand", least=0.0, most=0.9
+    ),
+)
+
+
+def _settings(scheduler: Scheduler) -> tuple[Parameter, ...]:
+    """Return the parameters that one round has, too."""
+    tuned = scheduler.mechanism in {"tune", "refill"}
+    return (*(PACKING if tuned else ()), *((BY,) if scheduler.policy == "drf" else ()))
+
+
 def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
     """Register a mechanism on one round."""
     HEURISTICS.register(
@@ -57,6 +104,7 @@ def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) ->
             kind=kind,
             run=one_round(scheduler),
             source=source,
+            parameters=_settings(scheduler),
             guarantee=_promised if name == "tune" else lambda view: None,
             claims=CLAIMS if scheduler.fair else (),
         )
@@ -69,15 +117,18 @@ def _promised(view: View) -> Guarantee:
 
 def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, reference: str) -> None:
     """Register a scheduler on the whole run, simulated and in model time."""
+    profiled = scheduler.mechanism != "proportional"
+    settings = (*_settings(scheduler), *((FIRST,) if scheduler.policy == "ftf" else ()))
     register(
         PolicySpec(
             id=f"synergy.{name}",
             paper="synergy",
-            build=lambda instance, oracle: Policy(scheduler, synergy.view(instance), oracle),
+            build=built(scheduler),
             source=source,
             sensitive=True,
-            profiled=scheduler.mechanism != "proportional",
+            profiled=profiled,
             reference=f"synergy.{reference}",
+            parameters=(*settings, *PROFILES) if profiled else settings,
         ),
         problem=RUN.id,
         kind=kind,

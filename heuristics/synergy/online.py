@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from heuristics.profiling import believed
 from heuristics.registry import Context, Oracle
 from heuristics.simulator import Assignment, Shares, State
 from heuristics.simulator.model_time import in_slots
 from heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
 from heuristics.synergy.queues import ORDERS, Waiting
+from instances.schema import Instance
+from instances.views import synergy
 from instances.views.synergy import Schedule, View
 from instances.workload import Array, Ints
 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Names of a policy (:data:`heuristics.synergy.queues.ORDERS`) and of a method of :class:`Mechanisms`."""
+    """A policy, a mechanism, and their settings.
 
-    order: str
+    Attributes
+    ----------
+    policy, mechanism
+        Names in :data:`heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
+    order, fit
+        Settings of the mechanisms that tune demands, see :class:`Mechanisms`.
+    first, by
+        Settings of the policies ``ftf`` and ``drf``.
+    """
+
+    policy: str
     mechanism: str
+    order: str = "demand"
+    fit: str = "best"
+    first: str = "largest"
+    by: str = "job"
 
     @property
     def fair(self) -> bool:
@@ -30,8 +47,13 @@ class Scheduler:
 
     def place(self, view: View, oracle: Oracle) -> Mechanism:
         """Return the mechanism on the servers of a view."""
-        mechanism: Mechanism = getattr(Mechanisms(view, oracle), self.mechanism)
+        mechanism: Mechanism = getattr(Mechanisms(view, oracle, order=self.order, fit=self.fit), self.mechanism)
         return mechanism
+
+    def ranks(self, view: View, waiting: Waiting) -> Array:
+        """Return ``(a,)`` keys of the policy; the smallest is served first."""
+        settings = {"ftf": {"first": self.first}, "drf": {"by": self.by}}.get(self.policy, {})
+        return ORDERS[self.policy](view, waiting, **settings)
 
 
 class Policy:
@@ -42,13 +64,13 @@ class Policy:
     scheduler
         Policy and mechanism.
     view
-        Jobs and servers.
+        Jobs and servers, with the tables that it decides by; the simulator advances jobs by its own.
     oracle
         Optima of models.
     """
 
     def __init__(self, scheduler: Scheduler, view: View, oracle: Oracle) -> None:
-        self.view, self.order, self.place = view, ORDERS[scheduler.order], scheduler.place(view, oracle)
+        self.view, self.scheduler, self.place = view, scheduler, scheduler.place(view, oracle)
 
     def __call__(self, state: State) -> Assignment:
         """Return who runs where in this round, with which CPUs and memory."""
@@ -64,7 +86,7 @@ class Policy:
             alone_s=state.workload.work[jobs] / fair,
             attained_s=state.attained_s[able],
         )
-        order = np.lexsort((arrival_s, self.order(self.view, waiting)))
+        order = np.lexsort((arrival_s, self.scheduler.ranks(self.view, waiting)))
         asked = asked_round(self.view, jobs[order], left_s[order])
         found = self.place(asked)
         shares = Shares(found.cpus, found.memory_gb, asked.jobs)
@@ -87,15 +109,47 @@ def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
     return Round(queue, jobs, types, left_s)
 
 
-def one_round(scheduler: Scheduler) -> Callable[[View, Context], Schedule]:
+def built(scheduler: Scheduler) -> Callable[..., Policy]:
+    """Return the function that builds the policy for the simulator."""
+
+    def build(
+        instance: Instance,
+        oracle: Oracle,
+        *,
+        order: str = Scheduler.order,
+        fit: str = Scheduler.fit,
+        first: str = Scheduler.first,
+        by: str = Scheduler.by,
+        profiles: str = "true",
+        noise: float = 0.0,
+        noise_seed: int = 0,
+        saturation: float = 0.0,
+    ) -> Policy:
+        chosen, seen = replace(scheduler, order=order, fit=fit, first=first, by=by), synergy.view(instance)
+        if profiles != "true" or noise or saturation:
+            tables = believed(seen, profiles, noise, noise_seed)
+            seen = synergy.view(instance, tables=tables, saturation=saturation)
+        return Policy(chosen, seen, oracle)
+
+    return build
+
+
+def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
     """Return the heuristic that places the round of a view."""
 
-    def run(view: View, context: Context) -> Schedule:
-        jobs = view.runnable
+    def run(
+        view: View,
+        context: Context,
+        *,
+        order: str = Scheduler.order,
+        fit: str = Scheduler.fit,
+        by: str = Scheduler.by,
+    ) -> Schedule:
+        chosen, jobs = replace(scheduler, order=order, fit=fit, by=by), view.runnable
         alone_s = view.workload.work[jobs] / view.fair[jobs]
         zero = np.zeros(jobs.size)
-        order = np.argsort(ORDERS[scheduler.order](view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
-        found = scheduler.place(view, context.oracle)(asked_round(view, jobs[order], alone_s[order]))
+        queue = np.argsort(chosen.ranks(view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
+        found = chosen.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
         return _schedule(found, np.zeros(found.job.size, np.int64), np.zeros(jobs.size, np.int64), jobs)
 
     return run
@@ -114,11 +168,19 @@ def _schedule(found: Placement, rounds: Ints, offered_round: Ints, offered_job: 
     )
 
 
-def whole_run(scheduler: Scheduler) -> Callable[[View, Context], Schedule]:
+def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
     """Return the heuristic that runs all jobs of a view in its rounds, without overheads."""
 
-    def run(view: View, context: Context) -> Schedule:
-        policy = Policy(scheduler, view, context.oracle)
+    def run(
+        view: View,
+        context: Context,
+        *,
+        order: str = Scheduler.order,
+        fit: str = Scheduler.fit,
+        first: str = Scheduler.first,
+        by: str = Scheduler.by,
+    ) -> Schedule:
+        policy = Policy(replace(scheduler, order=order, fit=fit, first=first, by=by), view, context.oracle)
         trace, number = in_slots(
             view.workload, view.servers, policy, view.slot_s, profiles=view.profiles, sensitive=True
         )

@@ -1,37 +1,60 @@
 """Zhou et al.'s algorithms and the schedulers they are compared with, for parameter servers and rings (``ps``, ``ra``).
 
 ==========================  ========================================================================================
-``zhou.<a>.online``         Algorithm 1 (A_online) with Algorithms 2 to 7; the window of a batch is as long as
-                            A_maxweight really needed (the realised α), because windows by the formula overlap
-``….online.printed``        the same with Algorithm 4 as printed (only ``ps``)
-``….online.inclusive``      slot τ of a window may be used, too
-``….online.tight``          not the paper's: a batch starts when the one before is done, not at the end of its window
-``zhou.<a>.amaxweight``     Algorithm 3 on the problem of the largest weight; ``….printed`` likewise
-``zhou.<a>.amincost``       Algorithms 4 to 7, repaired, on the problem of one job; ``….printed`` (only ``ps``)
+``zhou.<a>.online``         Algorithm 1 (A_online) with Algorithms 2 to 7; its settings are those of
+                            :class:`heuristics.zhou.batches.Way`
+``zhou.<a>.amaxweight``     Algorithm 3 on the problem of the largest weight
+``zhou.<a>.amincost``       Algorithms 4 to 7 on the problem of one job
 ``zhou.<a>.jain``           greedy by weight density (Jain et al.) on the problem of the largest weight
 ``zhou.<a>.fifo``           in order of arrival, with a fixed number of workers between 1 and 30
 ``zhou.<a>.drf``            numbers of workers by max-min fair dominant shares
 ``zhou.<a>.antman``         guaranteed jobs first, opportunistic ones on what is left
 ``zhou.<a>.tiresias``       least remaining work times GPUs first, with interruptions
 ==========================  ========================================================================================
+
+Algorithms 4 and 7 lose workers as printed, so that the exact placement is the default and ``printed=true`` theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
-from heuristics.zhou import baselines, batches
+from heuristics.zhou import baselines, batches, lemma
 from heuristics.zhou.batches import Way
+from instances.parameters import Parameter
 from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
-Decide = Callable[[Architecture, Context], Schedule]
 
-
-def _run(view: View, context: Context, arch: str, decide: Decide) -> Schedule:
+def _baseline(view: View, context: Context, arch: str, decide: Callable[[Architecture, Context], Schedule]) -> Schedule:
     return decide(view.architectures[arch], context)
+
+
+def _online(
+    view: View,
+    context: Context,
+    arch: str,
+    *,
+    alpha: int | str = Way.alpha,
+    carry: bool = Way.carry,
+    tight: bool = Way.tight,
+    inclusive: bool = Way.inclusive,
+    printed: bool = Way.printed,
+) -> Schedule:
+    return batches.online(view.architectures[arch], Way(alpha, carry, tight, inclusive, printed))
+
+
+def _planned(
+    view: View,
+    context: Context,
+    arch: str,
+    decide: Callable[[Architecture, Way], Schedule],
+    *,
+    printed: bool = Way.printed,
+) -> Schedule:
+    return decide(view.architectures[arch], Way(printed=printed))
 
 
 def _skip(view: View, arch: str) -> str | None:
@@ -48,10 +71,18 @@ def _too_large(view: View, arch: str) -> str | None:
     return None if cells <= CELLS else f"servers x slots = {cells:,}, more than {CELLS:,}"
 
 
-def _four_alpha(view: View, arch: str) -> Guarantee:
-    """Theorem 5, with α by its formula."""
-    alpha = view.architectures[arch].alpha
-    return Guarantee(f"4α = {4 * alpha}", 4.0 * alpha)
+def _four_alpha(view: View, arch: str, *, alpha: int | str = Way.alpha, carry: bool = Way.carry) -> Guarantee:
+    """Theorem 5, for jobs that meet its assumptions; what a run shows may be more."""
+    a = view.architectures[arch]
+    least = a.alpha
+    largest = least if alpha in ("formula", "round") else alpha
+    if carry and isinstance(largest, int) and largest >= least and a.assumption_1.all() and a.assumption_2.all():
+        return Guarantee(f"4α = {4 * largest}", 4.0 * largest)
+    return Guarantee(f"4·{largest} where a run meets Lemma 1" if carry else "4α where a run meets Lemma 1")
+
+
+def _lemma_1(view: View, decision: Schedule, arch: str) -> Guarantee:
+    return lemma.shown(view.architectures[arch], decision)
 
 
 def _two_log_lambda(view: View, arch: str) -> Guarantee:
@@ -60,62 +91,96 @@ def _two_log_lambda(view: View, arch: str) -> Guarantee:
     return Guarantee(f"2 log λ = {gamma:.1f}", gamma)
 
 
-def _nothing(view: View, arch: str) -> None:
-    """Promise nothing."""
+PRINTED = Parameter("printed", "Algorithms 4 and 7 as printed instead of the exact placement")
+ONLINE = (
+    Parameter(
+        "alpha",
+        "windows of a batch (the paper calls 4 typical): a number; formula: Theorem 5's, which needs all weights in "
+        "advance; round: inequality (6) on each batch; realised: until nothing more of the batch fits",
+        choices=("formula", "round", "realised"),
+        least=1,
+        most=10**6,
+    ),
+    Parameter("carry", "whether a batch leaves what does not fit to the next one; if not, its windows are repeated"),
+    Parameter("tight", "not the paper's: whether a batch begins when the runs of the one before are done"),
+    Parameter("inclusive", "whether the last slot of a window may be used, which (7b) forbids"),
+    PRINTED,
+)
+VARIANTS = ("alpha=1", "carry=false")
+"""What compare shows beside α = 4: the least α, about which nothing is proved, and windows that are repeated. With an α
+by the formulas jobs wait for hundreds of windows."""
+AS_PRINTED = {"ps": ("printed=true",), "ra": ()}
+"""Algorithm 7 as printed runs on request only: its schedules do not do the work."""
 
 
 def _register(
     name: str,
     problem: str,
     kind: Literal["online", "baseline"],
-    decide: Decide,
+    run: Callable[..., Schedule],
     source: str,
-    theorem: Callable[..., Guarantee | None] = _nothing,
-    architectures: tuple[str, ...] = tuple(ARCHITECTURES),
+    parameters: tuple[Parameter, ...] = (),
+    variants: tuple[str, ...] = (),
+    **more: Callable[..., Guarantee | None],
 ) -> None:
-    for arch in architectures:
+    """Register a method for both architectures, whose id its functions get."""
+    for arch in ARCHITECTURES:
         HEURISTICS.register(
             HeuristicSpec(
                 id=f"zhou.{arch}.{name}",
                 paper="zhou",
                 problem=f"zhou.{arch}.{problem}",
                 kind=kind,
-                run=partial(_run, arch=arch, decide=decide),
+                run=partial(run, arch=arch),
                 source=source,
-                guarantee=partial(theorem, arch=arch),
                 skip=partial(_skip, arch=arch),
                 too_large=partial(_too_large, arch=arch),
+                parameters=parameters,
+                variants=variants + (AS_PRINTED[arch] if PRINTED in parameters else ()),
+                **{name: partial(function, arch=arch) for name, function in more.items()},  # type: ignore[arg-type]
             )
         )
 
 
-def _way(function: Callable[..., Schedule], **options: Any) -> Decide:
-    """Return a decision procedure of :mod:`heuristics.zhou.batches`, which is not random."""
-    return lambda a, context: function(a, Way(**options))
-
-
-PS = ("ps",)
-for _name, _problem, _function, _source, _theorem in (
-    ("online", "completion", batches.online, "Zhou et al., Algorithms 1 to 7, Theorem 5", _four_alpha),
-    ("amaxweight", "weight", batches.maxweight, "Zhou et al., Algorithms 3 to 7, Theorem 3", _two_log_lambda),
-):
-    _register(_name, _problem, "online", _way(_function), _source, _theorem)
-    _printed = _way(_function, printed=True)
-    _register(f"{_name}.printed", _problem, "online", _printed, f"{_source}; as printed", architectures=PS)
-_inclusive = _way(batches.online, inclusive=True)
-_register("online.inclusive", "completion", "online", _inclusive, "Zhou et al., Algorithms 1 to 7; slot τ may be used")
-_register("online.tight", "completion", "online", _way(batches.online, tight=True), "after Zhou et al., Algorithm 1")
-_register("amincost", "cost", "online", _way(batches.mincost), "Zhou et al., Algorithms 4 to 7, repaired")
 _register(
-    "amincost.printed",
+    "online",
+    "completion",
+    "online",
+    _online,
+    "Zhou et al., Algorithms 1 to 7, Lemma 1, Theorem 5",
+    guarantee=_four_alpha,
+    shown=_lemma_1,
+    parameters=ONLINE,
+    variants=VARIANTS,
+)
+_register(
+    "amaxweight",
+    "weight",
+    "online",
+    partial(_planned, decide=batches.maxweight),
+    "Zhou et al., Algorithms 3 to 7, Theorem 3",
+    guarantee=_two_log_lambda,
+    parameters=(PRINTED,),
+)
+_register(
+    "amincost",
     "cost",
     "online",
-    _way(batches.mincost, printed=True),
-    "Zhou et al., Algorithms 4 and 5 as printed",
-    architectures=PS,
+    partial(_planned, decide=batches.mincost),
+    "Zhou et al., Algorithms 4 to 7",
+    parameters=(PRINTED,),
 )
-_register("jain", "weight", "baseline", _way(batches.jain), "Jain et al., ACM TOPC 2015: greedy by weight density")
-_register("fifo", "completion", "baseline", baselines.fifo, "Zhou et al. §7: FIFO with 1 to 30 workers")
-_register("drf", "completion", "baseline", baselines.drf, "Zhou et al. §7: DRF (Ghodsi et al., NSDI 2011)")
-_register("antman", "preemptive", "baseline", baselines.antman, "Zhou et al. §7: AntMan (Xiao et al., OSDI 2020)")
-_register("tiresias", "preemptive", "baseline", baselines.tiresias, "Zhou et al. §7: Tiresias (Gu et al., NSDI 2019)")
+_register(
+    "jain",
+    "weight",
+    "baseline",
+    partial(_baseline, decide=batches.jain),
+    "Jain et al., ACM TOPC 2015: greedy by weight density",
+)
+for _name, _problem, _decide, _source in (
+    ("fifo", "completion", baselines.fifo, "FIFO with 1 to 30 workers"),
+    ("drf", "completion", baselines.drf, "DRF (Ghodsi et al., NSDI 2011)"),
+    ("antman", "preemptive", baselines.antman, "AntMan (Xiao et al., OSDI 2020)"),
+    ("tiresias", "preemptive", baselines.tiresias, "Tiresias (Gu et al., NSDI 2019)"),
+):
+    _register(_name, _problem, "baseline", partial(_baseline, decide=_decide), f"Zhou et al. §7: {_source}")

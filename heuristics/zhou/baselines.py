@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from heuristics.registry import Context
 from instances.elastic import Found, Ledger, Options, runs_of
 from instances.elastic.machines import Array, Bools, Ints
+from instances.elastic.options import largest
 from instances.views.zhou import Architecture, Schedule
 
 MOST_WORKERS = 30
@@ -53,7 +54,7 @@ class Configurations:
     rate
         ``(o,)`` mini-batches per slot of all workers together.
     most
-        ``(n,)`` largest number of workers.
+        ``(n,)`` largest number of workers that fits on the empty cluster, with the parameter servers that they need.
     wanted
         ``(n,)`` workers of the ideal case.
     """
@@ -68,8 +69,8 @@ class Configurations:
         """Return the configurations of all jobs."""
         best = ideal(a)
         wanted = np.array([int(f.workers.sum()) for f in best])
-        room = a.machines.room @ a.machines.count
-        most = np.minimum(a.most, [room[f.worker_type] for f in best])
+        fitting = largest(a.classes, a.rates.ring, int(a.most.max())).max(axis=2)
+        most = np.minimum(a.most, [fitting[f.worker_type, f.ps_type] for f in best])
         rows = [_rows(a, j, f, int(most[j])) for j, f in enumerate(best)]
         first = np.cumsum([0, *(2 * most)])
         worker_type, ps_type, together, workers, rate = (np.concatenate([row[i] for row in rows]) for i in range(5))
@@ -127,10 +128,10 @@ class Cluster:
         return True
 
     def start_largest(self, job: int, most: int) -> bool:
-        """Start a job with as many workers as fit, at most so many; what fits is sought by bisection."""
+        """Start a job with as many workers as fit, at most so many; what fits is sought by bisection, after one."""
         low, high = 0, most
         while low < high:
-            middle = (low + high + 1) // 2
+            middle = (low + high + 1) // 2 if low else 1
             if self.ledger.find(job, 0, among=self.known.among(job, middle)):
                 low = middle
             else:
@@ -198,15 +199,17 @@ class Cluster:
 
 
 def fifo(a: Architecture, context: Context) -> Schedule:
-    """Return FIFO's schedule: strictly by arrival, each job with a random number of workers that is kept."""
+    """Return FIFO's schedule: strictly by arrival, each job with a random number of workers that is kept.
+
+    A number that could never start is cut to the largest that fits on the empty cluster. Otherwise a job would wait at
+    the head of the queue until everything has drained.
+    """
     cluster = Cluster(a)
     drawn = np.minimum(context.rng.integers(1, MOST_WORKERS + 1, a.size), cluster.known.most)
 
     def plan(cluster: Cluster) -> None:
         for job in cluster.waiting():
-            number = int(drawn[job])
-            # Alone on the cluster, a job whose number does not fit takes the largest that does.
-            if not cluster.start(job, number) and (cluster.running or not cluster.start_largest(job, number)):
+            if not cluster.start(job, int(drawn[job])):
                 break
 
     return cluster.run(plan)
@@ -266,9 +269,8 @@ def tiresias(a: Architecture, context: Context) -> Schedule:
 
 
 def _as_wanted(cluster: Cluster, job: int) -> bool:
-    """Start a job as in its ideal case; alone on the cluster, at least with what fits."""
-    wanted = int(cluster.known.wanted[job])
-    return cluster.start(job, wanted) or (not cluster.running and cluster.start_largest(job, wanted))
+    """Start a job as in its ideal case, which fits on the empty cluster."""
+    return cluster.start(job, int(cluster.known.wanted[job]))
 
 
 def antman(a: Architecture, context: Context) -> Schedule:

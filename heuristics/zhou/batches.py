@@ -3,10 +3,16 @@
 - :func:`a_maxweight` (Algorithm 3): jobs by descending weight (the paper names no order); each takes its cheapest
   schedule at the prices (11), if that costs less than its weight. Prices of an empty cluster are 0: of schedules that
   cost the same, the one that completes first counts, then the one that takes least.
-- :func:`a_dual` (Algorithm 2): A_maxweight on what is left, window after window, until nothing more is scheduled. The
-  number of windows is the realised α.
-- :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)`` the jobs that have arrived and wait become batch i, and A_dual
-  plans it for windows of ``τ_i`` slots, from ``τ_i`` or the end of the batch before.
+- :func:`a_dual` (Algorithm 2): A_maxweight on what is left, α times, in windows of τ_i slots one behind another.
+- :func:`online` (Algorithm 1): at time ``τ_i = 2^(i−1)`` the jobs that have arrived and are not scheduled become batch
+  i. What A_dual schedules of it runs from ``α·τ_i`` to ``α·τ_(i+1)``; the rest belongs to the next batch (line 10).
+
+Every job is scheduled sooner or later: the first job that A_maxweight asks in a window pays nothing, so that a window
+that is long enough for a waiting job schedules one, and windows double.
+
+The paper leaves α to the user: it calls 4 typical, Theorem 5 has a formula for all jobs in advance, and inequality (6)
+one for each batch. With an α that differs from batch to batch the intervals ``[α_i·τ_i, 2·α_i·τ_i)`` may overlap; a
+batch then begins at the end of the one before, and completes by ``α·τ_(i+1)`` for the largest α so far all the same.
 
 Starts range to ``τ − L`` with slots ``[t⁻, t⁻ + L)``, so that slot τ of a window is never used, unless `inclusive`.
 A job of weight 0 is scheduled where it costs nothing; its utility can never be positive.
@@ -19,7 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from instances.elastic import Found, Ledger, runs_of
+from heuristics.registry import Context
+from instances.elastic import Found, Ledger, Options, runs_of
 from instances.elastic.machines import Ints
 from instances.errors import NotApplicableError
 from instances.views.zhou import Architecture, Schedule
@@ -35,25 +42,45 @@ Plan = list[tuple[int, Found]]
 
 @dataclass(frozen=True)
 class Way:
-    """Variants of the algorithms.
+    """Settings of the algorithms.
 
     Parameters
     ----------
-    printed
-        Algorithm 4 as printed instead of the exact placement.
+    alpha
+        Windows of a batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
+        ``"realised"``: until nothing more fits.
+    carry
+        Whether what does not fit in the α windows belongs to the next batch, as printed. If not, windows are repeated
+        until nothing more of the batch fits, whatever α is, and begin at τ_i or at the end of the batch before.
+    tight
+        Whether a batch begins when the runs of the one before are done, but not before τ_i.
     inclusive
         Whether slot τ of a window may be used.
-    tight
-        Whether a batch starts when the one before is done, instead of at the end of its window.
+    printed
+        Algorithms 4 and 7 as printed instead of the exact placement.
     """
 
-    printed: bool = False
-    inclusive: bool = False
+    alpha: int | str = 4
+    carry: bool = True
     tight: bool = False
+    inclusive: bool = False
+    printed: bool = False
 
     def columns(self, tau: int) -> int:
         """Return how many slots of a window of length τ may be used."""
         return tau if self.inclusive else tau - 1
+
+    def options(self, a: Architecture) -> Options:
+        """Return the choices of the jobs."""
+        return a.printed_options if self.printed else a.options
+
+    def rounds(self, a: Architecture, batch: Ints) -> int | None:
+        """Return how many windows A_dual may plan for a batch, ``None`` for as many as it fills."""
+        if not self.carry or self.alpha == "realised":
+            return None
+        if self.alpha == "formula":
+            return a.alpha
+        return a.alpha_of(batch) if self.alpha == "round" else int(self.alpha)
 
 
 def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Plan:
@@ -68,12 +95,12 @@ def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Pla
     tau, way
         Length of the window; variant.
     """
-    columns = way.columns(tau)
+    columns, options = way.columns(tau), way.options(a)
     waiting = sorted(jobs, key=lambda j: (-a.weight[j], j))
-    waiting = [j for j in waiting if a.options.shortest[j] <= columns]
+    waiting = [j for j in waiting if options.shortest[j] <= columns]
     if not waiting:
         return []
-    ledger = Ledger(a.machines, a.options, columns)
+    ledger = Ledger(a.machines, options, columns)
     plan = []
     for job in waiting:
         found = ledger.find(job, 0, limit=max(float(a.weight[job]), LEAST), printed=way.printed)
@@ -85,11 +112,11 @@ def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Pla
     return plan
 
 
-def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way) -> list[Plan]:
-    """Return the plans of one window after another (Algorithm 2), as many as schedule something."""
+def a_dual(a: Architecture, jobs: Ints, tau: int, way: Way, rounds: int | None = None) -> list[Plan]:
+    """Return the plans of one window after another (Algorithm 2), up to `rounds` of them, while they schedule jobs."""
     plans: list[Plan] = []
     left = set(jobs.tolist())
-    while left:
+    while left and (rounds is None or len(plans) < rounds):
         plan = a_maxweight(a, left, tau, way)
         if not plan:
             break
@@ -109,27 +136,27 @@ def online(a: Architecture, way: Way) -> Schedule:
     """
     waiting = np.ones(a.size, bool)
     chosen: Plan = []
-    windows: list[tuple[int, int, int]] = []
+    windows: list[tuple[int, int, int, int]] = []
     tau, free_from = 1, 1
     while waiting.any():
-        plans = a_dual(a, np.flatnonzero(waiting & (a.arrival <= tau)), tau, way)
+        batch = np.flatnonzero(waiting & (a.arrival <= tau))
+        rounds = way.rounds(a, batch)
+        plans = a_dual(a, batch, tau, way, rounds)
         if plans:
-            start = max(tau, free_from)
-            batch = [(job, _shifted(found, start - 1 + i * tau)) for i, plan in enumerate(plans) for job, found in plan]
-            chosen += batch
-            waiting[[job for job, _ in batch]] = False
-            windows.append((start, len(plans) * tau, len(plans)))
-            free_from = start + len(plans) * tau
-            if way.tight:
-                free_from = 1 + max(found.end for _, found in batch)
-                windows[-1] = (start, free_from - start, len(plans))
+            alpha = rounds or len(plans)
+            start = max(tau if way.tight or not way.carry else alpha * tau, free_from)
+            runs = [(job, _shifted(found, start - 1 + i * tau)) for i, plan in enumerate(plans) for job, found in plan]
+            chosen += runs
+            waiting[[job for job, _ in runs]] = False
+            free_from = 1 + max(found.end for _, found in runs) if way.tight else start + alpha * tau
+            windows.append((start, free_from - start, len(plans), tau))
         elif tau > max(HOPELESS * int(a.options.shortest.max()), int(a.arrival.max())):
             name = a.ids[int(np.flatnonzero(waiting)[0])]
             raise NotApplicableError(f"no schedule of {name} found in an empty window of {tau} slots")
         tau *= 2
-    found = runs_of(chosen, 1)
-    starts, lengths, rounds = np.array(windows, np.int64).reshape(-1, 3).T
-    return Schedule(**vars(found), window_start=starts, window_slots=lengths, window_rounds=rounds)
+    starts, lengths, realised, taus = np.array(windows, np.int64).reshape(-1, 4).T
+    found = vars(runs_of(chosen, 1))
+    return Schedule(**found, window_start=starts, window_slots=lengths, window_rounds=realised, window_tau=taus)
 
 
 def _shifted(found: Found, columns: int) -> Found:
@@ -150,7 +177,7 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     NotApplicableError
         If it finds none.
     """
-    ledger = Ledger(a.machines, a.options, a.deadline - 1)
+    ledger = Ledger(a.machines, way.options(a), a.deadline - 1)
     ledger.set_free(a.machines.capacity[:, :, None] - a.loads)
     ledger.post(a.prices(a.loads))
     found = ledger.find(a.priced_job, 0, printed=way.printed)
@@ -159,9 +186,9 @@ def mincost(a: Architecture, way: Way) -> Schedule:
     return Schedule(**vars(runs_of([(a.priced_job, found)], 1)))
 
 
-def jain(a: Architecture, way: Way) -> Schedule:
+def jain(a: Architecture, context: Context) -> Schedule:
     """Return what a greedy by weight density completes by τ: by weight per consumption, each as early as it can."""
-    ledger = Ledger(a.machines, a.options, way.columns(a.deadline))
+    ledger = Ledger(a.machines, a.options, a.deadline - 1)
     plan = []
     for job in np.argsort(-a.weight / a.relative_consumption, kind="stable").tolist():
         found = ledger.find(job, 0)

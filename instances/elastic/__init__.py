@@ -12,8 +12,20 @@ slots. Here is what their views share:
 """
 
 from instances.elastic.machines import Machines, classes, fitting
-from instances.elastic.options import Options, Rates, options
+from instances.elastic.options import Options, Rates, options, printed_rings
 from instances.elastic.runs import Runs
 from instances.elastic.search import Found, Ledger, runs_of
 
-__all__ = ["Found", "Ledger", "Machines", "Options", "Rates", "Runs", "classes", "fitting", "options", "runs_of"]
+__all__ = [
+    "Found",
+    "Ledger",
+    "Machines",
+    "Options",
+    "Rates",
+    "Runs",
+    "classes",
+    "fitting",
+    "options",
+    "printed_rings",
+    "runs_of",
+]

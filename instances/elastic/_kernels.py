@@ -20,7 +20,7 @@ ROUNDING = 1e-9
 BELOW = 1 - 1e-9
 """Factor that keeps floors, which are other sums than the prices of windows, below these."""
 PRINTED = 1
-"""Way of placing: Algorithm 4 as printed; 0 is the exact one."""
+"""Way of placing: Algorithms 4 and 7 as printed; 0 is the exact one."""
 
 
 class Servers(NamedTuple):
@@ -351,11 +351,14 @@ def try_together(
 
 
 @numba.njit(cache=True)
-def try_ring(best: Best, window: Window, servers: Servers, late: float, o: int, m: int, number: int) -> None:
-    """Offer a ring on at least two servers: where one alone would hold the cheapest, the last worker goes elsewhere."""
+def try_ring(best: Best, window: Window, servers: Servers, late: float, o: int, m: int, number: int, how: int) -> None:
+    """Offer a ring on at least two servers: where one alone would hold the cheapest, the last worker goes elsewhere.
+
+    Algorithm 7 as printed does not ask for a second server.
+    """
     host, inside = -1, 0
     first = window.order[0]
-    if window.room[first] >= number and servers.copies[first] == 1:
+    if how != PRINTED and window.room[first] >= number and servers.copies[first] == 1:
         host, inside = first, number - 1
         paid = inside * window.cost[first] + cheapest_elsewhere(window, servers.copies, 1, first)
     else:
@@ -516,7 +519,7 @@ def search_window(
         if window.at[5] == 0:
             sort(window, servers.copies)
         if p < 0:
-            try_ring(best, window, servers, late, o, m, number)
+            try_ring(best, window, servers, late, o, m, number, goal.how)
         else:
             try_spread(best, window, tables, servers, goal, least, o, (m, p, number))
 

@@ -15,6 +15,10 @@ Bools = NDArray[np.bool_]
 SLACK = 1e-9
 """Relative part of a capacity that use may exceed it by, so that thirds of a server fit three times."""
 
+ROOM = 5 * SLACK
+"""The same in rows of models: a solver's tolerance of 1e-9 lies within what checkers accept, 1e-8, and beyond
+:data:`SLACK`, so that use of exactly that much more is allowed here as it is there."""
+
 PLENTY = 10**6
 """Workers that fit on a server where none of its resources limits them."""
 
@@ -69,6 +73,11 @@ class Machines:
         """``(M, h)`` workers of a type that fit on one empty server."""
         found = np.stack([fitting(self.capacity, need) for need in self.worker]) if len(self.worker) else np.zeros((0,))
         return np.where(self.able, found, 0) if len(self.worker) else np.zeros(self.able.shape, np.int64)
+
+    def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
+        """Return ``(h, R)`` what workers and parameter servers ``(h,)`` of some types take; PS type −1 in a ring."""
+        taken = workers[:, None] * self.worker[worker_type]
+        return np.asarray(taken + ps[:, None] * self.ps[ps_type] if ps_type >= 0 else taken)
 
 
 def fitting(capacity: Array, need: Array) -> Ints:

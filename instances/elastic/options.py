@@ -121,6 +121,33 @@ def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bo
     return Options(first, slots, worker_type, ps_type, together.astype(bool), workers)
 
 
+def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates) -> Options:
+    """Return the options of rings as Zhou's Algorithm 7 is printed: on several servers, as many workers as slots.
+
+    Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers that d̂ was computed with. It tries every Φ′ up to
+    D, and does not ask for a second server.
+
+    Parameters
+    ----------
+    kept
+        Options whose choices on one server (Algorithm 6) remain.
+    work, most, rates
+        As in :func:`options`.
+    """
+    alone = kept.together
+    columns = (kept.job, kept.slots, kept.worker_type, kept.together, kept.workers)
+    rows = [np.stack([column[alone] for column in columns]).astype(np.int64)]
+    for job, m in np.argwhere(np.isfinite(rates.compute)).tolist():
+        number = np.arange(1, int(most[job]) + 1)
+        each = [rates.slots(job, m, -1, int(n), False) for n in number]
+        slots = np.unique(np.maximum(np.ceil(work[job] * np.array(each) / number * (1 - ROUNDING)), 1)).astype(np.int64)
+        rows.append(np.stack([np.full(len(slots), job), slots, np.full(len(slots), m), np.zeros_like(slots), slots]))
+    found = np.concatenate(rows, axis=1)
+    job, slots, worker_type, together, workers = found[:, np.lexsort((-found[3], found[2], found[1], found[0]))]
+    first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=len(work)))])
+    return Options(first, slots, worker_type, np.full(len(slots), -1), together.astype(bool), workers)
+
+
 def _costs(m: Machines, found: Ints) -> Array:
     """Return ``(o, c)`` what options take: none that takes more of something dominates.
 

@@ -189,7 +189,8 @@ class Ledger:
         limit
             What the total must stay below.
         printed
-            Whether workers and parameter servers on several servers are placed by Algorithm 4 as printed.
+            Whether jobs on several servers are placed by Zhou's Algorithms 4 and 7 as printed; rings take the options
+            of :func:`~instances.elastic.options.printed_rings` then.
         among
             Options to choose from instead of all of the job's.
         """
@@ -228,10 +229,7 @@ class Ledger:
 
     def use(self, found: Found) -> Array:
         """Return ``(h, R)`` what a run takes of every server in each of its slots."""
-        taken = found.workers[:, None] * self.machines.worker[found.worker_type]
-        if found.ps_type >= 0:
-            taken = taken + found.ps[:, None] * self.machines.ps[found.ps_type]
-        return np.asarray(taken)
+        return self.machines.use(found.worker_type, found.ps_type, found.workers, found.ps)
 
     def set_free(self, free: Array) -> None:
         """Say what is free on all servers: ``(h, R, T)``."""

@@ -267,6 +267,7 @@ def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
     for job in instance.jobs:
         rates = [job.rates.get(r, 0.0) for r in types]
         if min(rates) > 0:
+            _check_range(f"rates of {job.id}", np.array([rates]))
             kinds = demands.setdefault(job.tenant or job.id, {})
             # Twelve digits: the same speedups computed from other rates differ in the last ones.
             key = (job.model or "job", tuple(float(f"{rate / max(rates):.12g}") for rate in rates))

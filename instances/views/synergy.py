@@ -91,7 +91,8 @@ class Needs:
     fair
         ``(K, k)`` iterations per second with the share.
     demand
-        ``(K, k, 2)`` the fewest CPUs, and with these the least memory, at which the gang is fastest within its limit.
+        ``(K, k, 2)`` the fewest CPUs, and with these the least memory, at which the gang is fastest within its limit
+        (or `saturation` below that, see :func:`view`).
     best
         ``(K, k)`` iterations per second with the demand.
     base
@@ -238,7 +239,7 @@ class Schedule:
     offered_job: Ints
 
 
-def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = None) -> View:
+def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = None, saturation: float = 0.0) -> View:
     """Return Synergy's view of `instance`.
 
     Parameters
@@ -250,6 +251,9 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
         job's fair progress.
     tables
         Rates to decide by, such as profiled ones; the true ones by default.
+    saturation
+        How far below its fastest rate, as a part of it, a gang may be at its demand. Where tables have errors, the
+        fastest of many equal rates is a matter of chance.
 
     Raises
     ------
@@ -264,7 +268,7 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
     except InstanceError as error:
         raise NotApplicableError(f"Synergy: {error}") from error
     pools = Pools.of(hosts, len(jobs.gpu_types))
-    needs = _needs(tables, pools)
+    needs = _needs(tables, pools, max(saturation, ROUNDING))
     reasons = tuple(_hopeless(jobs, tables, pools, needs))
     if all(reasons):
         raise NotApplicableError(f"Synergy: no job can ever run: {reasons[0]}")
@@ -305,7 +309,7 @@ def replace_round(seen: View, runnable: Ints) -> View:
     return replace(seen, runnable=runnable)
 
 
-def _needs(tables: Profiles, pools: Pools) -> Needs:
+def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
     shape = (tables.kinds, len(pools.gpus))
     needs = Needs(
         able=np.zeros(shape, bool),
@@ -317,11 +321,11 @@ def _needs(tables: Profiles, pools: Pools) -> Needs:
         base=np.zeros((*shape, 2)),
     )
     for kind, i in np.argwhere(tables.gpus[:, None] <= pools.gpus).tolist():
-        _fill(needs, tables, pools, kind, i)
+        _fill(needs, tables, pools, saturation, kind, i)
     return needs
 
 
-def _fill(needs: Needs, tables: Profiles, pools: Pools, kind: int, i: int) -> None:
+def _fill(needs: Needs, tables: Profiles, pools: Pools, saturation: float, kind: int, i: int) -> None:
     """Fill in one kind of jobs on one GPU type."""
     gpus = int(tables.gpus[kind])
     levels = (tables.cpus[kind], tables.memory_gb[kind])
@@ -336,7 +340,7 @@ def _fill(needs: Needs, tables: Profiles, pools: Pools, kind: int, i: int) -> No
         return
     within = rate[: top[0], : top[1]]
     best = within.max()
-    a, b = np.argwhere(within >= best * (1 - ROUNDING))[0]
+    a, b = np.argwhere(within >= best * (1 - saturation))[0]
     low = (min(a, at[0]), min(b, at[1]))
     fair = rate[at[0], at[1]]
     if rate[low] < fair * (1 - ROUNDING):

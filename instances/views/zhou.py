@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic import Ledger, Machines, Options, Rates, Runs, classes, options
+from instances.elastic import Ledger, Machines, Options, Rates, Runs, classes, options, printed_rings
 from instances.elastic.machines import kinds
 from instances.elastic.profiles import able, rates, takes
 from instances.errors import InstanceError, NotApplicableError
@@ -85,6 +85,12 @@ class Architecture:
         """Choices of all jobs, without dominated ones."""
         return options(self.machines, self.work, self.most, self.rates)
 
+    @cached_property
+    def printed_options(self) -> Options:
+        """Choices that Algorithms 4 to 7 have as printed."""
+        rings = self.id == "ra"
+        return printed_rings(self.options, self.work, self.most, self.rates) if rings else self.options
+
     @property
     def reason(self) -> str | None:
         """Why not all jobs can run, or ``None``: every job completes in the paper's problems."""
@@ -148,8 +154,12 @@ class Architecture:
 
     @property
     def alpha(self) -> int:
-        """α of Theorem 5, from all weights in advance; jobs of weight 0 do not count."""
-        weight = self.weight[self.weight > 0]
+        """α of Theorem 5, from all weights in advance."""
+        return self.alpha_of(np.arange(self.size))
+
+    def alpha_of(self, jobs: Ints) -> int:
+        """Return α by inequality (6) on some jobs; those of weight 0 do not count."""
+        weight = self.weight[jobs][self.weight[jobs] > 0]
         if not weight.size:
             return 1
         doublings = math.log2(float(weight.sum()) / float(weight.min()))
@@ -174,15 +184,19 @@ class Architecture:
         return np.asarray(np.bincount(o.job, fine, self.size) > 0)
 
     @cached_property
-    def fluid_slots(self) -> float:
-        """Slots that the scarcest resource needs for all jobs at their thriftiest, all servers as one."""
+    def least_slots(self) -> Array:
+        """``(n, R)`` slots for which each job, at its thriftiest, takes all of a resource, all servers as one."""
         o, total = self.options, self.machines.total
         taken = o.workers[:, None] * self.machines.worker[o.worker_type]
         if self.id == "ps":
             taken = taken + self.machines.ps[o.ps_type]
         part = np.divide(taken, total, out=np.zeros_like(taken), where=total > 0) * o.slots[:, None]
-        least = np.minimum.reduceat(part, o.first[:-1], axis=0)
-        return float(least.sum(axis=0).max())
+        return np.asarray(np.minimum.reduceat(part, o.first[:-1], axis=0))
+
+    @cached_property
+    def fluid_slots(self) -> float:
+        """Slots that the scarcest resource needs for all jobs at their thriftiest, all servers as one."""
+        return float(self.least_slots.sum(axis=0).max())
 
     @cached_property
     def deadline(self) -> int:
@@ -283,14 +297,17 @@ class Schedule(Runs):
     Attributes
     ----------
     window_start, window_slots
-        ``(w,)`` first slot and length (``α_i·τ_i``) of each window.
+        ``(w,)`` first slot and length (``α_i·τ_i``) of the window of each batch.
     window_rounds
-        ``(w,)`` how often A_maxweight ran for it: the realised ``α_i``.
+        ``(w,)`` how many rounds of A_maxweight scheduled jobs in it: the realised ``α_i``.
+    window_tau
+        ``(w,)`` slots of a round: ``τ_i``, by which the jobs of the batch had arrived.
     """
 
     window_start: Ints = field(default_factory=_none)
     window_slots: Ints = field(default_factory=_none)
     window_rounds: Ints = field(default_factory=_none)
+    window_tau: Ints = field(default_factory=_none)
 
 
 def view(instance: Instance) -> View:

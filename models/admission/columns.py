@@ -12,8 +12,8 @@ import pyomo.environ as pyo
 
 from instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from models.columns import generate, statement
-from models.elastic import CELLS, ElasticJobs, Pricing, coarse, runs, solve
-from models.registry import MODELS, ModelSpec, Outcome, no_decision
+from models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
 from models.solve import SolveOptions
 
 LARGEST = 50_000_000
@@ -40,7 +40,7 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
     return statement(packing, generate(packing, Pricing(jobs, grid)).columns)
 
 
-def columns(view: View, options: SolveOptions, problem: str) -> Outcome:
+def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
     """Bound by column generation, schedule by ruin and recreate on real servers.
 
     Returns
@@ -48,8 +48,7 @@ def columns(view: View, options: SolveOptions, problem: str) -> Outcome:
     Outcome
         Its prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
     """
-    solution, packed, prices = solve(admitting(view, problem), options, 1)
-    return Outcome(solution, runs(packed, 0) if packed and solution.objective is not None else None, prices)
+    return Outcome(*solve(admitting(view, problem), options, 1, first_slot=0, seeded=seeded))
 
 
 def _too_large(view: View) -> str | None:
@@ -65,11 +64,12 @@ for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
             id=f"admission.columns{_name}",
             paper="admission",
             problem=_problem.id,
-            kind="exact",
+            kind="matheuristic",
             build=partial(build_master, problem=_problem.id),
             decode=no_decision,
             source="walk-through, (18a) and its primal, by column generation",
             procedure=partial(columns, problem=_problem.id),
             too_large=_too_large,
+            parameters=(SEEDED,),
         )
     )

@@ -10,18 +10,21 @@ A paper gives an *oracle* that finds the best columns at given prices of the cap
 - :func:`generate` solves the LP relaxation: restricted master in HiGHS (primal simplex from the last basis), Wentges
   smoothing, column clean-up, and a Lagrangian bound :math:`\sum_i C_i k_i + \sum_b \max(0, \max_c v_c - k u_c)`
   in every round, valid at any prices;
-- :func:`pack` finds an integer solution: ruin and recreate with the paper's own insertion, then the restricted master
-  as a MILP;
+- :func:`pack` finds an integer solution: ruin and recreate with the paper's own insertion, from known decisions and
+  from the LP, and the restricted master as a MILP;
+- :func:`solve_in_phases` does both within one time limit. It does not branch, so a gap may be left however long it
+  runs: a matheuristic, not an exact method (:data:`models.registry.Kind`);
 - :func:`statement` is the master in Pyomo, for teaching and for the test that both agree.
 """
 
 from models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
-from models.columns.integer import Choice, Insert, Packed, PackingOptions, pack
+from models.columns.integer import Choice, Insert, Packed, PackingOptions, Start, Within, pack
 from models.columns.master import Master, Relaxation
 from models.columns.packing import Columns, Packing, statement
-from models.columns.phases import Answer, solve_in_phases
+from models.columns.phases import SEARCH, Answer, PackingProblem, solve_in_phases
 
 __all__ = [
+    "SEARCH",
     "Answer",
     "Choice",
     "Columns",
@@ -33,8 +36,11 @@ __all__ = [
     "Packed",
     "Packing",
     "PackingOptions",
+    "PackingProblem",
     "Priced",
     "Relaxation",
+    "Start",
+    "Within",
     "generate",
     "lagrangian",
     "pack",

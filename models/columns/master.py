@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from instances import clock
 from models.columns.packing import Array, Columns, Ints, Packing
 from models.solve import Session, Size, SolveOptions, StandardForm, Status, Times
 from models.solve.session import DUAL_SIMPLEX
@@ -112,12 +112,12 @@ class Master:
 
     def add(self, columns: Columns) -> None:
         """Add a batch of columns."""
-        began = time.perf_counter()
+        began = clock.now()
         zeros = np.zeros(len(columns))
         self._session.add_columns(columns.value / self.scale, zeros, zeros + np.inf, self._stacked(columns))
         self.columns = Columns.joined([self.columns, columns])
         self.idle = np.concatenate([self.idle, np.zeros(len(columns), np.int64)])
-        self.times = replace(self.times, transfer_s=self.times.transfer_s + time.perf_counter() - began)
+        self.times = replace(self.times, transfer_s=self.times.transfer_s + clock.now() - began)
 
     def drop(self, which: Ints) -> None:
         """Remove columns by index, but for those in the basis, which would end with them."""

@@ -21,12 +21,15 @@ any schedule that really ends there. So the bound holds for schedules of any len
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from instances.elastic import Found, Ledger, Machines, Options, Runs, classes, runs_of
-from instances.elastic.machines import Array, Bools, Ints
+from instances.elastic.machines import ROOM, Array, Bools, Ints
+from instances.elastic.options import ROUNDING
 from models.columns import (
     Choice,
     Columns,
@@ -35,11 +38,14 @@ from models.columns import (
     Packed,
     Packing,
     PackingOptions,
+    PackingProblem,
     Priced,
+    Start,
     generate,
     pack,
     solve_in_phases,
 )
+from models.elastic.placements import TooManyError, schedules
 from models.solve import Solution, SolveOptions
 
 CELLS = 2_000_000
@@ -47,6 +53,9 @@ CELLS = 2_000_000
 
 MOVES, PROGRESS = 3.0, 1e-3
 """Ruin and recreate ends where so many moves per job gain less than that part: three times the effort gains 0.1 %."""
+
+KEPT_PRICES = 8
+"""Prices whose sums are kept: those at which packing inserts again and again, and the last random ones."""
 
 BOUND_SHARE = 0.7
 """Share of the time limit that the bound may take; the rest is for the schedule."""
@@ -113,7 +122,7 @@ class Grid:
 
     def packing(self, jobs: ElasticJobs) -> Packing:
         """Return the packing problem of some jobs."""
-        capacity = self.machines.capacity * self.machines.count[:, None]
+        capacity = self.machines.capacity * self.machines.count[:, None] * (1 + ROOM)
         length = np.minimum(self.period, self.slots - np.arange(self.periods) * self.period)
         return Packing((capacity.ravel()[:, None] * length).ravel(), jobs.size, jobs.beyond is not None)
 
@@ -212,7 +221,7 @@ class Insertion:
                 return self.ledger.repost(sums)
         self.ledger.repost(None)
         self.ledger.post(prices.reshape(self.ledger.free.shape))
-        self.posted.append((prices, self.ledger.sums))
+        self.posted = [*self.posted[1 - KEPT_PRICES :], (prices, self.ledger.sums)]
         return None
 
 
@@ -245,15 +254,53 @@ def bound(
 
 
 def schedule(
-    jobs: ElasticJobs, generated: Generated, grid: Grid, effort: PackingOptions, solver: SolveOptions
+    jobs: ElasticJobs,
+    generated: Generated,
+    pricing: Pricing,
+    effort: PackingOptions,
+    solver: SolveOptions,
+    starts: Sequence[Start] = (),
 ) -> Packed:
     """Return a schedule on real servers near the bound, by ruin and recreate at the bound's prices."""
-    prices = grid.by_slot(generated.prices)
-    if grid.machines is not jobs.machines:
+    prices = pricing.grid.by_slot(generated.prices)
+    if pricing.grid.machines is not jobs.machines:
         prices = prices[jobs.machines.kind]
     real = Grid(jobs.machines, jobs.slots)
     known = replace(generated, prices=prices.ravel(), columns=Columns.of(real.rows, []), x=np.zeros(0))
-    return pack(real.packing(jobs), Insertion(jobs, real), known, effort, solver)
+    matter = partial(within, jobs, known, pricing(generated.prices).most)
+    return pack(real.packing(jobs), Insertion(jobs, real), known, effort, solver, starts, matter)
+
+
+def within(jobs: ElasticJobs, known: Generated, most: Array, slack: float) -> list[tuple[int, Choice]] | None:
+    """List the schedules that can be part of a better solution, of `most` ``(n,)`` payoffs at the bound's prices.
+
+    See :data:`models.columns.Within`. They have no number where a job may still end after the last slot.
+    """
+    least = most - slack * (1 + ROUNDING) - ROUNDING * abs(known.bound)
+    if jobs.beyond is not None and (-jobs.beyond >= least).any():
+        return None
+    try:
+        every = schedules(jobs.machines, jobs.options, jobs.earliest, jobs.slots)
+    except TooManyError:
+        return None
+    listed = columns_of(jobs, 0, every)
+    return [(job, c) for job, c in listed if c.value > -np.inf and c.value - c.cost(known.prices) >= least[job]]
+
+
+def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
+    """Yield the columns of runs whose first slot has the number `first_slot`; not of those that end after the last."""
+    real = Grid(jobs.machines, jobs.slots)
+    order = np.argsort(decision.run, kind="stable")
+    entries = np.split(order, np.searchsorted(decision.run[order], np.arange(1, max(len(decision.job), 1))))
+    for i, job in enumerate(decision.job.tolist()):
+        workers, ps = np.zeros(jobs.machines.size, np.int64), np.zeros(jobs.machines.size, np.int64)
+        server = decision.server[entries[i]]
+        workers[server], ps[server] = decision.workers[entries[i]], decision.ps[entries[i]]
+        types = int(decision.worker_type[i]), int(decision.ps_type[i])
+        run = Found(0.0, 0.0, -1, int(decision.start[i]) - first_slot, int(decision.slots[i]), *types, workers, ps)
+        if run.end <= jobs.slots:
+            taken = real.taken(jobs.machines.use(*types, workers, ps), run)
+            yield job, Scheduled(-float(jobs.late[job, run.end]), *taken, run)
 
 
 def runs(packed: Packed, first_slot: int) -> Runs:
@@ -262,7 +309,9 @@ def runs(packed: Packed, first_slot: int) -> Runs:
     return runs_of(chosen, first_slot)
 
 
-def solve(jobs: ElasticJobs, options: SolveOptions, sense: int) -> tuple[Solution, Packed | None, Array]:
+def solve(
+    jobs: ElasticJobs, options: SolveOptions, sense: int, first_slot: int, seeded: bool = True
+) -> tuple[Solution, Runs | None, Array]:
     """Return bound and schedule as a solution of a problem, the schedule, and the bound's prices ``(k·R, T)``.
 
     Parameters
@@ -270,16 +319,29 @@ def solve(jobs: ElasticJobs, options: SolveOptions, sense: int) -> tuple[Solutio
     jobs
         What is scheduled.
     options
-        Limits, gap, seed.
+        Limits, gap, seed, known decisions.
     sense
         1 where values are maximised, −1 where costs are minimised.
+    first_slot
+        Number of the first slot in decisions.
+    seeded
+        Whether it starts from known decisions.
     """
     grid = coarse(jobs, classes(jobs.machines))
+    pricing = Pricing(jobs, grid)
 
-    def packer(generated: Generated, effort: PackingOptions) -> Packed:
-        return schedule(jobs, generated, grid, effort, options)
+    def packer(generated: Generated, effort: PackingOptions, starts: Sequence[Start]) -> Packed:
+        return schedule(jobs, generated, pricing, effort, options, starts)
 
-    effort = PackingOptions(moves=MOVES, progress=PROGRESS, milp_columns=-1)
-    packing, oracle = grid.packing(jobs), Pricing(jobs, grid)
-    answer = solve_in_phases(packing, oracle, packer, effort, options, share=BOUND_SHARE, sense=sense)
-    return answer.solution, answer.packed, grid.by_slot(answer.generated.prices).reshape(-1, jobs.slots)
+    problem = PackingProblem(
+        packing=grid.packing(jobs),
+        oracle=pricing,
+        packer=packer,
+        effort=PackingOptions(moves=MOVES, progress=PROGRESS),
+        read=lambda decision: dict(columns_of(jobs, first_slot, decision)),
+        share=BOUND_SHARE,
+        sense=sense,
+    )
+    answer = solve_in_phases(problem, options, seeded=seeded)
+    decision = answer.decision(lambda packed: runs(packed, first_slot))
+    return answer.solution, decision, grid.by_slot(answer.generated.prices).reshape(-1, jobs.slots)

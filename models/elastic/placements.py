@@ -18,6 +18,9 @@ MOST_SCHEDULES = 10_000
 MOST_HELD = 150_000
 """Servers times slots that all schedules together hold, beyond which they are not enumerated: ten seconds of Pyomo."""
 
+MOST_SERVERS = 500
+"""Servers beyond which they are not enumerated: placements are found one server inside the other."""
+
 Placement = tuple[tuple[int, int, int], ...]
 """Server, workers and parameter servers there."""
 
@@ -126,6 +129,8 @@ def schedules(machines: Machines, options: Options, earliest: Ints, end: Ints | 
 
 def _listed(m: Machines, o: Options, count: Ints) -> list[tuple[int, int, Placement]]:
     """Return option, number of starts, and placement of all schedules."""
+    if m.size > MOST_SERVERS:
+        raise TooManyError(f"schedules on more than {MOST_SERVERS} servers")
     found: list[tuple[int, int, Placement]] = []
     total = held = 0
     for i, times in enumerate(count.tolist()):

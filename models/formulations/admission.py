@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from models.columns import SEARCH
 from models.counting import elastic_schedules
 from models.explain import FORMULATIONS, Formulation, Row, Symbol
 
@@ -117,7 +118,7 @@ MASTER = replace(
         "Prices of workers and PSs by class and slot. At any prices the cost of all capacity and the largest payoff of "
         "every job add up to a bound on the ILP."
     ),
-    solved="By column generation with exact pricing; then ruin and recreate on real servers for a schedule.",
+    solved=f"By column generation with exact pricing; schedules are on real servers. {SEARCH}",
     implied=_columns("admission.utility"),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from models.columns import SEARCH
 from models.counting import gang_schedules
 from models.explain import FORMULATIONS, Formulation, Row, Symbol
 
@@ -226,8 +227,7 @@ COLUMNS = Formulation(
     ),
     errata=(TIMES, SAME_RULE),
     solved=(
-        "By column generation with smoothed prices until bound and master agree to 1e-4 beside the grid of progress; "
-        "then ruin and recreate, and the master as an integer program, for a schedule."
+        f"By column generation with smoothed prices until bound and master agree beside the grid of progress. {SEARCH}"
     ),
     implied=gang_schedules,
     example=FIG1,

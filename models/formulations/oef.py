@@ -20,6 +20,12 @@ PRICES = "The price of a capacity row is what one more device of type $j$ would 
 
 SLIPS = "Slips in the text: the coefficient 4 after (6) is 5, “8 %” is 7.1 %, 0.0495 is 0.495."
 
+TIES = (
+    "The paper takes any optimum. Where there are several, the one returned has the largest second objective "
+    r"$\sum_l \sum_j r_l^{1/2} \cdot j^{1/3} \cdot x_l^j$, with tenants ranked by their speedups on the fastest "
+    "types ($r_l$): fast types go to large speedups."
+)
+
 EFFICIENCY = Formulation(
     id="oef.efficiency",
     decides="How many devices of which type every tenant has, for the largest total efficiency, whoever gets it.",
@@ -33,6 +39,7 @@ EFFICIENCY = Formulation(
     objective=TOTAL,
     constraints=(CAPACITY,),
     duals=PRICES + "at an optimum each type goes to whoever has the highest speedup on it.",
+    errata=(TIES,),
     example=EQ1,
 )
 
@@ -46,6 +53,7 @@ MAXMIN = replace(
         CAPACITY,
         Row(r"x_l^j = s \cdot m_j \cdot \pi_l / \sum_i \pi_i", every="l, j", parts=("equal_split",)),
     ),
+    errata=(),
     duals=(
         "That of a capacity row says how much of $s$ one more device would add; types without a price are not scarce."
     ),
@@ -64,6 +72,7 @@ GAVEL = replace(
     constraints=(CAPACITY, Row(r"\sum_j w_l^j \cdot x_l^j \ge z \cdot e_l", "3", "l", parts=("at_least",))),
     duals="The duals of the second rows add up to 1 in units of $e_l$: they say whose share is the bottleneck.",
     errata=(
+        TIES,
         "The paper prints the allocation of the program with the cap of one device per tenant beside the text of "
         "the one "
         "without: 1.09, 1.44, 1.8 where the program as stated gives 54/49 = 1.102 times the equal split to everybody.",
@@ -91,7 +100,7 @@ NONCOOPERATIVE = replace(
     EFFICIENCY,
     id="oef.noncooperative",
     decides="The largest efficiency that all tenants can have alike, by weight: no over-report ever pays.",
-    variables=(SHARE, Symbol(r"E \ge 0", "efficiency per weight of everybody", "level")),
+    variables=(SHARE, Symbol(r"E \ge 0", "efficiency per weight of everybody", "E")),
     objective=replace(TOTAL, equation="9a"),
     constraints=(
         replace(CAPACITY, equation="9b"),
@@ -99,14 +108,16 @@ NONCOOPERATIVE = replace(
             r"\sum_j w_l^j \cdot x_l^j = \pi_l \cdot E",
             "9c",
             "l",
-            "One level for all instead of an equation for every pair: $n$ rows, not $n^2$.",
+            "One $E$ for all instead of an equation for every pair: $n$ rows, not $n^2$.",
             ("equal_efficiency",),
         ),
     ),
     duals=PRICES + "that of (9c) is the price of equality: who would free devices if it could have less.",
     errata=(
+        TIES,
         "Theorem 5.4, strategy-proofness: no over-report gains. Under-reports do, in most random instances: with "
-        "speedups (1, 2) and (1, 5) and one device of each type, tenant 2 reporting 3 gets 3.0 instead of 2.143.",
+        "speedups (1, 2) and (1, 5) and one device of each type, tenant 2 reporting 3 gets 3.0 instead of 2.143. "
+        "Tenants with several job types gain by over-reports, too: see `oef.multi.strategy-proof` in the audit.",
         "Theorem 5.2, only adjacent types: needs ratios of speedups that are ordered alike for all tenants.",
         "It is not sharing-incentive.",
         SLIPS,
@@ -130,8 +141,12 @@ COOPERATIVE = replace(
     ),
     duals=PRICES + "that of (10c) is what keeping $l$ from envying $i$ costs in total efficiency.",
     errata=(
+        TIES,
         "Theorem 5.3, Pareto efficiency: it is efficient among envy-free allocations only. With speedups (1, 1.5, 2), "
-        "(1, 2, 5), (1, 3, 8) and one device of each type the total can grow by 0.067 hurting nobody.",
+        "(1, 2, 5), (1, 3, 8) and one device of each type the total can grow by 0.067 hurting nobody; two types "
+        "suffice: 1.3, 2.5, 2.6 and 3.9 on two devices of each.",
+        "Envy-freeness and sharing incentive hold between job types; a tenant with several of them can envy another "
+        "one, and have less than with an equal split of which it makes the best use.",
         "The support can exceed $n + k - 1$, and Theorem 5.2 (only adjacent types) fails in a few per cent of cases.",
         SLIPS,
     ),
@@ -159,15 +174,19 @@ for _formulation in (
     GAVEL,
     replace(
         GAVEL,
-        id="oef.gavel_capped",
+        id="oef.gavel?row_cap=true",
         constraints=(
             *GAVEL.constraints,
             Row(
-                r"\sum_j x_l^j \le 1", "3", "l", "At most one device per tenant, as (3) has it in print.", ("row_cap",)
+                r"\sum_j x_l^j \le 1",
+                "3",
+                "l",
+                "At most one device per tenant, as in Gavel and in the printed allocation.",
+                ("at_most_one_device",),
             ),
         ),
         variant_of=GAVEL.id,
-        difference=r"As printed: with $\sum_j x_l^j \le 1$ for every tenant.",
+        difference=r"With $\sum_j x_l^j \le 1$ for every tenant; the printed allocation is the optimum of this one.",
     ),
 ):
     FORMULATIONS.register(_formulation)

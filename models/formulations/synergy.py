@@ -11,7 +11,8 @@ EXAMPLE = "paper/synergy-example"
 
 RATES = (
     "Rates of different models do not add up: progress is counted in units of the job's rate at its GPU-proportional "
-    "share; raw sums are an option of the instance."
+    "share. No instance asks for the raw sums that the paper prints; in Python, "
+    "instances.views.synergy.view(instance, raw=True) does."
 )
 FLOOR = (
     "The share itself may lie between two levels of the table; it is floored to the table, because ceiling can "
@@ -21,8 +22,9 @@ FLOOR = (
 FORGOTTEN = "The paper's models forget that GPUs of a type are limited: a row is added."
 COUNTED = (
     "Equal jobs are counted, not named, and configurations are left out where another one has no more CPUs, no more "
-    "memory and at least the rate: neither changes an optimum."
+    "memory and at least the rate: neither changes an optimum. One without progress may stay: a mix can hold it."
 )
+ABLE = "Jobs run on GPU types on which they progress with their share; elsewhere (5) would ask for nothing."
 
 CPUS = Row(r"\sum_j \sum_{c,m} c \cdot y_{c,m,j} \le C", "2", note="CPUs of the super-machine.", parts=("cpus_2",))
 MEMORY = Row(r"\sum_j \sum_{c,m} m \cdot y_{c,m,j} \le M", "3", parts=("memory_3",))
@@ -133,7 +135,7 @@ HETERO_LP1 = replace(
         replace(ONE, latex=r"\sum_{c,m,i} y_{c,m,i,j} = 1", equation="25", note="(4) over all types."),
         replace(_by_type(FAIR, "5", "i, j"), note="(5) on the type where the job runs. " + FAIR.note),
     ),
-    errata=(RATES, FLOOR, COUNTED, FORGOTTEN),
+    errata=(RATES, FLOOR, COUNTED, FORGOTTEN, ABLE),
     example="gen/20jobs",
 )
 
@@ -162,6 +164,7 @@ ORACLE = replace(
             "With integers it says which configurations there are. A job for which there is none makes it infeasible.",
         ),
     ),
+    errata=LP1.errata,
     solved="",
     variant_of="",
     difference="",

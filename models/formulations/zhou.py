@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from models.columns import SEARCH
 from models.counting import elastic_schedules
 from models.explain import FORMULATIONS, Formulation, Row, Symbol
 from models.formulations.single_machine import intervals
@@ -340,7 +341,7 @@ def _columns(arch: str, ring: bool) -> Formulation:
             "is solved exactly. At any prices its optima less the price of all capacity are a bound."
         ),
         errata=(SLOTS,),
-        solved="By column generation with smoothed prices; then ruin and recreate on real servers for a schedule.",
+        solved=f"By column generation with smoothed prices; schedules are on real servers. {SEARCH}",
         implied=_implied(arch, weight=False),
         example="gen/20jobs",
     )

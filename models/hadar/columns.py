@@ -6,22 +6,40 @@ work, :mod:`models.hadar.pricing` finds the schedules. The bound holds for P1 as
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
 
-from instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
-from models.columns import Columns, Generated, Packed, Packing, PackingOptions, generate, pack, solve_in_phases
+from instances import clock
+from instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
+from models.columns import (
+    Choice,
+    Columns,
+    Generated,
+    Packed,
+    Packing,
+    PackingOptions,
+    PackingProblem,
+    Start,
+    generate,
+    pack,
+    solve_in_phases,
+)
 from models.columns import statement as master
 from models.hadar.common import somebody_rejected
 from models.hadar.pricing import Pricing
-from models.registry import MODELS, ModelSpec, Outcome, no_reason
+from models.hadar.schedules import Prices, TooManyError, schedules
+from models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from models.solve import SolveOptions
 
 LARGEST = 40_000_000
 """Jobs times slots up to which it runs unasked: utilities and prices of all of them are kept in memory."""
+
+LISTED = 10_000
+"""Schedules that can be part of a better decision up to which they are listed."""
 
 BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for the schedule."""
@@ -47,7 +65,7 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
     return master(problem, generate(problem, Pricing(view, complete)).columns)
 
 
-def columns(view: View, options: SolveOptions, complete: bool = False) -> Outcome:
+def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
     """Solve P2: bound by column generation, schedule by ruin and recreate.
 
     Parameters
@@ -55,27 +73,67 @@ def columns(view: View, options: SolveOptions, complete: bool = False) -> Outcom
     view
         What is to be scheduled.
     options
-        Limits, gap, seed.
+        Limits, gap, seed, known decisions.
     complete
         Whether every job completes.
+    seeded
+        Whether it starts from known decisions.
 
     Returns
     -------
     Outcome
         Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
     """
-    began = time.perf_counter()
+    began = clock.now()
     problem = packing(view, complete)
     pricing = Pricing(view, complete)
 
-    def packer(generated: Generated, effort: PackingOptions) -> Packed:
-        return pack(problem, pricing.insert, generated, effort, options)
+    def packer(generated: Generated, effort: PackingOptions, starts: Sequence[Start]) -> Packed:
+        matter = partial(within, view, pricing, generated, complete)
+        return pack(problem, pricing.insert, generated, effort, options, starts, matter)
 
-    built_s = time.perf_counter() - began
-    answer = solve_in_phases(problem, pricing, packer, PackingOptions(), options, share=BOUND_SHARE, built_s=built_s)
-    found = answer.packed is not None and answer.solution.objective is not None
-    decision = decode(view, answer.packed.columns) if answer.packed and found else None
+    posed = PackingProblem(
+        packing=problem,
+        oracle=pricing,
+        packer=packer,
+        effort=PackingOptions(),
+        read=partial(read, view, pricing),
+        share=BOUND_SHARE,
+    )
+    answer = solve_in_phases(posed, options, clock.now() - began, seeded)
+    decision = answer.decision(lambda packed: decode(view, packed.columns))
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots))
+
+
+def read(view: View, pricing: Pricing, decision: Schedule) -> dict[int, Choice]:
+    """Return the columns of a decision, by job."""
+    row = view.servers.gpu_type[decision.server] * view.slots + decision.slot
+    shape = view.size, len(view.capacity) * view.slots
+    held = sp.csr_array((decision.gpus.astype(float), (decision.job, row)), shape)
+    last = np.zeros(view.size, np.int64)
+    np.maximum.at(last, decision.job, decision.slot)
+    found = {}
+    for job in np.unique(decision.job).tolist():
+        mine = slice(held.indptr[job], held.indptr[job + 1])
+        found[job] = Choice(float(pricing.worth[job, last[job]]), held.indices[mine].astype(np.int64), held.data[mine])
+    return found
+
+
+def within(
+    view: View, pricing: Pricing, generated: Generated, complete: bool, slack: float
+) -> list[tuple[int, Choice]] | None:
+    """List the schedules that can be part of a better solution; see :data:`models.columns.Within`."""
+    most = pricing(generated.prices).most
+    least = (most if complete else np.maximum(most, 0.0)) - slack * (1 + ROUNDING) - ROUNDING * abs(generated.bound)
+    prices = Prices(generated.prices.reshape(-1, view.slots).T, np.where(np.isfinite(most), least, np.inf))
+    try:
+        found = schedules(view, prices, most=LISTED)
+    except TooManyError:
+        return None
+    uses = np.split(np.arange(len(found.slot)), np.searchsorted(found.schedule, np.arange(1, len(found.job))))
+    rows = found.gpu_type * view.slots + found.slot
+    pairs = zip(found.job.tolist(), found.utility.tolist(), uses, strict=False)
+    return [(job, Choice(worth, rows[u], found.gpus[u].astype(float))) for job, worth, u in pairs]
 
 
 def decode(view: View, chosen: Columns) -> Schedule:
@@ -98,12 +156,13 @@ for _complete, _problem in ((False, UTILITY), (True, COMPLETE)):
             id="hadar.p2.columns.complete" if _complete else "hadar.p2.columns",
             paper="hadar",
             problem=_problem.id,
-            kind="exact",
+            kind="matheuristic",
             build=partial(build_master, complete=_complete),
             decode=lambda view, model, solution: None,
             source="Hadar §III-B, eq. (2), by column generation" + (", every job completes" if _complete else ""),
             procedure=partial(columns, complete=_complete),
             skip=somebody_rejected if _complete else no_reason,
             too_large=too_large,
+            parameters=(SEEDED,),
         )
     )

@@ -8,18 +8,26 @@ is a copy that is at least as fast as the gang's slowest type.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 import pyomo.environ as pyo
 
+from instances import clock
 from instances.views.hadar import FORKED, ROUNDING, View
 from models.columns import Columns, GenerationOptions, Priced, generate, statement
 from models.hadar.columns import packing, too_large
 from models.hadar.pricing import Array, Ints
 from models.registry import MODELS, ModelSpec, Outcome
-from models.solve import Solution, SolveOptions
+from models.solve import Solution, SolveOptions, Status
+
+ENDED: dict[str, Status] = {
+    "gap": "optimal",
+    "exhausted": "optimal",
+    "time limit": "time limit without incumbent",
+    "iterations": "gap left",
+}
+"""Statuses by why column generation ended; a bound holds with each."""
 
 
 class ForkedPricing:
@@ -83,13 +91,13 @@ def build_master(view: View) -> pyo.ConcreteModel:
 
 def forked_bound(view: View, options: SolveOptions) -> Outcome:
     """Bound the utility of all schedules with copies; there is no schedule to decode."""
-    began = time.perf_counter()
+    began = clock.now()
     pricing = ForkedPricing(view)
-    built = time.perf_counter()
+    built = clock.now()
     found = generate(packing(view), pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
-    times = replace(found.times, build_s=built - began, solve_s=time.perf_counter() - built - found.times.transfer_s)
+    times = replace(found.times, build_s=built - began, solve_s=clock.now() - built - found.times.transfer_s)
     solution = Solution(
-        status="optimal" if found.ended in ("gap", "exhausted") else "time limit without incumbent",
+        status=ENDED.get(found.ended, "error"),
         termination=f"bound: {found.ended} after {found.pricings} pricings, {found.gap:.2g} above the master",
         bound=found.bound if np.isfinite(found.bound) else None,
         times=times,

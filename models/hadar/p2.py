@@ -8,7 +8,6 @@ relaxation needs extreme mixes only, and its prices tell which schedules an opti
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from instances import clock
 from instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
 from models.hadar.common import nobody_completes, somebody_rejected
 from models.hadar.schedules import Prices, Schedules, schedules
@@ -137,7 +137,7 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
     """
 
     def procedure(view: View, options: SolveOptions) -> Outcome:
-        began = time.perf_counter()
+        began = clock.now()
         relaxed = relax(view, options, complete)
         if relaxed.status != "optimal" or relaxed.objective is None:
             return Outcome(_without_incumbent(relaxed), None)
@@ -155,7 +155,7 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
             reached = 0.0 if solution.objective is None else solution.objective
             slack = min(2 * slack, most - reached)
         bound = solution.bound if done else min(most, max(solution.bound or most, others))
-        last = TracePoint(time.perf_counter() - began, solution.objective, bound)
+        last = TracePoint(clock.now() - began, solution.objective, bound)
         solution = replace(solution, times=_spent(parts, began), bound=bound, trace=(last,))
         return Outcome(solution, decode(view, solution.model, solution) if solution.has_incumbent else None)
 
@@ -185,13 +185,13 @@ def _choose(model: pyo.ConcreteModel, options: SolveOptions) -> Solution:
 def _spent(parts: list[Times], began: float) -> Times:
     """Return the times of the solves; all else, enumerating and building, counts as building."""
     spent = total(*parts)
-    return replace(spent, build_s=time.perf_counter() - began - spent.transfer_s - spent.solve_s)
+    return replace(spent, build_s=clock.now() - began - spent.transfer_s - spent.solve_s)
 
 
 def _time_left(options: SolveOptions, began: float) -> SolveOptions:
     if options.time_limit_s is None:
         return options
-    return replace(options, time_limit_s=max(options.time_limit_s - (time.perf_counter() - began), 1e-3))
+    return replace(options, time_limit_s=max(options.time_limit_s - (clock.now() - began), 1e-3))
 
 
 def _bound_of_p3(view: View, options: SolveOptions) -> Outcome:

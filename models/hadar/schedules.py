@@ -174,13 +174,13 @@ def job_schedules(
     yield from extend(int(view.arrival[job]), 0.0, math.inf, 0.0, [])
 
 
-def schedules(view: View, prices: Prices | None = None, extreme: bool = False) -> Schedules:
+def schedules(view: View, prices: Prices | None = None, extreme: bool = False, most: int = MOST_SCHEDULES) -> Schedules:
     """Return the minimal schedules of all jobs that can complete; see :func:`job_schedules`.
 
     Raises
     ------
     TooManyError
-        If there are more than :data:`MOST_SCHEDULES`.
+        If there are more than `most`.
     """
     owner: list[int] = []
     worth: list[float] = []
@@ -188,8 +188,8 @@ def schedules(view: View, prices: Prices | None = None, extreme: bool = False) -
     for job in view.possible.tolist():
         utility = view.utility(job)
         for steps in job_schedules(view, job, prices, extreme):
-            if len(owner) == MOST_SCHEDULES:
-                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules; hadar.p2.columns makes them as needed")
+            if len(owner) == most:
+                raise TooManyError(f"more than {most:,} schedules; hadar.p2.columns makes them as needed")
             uses += [(len(owner), t, r, n) for t, mix in steps for r, n in enumerate(mix) if n]
             owner.append(job)
             worth.append(float(utility[steps[-1][0]]))

@@ -14,20 +14,25 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pyomo.environ as pyo
 from pyomo.common.errors import InfeasibleConstraintException
 
+from instances import clock
 from models.solve.fallback import solve_through_pyomo
-from models.solve.form import NotLinearError, StandardForm, build, building, compile_model
+from models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model
+from models.solve.scaling import NotCertifiableError, units
 from models.solve.session import Session, dual_bound, peak_mb
-from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
+from models.solve.solution import Seed, Seeds, Size, Solution, SolveOptions, Status, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",
+    "TIES",
+    "NotCertifiableError",
     "NotLinearError",
+    "Seed",
+    "Seeds",
     "Session",
     "Size",
     "Solution",
@@ -66,17 +71,24 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     ------
     UsageError
         If an option is impossible (time limit 0, MIP start of an unknown variable).
+    NotCertifiableError
+        If coefficients of one row are too far apart for any solver.
     """
     options = options or SolveOptions()
-    began = time.perf_counter()
+    began = clock.now()
     try:
         form = compile_model(model)
     except InfeasibleConstraintException as error:
         return Solution(status="infeasible", termination=" ".join(str(error).split()))
     except NotLinearError:
         return _checked(model, solve_through_pyomo(model, options), options)
-    compile_s = time.perf_counter() - began
-    solution = Session(form, options).run()
+    compile_s = clock.now() - began
+    scale = units(form)
+    session = Session(scale.scaled(form), scale.start(form, options))
+    solution = session.run()
+    if form.ties is not None and solution.status == "optimal":
+        solution = session.preferred(solution)
+    solution = scale.undone(solution)
     times = replace(solution.times, transfer_s=solution.times.transfer_s + compile_s)
     return _checked(model, replace(solution, times=times), options)
 
@@ -101,11 +113,15 @@ def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOpti
     Returns
     -------
     difference
-        ``|CBC − HiGHS| / max(1, |HiGHS|)``, or ``None`` where one of them proved no optimum.
+        ``|CBC − HiGHS|`` relative to the larger one, 0 where it is rounding, or ``None`` where one of them proved no
+        optimum.
     """
     from models.solve.second_opinion import cbc_objective
 
     if solution.status != "optimal" or solution.objective is None:
         return None
     other = cbc_objective(model, options)
-    return None if other is None else abs(other - solution.objective) / max(1.0, abs(solution.objective))
+    if other is None:
+        return None
+    difference, larger = abs(other - solution.objective), max(abs(other), abs(solution.objective))
+    return difference / larger if difference > CROSS_CHECK_TOLERANCE * 1e-3 * solution.scale else 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyomo.environ as pyo
 from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
+from instances import clock
 from models.solve.session import peak_mb
 from models.solve.solution import Size, Solution, SolveOptions, Status, Times
 
@@ -28,7 +28,7 @@ def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solu
 
     Duals, basis, MIP starts and traces are not available here.
     """
-    began = time.perf_counter()
+    began = clock.now()
     results = SolverFactory("highs").solve(
         model,
         time_limit=options.time_limit_s,
@@ -46,7 +46,7 @@ def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solu
         solution_status=results.solution_status.name,
         objective=results.incumbent_objective if feasible else None,
         bound=_finite(results.objective_bound),
-        times=Times(solve_s=time.perf_counter() - began),
+        times=Times(solve_s=clock.now() - began),
         size=Size(columns=len(primals)),
         peak_mb=peak_mb(),
         path="pyomo",

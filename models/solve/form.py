@@ -27,6 +27,10 @@ from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
+TIES = "ties"
+"""Name of the Pyomo ``Suffix`` with which an LP says which of its optima it wants: the one at which the sum of its
+variables, weighted by the suffix, is largest. Without it the vertex is whichever the solver meets first."""
+
 
 class NotLinearError(ValueError):
     """The model cannot be compiled to arrays (nonlinear, or of components the compiler does not know)."""
@@ -69,6 +73,8 @@ class StandardForm:
         Sense of the objective.
     model
         The Pyomo model that the columns and rows are parts of.
+    ties
+        ``(columns,)`` second objective, to be maximised among the optima (:data:`TIES`), where the model has one.
     """
 
     cost: Array
@@ -83,6 +89,7 @@ class StandardForm:
     columns: Sequence[Any]
     rows: Sequence[Any]
     model: Any = None
+    ties: Array | None = None
 
 
 def compile_model(model: pyo.ConcreteModel) -> StandardForm:
@@ -114,7 +121,13 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
         columns=form.columns,
         rows=[row.constraint for row in form.rows],
         model=model,
+        ties=_ties(model, form.columns),
     )
+
+
+def _ties(model: pyo.ConcreteModel, columns: Sequence[Any]) -> Array | None:
+    suffix = model.component(TIES)
+    return None if suffix is None else np.array([suffix.get(v, 0.0) for v in columns])
 
 
 def _linear_form(model: pyo.ConcreteModel) -> Any:

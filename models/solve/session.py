@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +11,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from instances import clock
 from instances.errors import UsageError
 from models.solve.form import StandardForm
+from models.solve.scaling import NotCertifiableError
 from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
 
 Array = NDArray[np.float64]
 
+AGREES = 1e-6
+"""Largest relative difference of an LP's objective and the bound that its prices prove."""
+
 DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
+
+PRICE = 1e-7
+"""Reduced costs and prices up to this part of the largest cost are noise: HiGHS's tolerance for them."""
 
 _M: Any = highspy.HighsModelStatus
 _STATUS: dict[Any, Status] = {
@@ -45,7 +52,7 @@ class Session:
     """
 
     def __init__(self, form: StandardForm, options: SolveOptions) -> None:
-        began = time.perf_counter()
+        began = clock.now()
         self.form = form
         self.options = options
         self.is_mip = bool(form.integer.any())
@@ -55,10 +62,10 @@ class Session:
         self._set_options()
         if self.highs.passModel(_highs_lp(form)) != highspy.HighsStatus.kOk:
             # A warning means that HiGHS dropped or changed coefficients: what it then solves is another model.
-            raise ValueError("HiGHS does not take the model as it is (coefficients below 1e-9 or above 1e15?)")
+            raise NotCertifiableError("coefficients below 1e-9 or above 1e15: a solver would change or drop them")
         self._pass_starts()
         self._watch()
-        self.transfer_s = time.perf_counter() - began
+        self.transfer_s = clock.now() - began
 
     def set_option(self, name: str, value: object) -> None:
         """Set a HiGHS option; unlike HiGHS itself, refuse a name or value it does not know."""
@@ -111,7 +118,7 @@ class Session:
     def _record(self, event: Any, bound: float | None) -> None:
         incumbent = _finite(event.data_out.mip_primal_bound)
         if not self._trace or self._trace[-1][1:] != (incumbent, bound):
-            self._trace.append(TracePoint(time.perf_counter() - self._began, incumbent, bound))
+            self._trace.append(TracePoint(clock.now() - self._began, incumbent, bound))
 
     def add_rows(self, lower: Array, upper: Array, matrix: sp.csr_array) -> None:
         """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so the dual simplex goes on."""
@@ -140,19 +147,57 @@ class Session:
             Seconds for this run; the options' limit by default.
         """
         self._set_time_limit(self.options.time_limit_s if time_limit_s is None else time_limit_s)
-        began = self._began = time.perf_counter()
+        began = self._began = clock.now()
         self._run_interruptibly()
         if self.highs.getModelStatus() == _M.kUnboundedOrInfeasible:
             self.set_option("presolve", "off")
             self._run_interruptibly()
             self.set_option("presolve", "choose")
-        solve_s = time.perf_counter() - began
-        began = time.perf_counter()
+        solve_s = clock.now() - began
+        began = clock.now()
         solution = self._read()
-        read_s = time.perf_counter() - began
+        read_s = clock.now() - began
         times = Times(transfer_s=self.transfer_s + read_s, solve_s=solve_s)
         self.transfer_s = 0.0
         return replace(solution, times=times)
+
+    def keep_optima(self, optimum: Solution) -> None:
+        """Leave only the optima of an LP feasible, and look among them for the best in the form's second objective.
+
+        By complementary slackness the optima are the feasible points at which every column with a reduced cost, and
+        every row with a price, stays where it is in one of them.
+
+        Parameters
+        ----------
+        optimum
+            What :meth:`run` has just answered.
+        """
+        values, rows = optimum.column_values, np.array(self.highs.getSolution().row_value)
+        assert values is not None
+        assert self.form.ties is not None
+        least = PRICE * float(np.abs(self.form.cost).max(initial=0.0))
+        settled = np.flatnonzero(np.abs(optimum.column_duals) > least).astype(np.int32)  # type: ignore[arg-type]
+        tight = np.flatnonzero(np.abs(optimum.row_duals) > least).astype(np.int32)  # type: ignore[arg-type]
+        _must(self.highs.changeColsBounds(len(settled), settled, values[settled], values[settled]), "fix columns")
+        _must(self.highs.changeRowsBounds(len(tight), tight, rows[tight], rows[tight]), "fix rows")
+        columns = np.arange(len(self.form.ties), dtype=np.int32)
+        sign = 1.0 if self.form.maximise else -1.0
+        _must(self.highs.changeColsCost(len(columns), columns, sign * self.form.ties), "change the objective")
+        self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
+
+    def preferred(self, optimum: Solution) -> Solution:
+        """Return an optimum of an LP at the vertex that the second objective chooses, if there is time to find it."""
+        limit_s = self.options.time_limit_s
+        self.keep_optima(optimum)
+        return self.at(self.run(None if limit_s is None else max(limit_s - optimum.times.solve_s, 1e-3)), optimum)
+
+    def at(self, chosen: Solution, optimum: Solution) -> Solution:
+        """Return `optimum` with the values of one `chosen` after :meth:`keep_optima`; unchanged if that has none."""
+        times = replace(optimum.times, solve_s=optimum.times.solve_s + chosen.times.solve_s)
+        if chosen.status != "optimal" or chosen.column_values is None:
+            return replace(optimum, times=times)
+        objective = float(self.form.cost @ chosen.column_values) + self.form.offset
+        return replace(optimum, times=times, objective=objective, column_values=chosen.column_values)
 
     def _set_time_limit(self, seconds: float | None) -> None:
         # The limit of an LP is compared with the cumulative clock of the object, that of a MIP with this run's.
@@ -191,6 +236,7 @@ class Session:
             trace=self._finished_trace(objective, bound),
             peak_mb=peak_mb(),
             basis=highs.getBasis() if info.basis_validity == highspy.kBasisValidityValid else None,
+            scale=float(np.abs(self.form.cost).max(initial=0.0)),
             model=self.form.model,
             columns=self.form.columns,
             rows=self.form.rows,
@@ -202,15 +248,19 @@ class Session:
     def _finished_trace(self, objective: float | None, bound: float | None) -> tuple[TracePoint, ...]:
         if not self.is_mip:
             return ()
-        return (*self._trace, TracePoint(time.perf_counter() - self._began, objective, bound))
+        return (*self._trace, TracePoint(clock.now() - self._began, objective, bound))
 
     def _bound(self, status: Any, objective: float | None, row_duals: Array | None) -> float | None:
         if self.is_mip:
             return _finite(self.highs.getInfo().mip_dual_bound)
-        if status in (_M.kOptimal, _M.kModelEmpty):
-            return objective
         same_shape = row_duals is not None and len(row_duals) == len(self.form.row_lower)
-        return dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
+        proved = dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
+        if status not in (_M.kOptimal, _M.kModelEmpty):
+            return proved
+        # An optimum that its own prices contradict is not one: the prices bound, not the point.
+        if objective is None or proved is None or abs(proved - objective) <= AGREES * max(abs(proved), abs(objective)):
+            return objective
+        return proved
 
 
 def dual_bound(form: StandardForm, row_duals: Array) -> float | None:

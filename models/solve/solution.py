@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 Status = Literal[
     "optimal",
     "feasible",
+    "gap left",
     "time limit with incumbent",
     "time limit without incumbent",
     "infeasible",
@@ -24,6 +25,18 @@ Status = Literal[
     "interrupted",
     "error",
 ]
+
+
+class Seed(NamedTuple):
+    """A decision of the problem that is known to be feasible: the method it comes from, and its objective."""
+
+    method: str
+    decision: Any
+    objective: float
+
+
+Seeds = Callable[[float | None], Sequence[Seed]]
+"""``seeds(seconds)`` returns known decisions, found within about so many seconds (``None``: however long it takes)."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,8 @@ class SolveOptions:
         Starting basis, from an earlier :attr:`Solution.basis` of a model of the same shape.
     cross_check
         Solve the same Pyomo model with PuLP/CBC too, and report the relative difference of the objectives.
+    seeds
+        Finds decisions for models that can start from some; ``None`` where there are none.
     """
 
     time_limit_s: float | None = None
@@ -59,6 +74,7 @@ class SolveOptions:
     mip_start: Mapping[str, float] | None = None
     basis: Any = None
     cross_check: bool = False
+    seeds: Seeds | None = None
 
     def __post_init__(self) -> None:
         """Refuse limits that no solve can meet."""
@@ -110,7 +126,8 @@ class Solution:
     Attributes
     ----------
     status
-        What it means for the user; ``"feasible"`` where the method ended by itself without closing the gap.
+        What it means for the user. ``"feasible"``: the method ended by itself with a point that it does not bound.
+        ``"gap left"``: it did all it can, and bound and incumbent differ (it does not branch).
     termination, solution_status
         HiGHS's own words for why it stopped and what it holds.
     objective
@@ -134,6 +151,8 @@ class Solution:
         Final basis of a simplex solve, for a warm start.
     path
         ``"highspy"`` or ``"pyomo"`` (the fallback interface).
+    scale
+        Largest absolute cost of a column: rounding of the objective is relative to it.
     model
         The Pyomo model; its parts know their names only as long as it lives.
     """
@@ -152,6 +171,7 @@ class Solution:
     cross_check: float | None = None
     basis: Any = None
     path: Literal["highspy", "pyomo"] = "highspy"
+    scale: float = 0.0
     model: Any = field(default=None, repr=False)
     columns: Sequence[Any] = ()
     rows: Sequence[Any] = ()

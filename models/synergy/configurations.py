@@ -18,6 +18,9 @@ Bools = NDArray[np.bool_]
 SMALLEST = 2e-9
 """Smallest coefficient (HiGHS drops those up to 1e-9), and part of a job on a server that counts as one."""
 
+NOWHERE = -1.0
+"""Rate of what a gang may not hold: below that of any configuration, also of one without progress."""
+
 
 @dataclass(frozen=True, eq=False)
 class Configurations:
@@ -82,8 +85,8 @@ def fitting(view: View) -> Bools:
     return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
 
 
-def configurations(view: View, where: Bools, *, pruned: bool = True) -> Configurations:
-    """Return the configurations in which jobs make progress, within ``needs.limit``.
+def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool = False) -> Configurations:
+    """Return the configurations within ``needs.limit``.
 
     Parameters
     ----------
@@ -94,13 +97,18 @@ def configurations(view: View, where: Bools, *, pruned: bool = True) -> Configur
     pruned
         Whether a configuration is left out where another one of its kind and type has no more CPUs, no more memory and
         at least its rate. Whatever holds the former may hold the latter: no optimum changes.
+    idle
+        Whether those in which the kind makes no progress count, too. LP1 mixes them in: part of a job at rest, on few
+        CPUs, can pay for a part of it on many. Where jobs only lose by them, they are left out.
     """
     tables = view.profiles
     kind, gpu_type = np.nonzero(where)
     limit = view.needs.limit[kind, gpu_type] * (1 + ROUNDING)
     within = (tables.cpus[kind] <= limit[:, :1])[:, :, None] & (tables.memory_gb[kind] <= limit[:, 1:])[:, None, :]
-    rate = np.where(within, tables.rate[kind, gpu_type], 0.0)
-    kept = rate > (_best_below(rate) if pruned else 0.0)
+    rate = np.where(within, tables.rate[kind, gpu_type], NOWHERE)
+    kept = rate >= 0.0 if idle else rate > 0.0
+    if pruned:
+        kept &= rate > _best_below(rate)
     pair, a, b = np.nonzero(kept)
     kind, gpu_type = kind[pair], gpu_type[pair]
     return Configurations(
@@ -115,9 +123,9 @@ def configurations(view: View, where: Bools, *, pruned: bool = True) -> Configur
 
 
 def _best_below(rate: Array) -> Array:
-    """Return ``(x, A, B)`` the best rate at no more of both and less of one, 0 where there is none."""
+    """Return ``(x, A, B)`` the best rate at no more of both and less of one, :data:`NOWHERE` where there is none."""
     best = np.maximum.accumulate(np.maximum.accumulate(rate, axis=1), axis=2)
-    below = np.zeros_like(rate)
+    below = np.full_like(rate, NOWHERE)
     below[:, 1:] = best[:, :-1]
     np.maximum(below[:, :, 1:], best[:, :, :-1], out=below[:, :, 1:])
     return below

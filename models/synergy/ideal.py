@@ -6,12 +6,12 @@ half of LP2, whose demands are thus those of the registered ``synergy.ilp1`` (on
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from instances import clock
 from instances.views.synergy import IDEAL, Schedule, View
 from models.registry import MODELS, ModelSpec, Outcome, total
 from models.solve import Session, Solution, SolveOptions, StandardForm, build, cross_check
@@ -28,10 +28,10 @@ FRACTION = 1e-6
 
 def ideal_round(view: View, options: SolveOptions) -> tuple[Solution, Schedule | None]:
     """Solve ILP1 (with several GPU types, its extension): ``c*`` and ``m*`` of every runnable job."""
-    began = time.perf_counter()
+    began = clock.now()
     chosen = choices(view, FLOORED)
     form = round_form(view, chosen)
-    build_s = time.perf_counter() - began
+    build_s = clock.now() - began
     solution = whole_numbers(form, chosen.owner, options)
     solution = replace(solution, times=replace(solution.times, build_s=build_s))
     if solution.column_values is None:

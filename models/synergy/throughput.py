@@ -115,7 +115,7 @@ def choices(view: View, rule: Rule) -> Choices:
     where = view.needs.able if rule.floor is own_floor else fitting(view)
     asked = np.zeros_like(where)
     asked[found.kind] = where[found.kind]
-    held = configurations(view, asked, pruned=rule.pruned)
+    held = configurations(view, asked, pruned=rule.pruned, idle=rule.floor is not None)
     start = np.searchsorted(held.kind, found.kind)
     count = np.searchsorted(held.kind, found.kind, side="right") - start
     owner = np.repeat(np.arange(len(found.kind)), count)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from instances.elastic import Machines
-from instances.elastic.machines import SLACK, fitting
+from instances.elastic.machines import ROOM, fitting
 from instances.views.zhou import ROUNDING
 from models.solve import Session, SolveOptions, StandardForm
 from models.statements import largest
@@ -40,10 +40,9 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A placement: its cost, what any costs at least, and ``(h,)`` workers and parameter servers."""
+    """A placement: its cost, and ``(h,)`` workers and parameter servers."""
 
     cost: float
-    bound: float
     workers: Ints
     ps: Ints
 
@@ -100,7 +99,7 @@ def placement_form(
     e = machines.worker[choice.worker_type]
     z = np.zeros_like(e) if ring else machines.ps[choice.ps_type]
     covers = 0.0 if ring else machines.ps_bandwidth[choice.ps_type] / machines.worker_bandwidth[choice.worker_type]
-    within = free + SLACK * machines.capacity
+    within = free + ROOM * machines.capacity
     workers = np.minimum(fitting(within, e), choice.most) * (machines.able[choice.worker_type] & (cost[0] <= limit))
     # More parameter servers than cover all workers are never needed.
     useful = 0 if ring else max(1, int(np.ceil(choice.most / covers)))
@@ -108,7 +107,7 @@ def placement_form(
     servers = np.flatnonzero(workers + ps)
     workers, ps = workers[servers], ps[servers]
     scale = np.divide(1.0, machines.capacity, out=np.zeros_like(free), where=machines.capacity > 0)[servers]
-    rows = _rows(choice, (workers, ps), (e * scale, z * scale), free[servers] * scale, covers)
+    rows = _rows(choice, (workers, ps), (e * scale, z * scale), within[servers] * scale, covers)
     size = len(servers)
     lower = np.zeros(3 * size + 2)
     lower[3 * size :] = choice.workers, 0 if ring else 1
@@ -182,8 +181,10 @@ def placement(
     price: Array,
     options: SolveOptions | None = None,
     limit: float = np.inf,
-) -> Placed | None:
-    """Return the cheapest placement (13), (21) of one choice, if there is one.
+) -> tuple[Placed | None, float]:
+    """Return the cheapest placement (13), (21) of one choice, if one was found, and what any costs at least.
+
+    That is infinite where it is proved that there is none, which running out of time does not prove.
 
     Parameters
     ----------
@@ -201,19 +202,21 @@ def placement(
         Placements that cost more may be missed.
     """
     cost = unit_costs(machines, choice, price)
-    best: Placed | None = None
+    best, bound = None, np.inf
     while True:
         form, servers = placement_form(machines, choice, free, cost, limit)
         if (form.lower > form.upper).any():
-            return best
+            return best, bound
         unit = largest(form.cost)
         solution = Session(replace(form, cost=form.cost / unit), options or SolveOptions()).run()
+        if solution.status != "infeasible":
+            bound = unit * (solution.bound or 0.0)
         if solution.column_values is None:
-            return best
+            return best, bound
         amounts = np.zeros((2, machines.size), np.int64)
         amounts[:, servers] = np.rint(solution.column_values[: 2 * len(servers)]).reshape(2, -1)
-        best = Placed(float((cost * amounts).sum()), unit * (solution.bound or 0.0), *amounts)
+        best = Placed(float((cost * amounts).sum()), *amounts)
         if best.cost >= PRECISE * unit or not best.cost:
-            return best
+            return best, bound
         # What costs more than that alone is in no cheaper one; without it the unit is smaller.
         limit = best.cost

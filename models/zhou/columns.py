@@ -16,8 +16,8 @@ import pyomo.environ as pyo
 from instances.elastic import Runs
 from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from models.columns import generate, statement
-from models.elastic import CELLS, ElasticJobs, Pricing, coarse, runs, solve
-from models.registry import MODELS, ModelSpec, Outcome, no_decision
+from models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
 from models.solve import SolveOptions
 from models.zhou.common import skip
 
@@ -55,7 +55,7 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
     return statement(problem, generate(problem, Pricing(jobs, grid)).columns)
 
 
-def columns(view: View, options: SolveOptions, arch: str, weight: bool = False) -> Outcome:
+def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
     """Bound by column generation, schedule by ruin and recreate on real servers.
 
     Returns
@@ -64,9 +64,9 @@ def columns(view: View, options: SolveOptions, arch: str, weight: bool = False) 
         Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
     """
     a = view.architectures[arch]
-    solution, packed, prices = solve(weighing(a) if weight else completing(a), options, 1 if weight else -1)
-    decision = decode(runs(packed, 1)) if packed and solution.objective is not None else None
-    return Outcome(solution, decision, prices)
+    jobs, sense = (weighing(a), 1) if weight else (completing(a), -1)
+    solution, found, prices = solve(jobs, options, sense, first_slot=1, seeded=seeded)
+    return Outcome(solution, found and decode(found), prices)
 
 
 def decode(found: Runs) -> Schedule:
@@ -92,12 +92,13 @@ for _arch in ARCHITECTURES:
                 id=f"zhou.{_arch}.columns{_name}",
                 paper="zhou",
                 problem=f"zhou.{_arch}.{'weight' if _weight else 'completion'}",
-                kind="exact",
+                kind="matheuristic",
                 build=partial(build_master, arch=_arch, weight=_weight),
                 decode=no_decision,
                 source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
                 procedure=partial(columns, arch=_arch, weight=_weight),
                 skip=skip(_arch),
                 too_large=partial(_too_large, arch=_arch),
+                parameters=(SEEDED,),
             )
         )

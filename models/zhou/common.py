@@ -22,6 +22,10 @@ MOST = 250_000
 """Choices times servers beyond which no MILP over all choices is built: Pyomo would need many gigabytes."""
 
 
+CELLS = 10_000_000
+"""Resources of servers in slots beyond which no table of them is made: it would take gigabytes."""
+
+
 def skip(name: str) -> Callable[[View], str | None]:
     """Return the function that says why models of an architecture cannot run on a view."""
     return lambda view: view.architectures[name].reason
@@ -49,6 +53,18 @@ def refuse_huge(number: int, servers: int) -> None:
     """
     if (size := number * servers) > MOST:
         raise NotApplicableError(f"{size:,} choices times servers, more than {MOST:,}")
+
+
+def refuse_long(a: Architecture, end: int) -> None:
+    """Refuse tables of what is free in every slot where there are too many slots.
+
+    Raises
+    ------
+    NotApplicableError
+        If servers have more than :data:`CELLS` resources in slots.
+    """
+    if (cells := a.machines.capacity.size * end) > CELLS:
+        raise NotApplicableError(f"{cells:,} resources of servers in slots, more than {CELLS:,}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,6 @@ smallest s/N is enough. Beyond, a slot suffices and the smallest N is, ⌈A⌉. 
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -34,6 +33,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
+from instances import clock
 from instances.elastic import Machines
 from instances.elastic.machines import fitting
 from instances.elastic.options import largest
@@ -221,18 +221,18 @@ def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Servin
 def bound(view: View, options: SolveOptions, name: str) -> Outcome:
     """Return the bound on the weighted sum of completion times, in slots."""
     a = view.architectures[name]
-    began = time.perf_counter()
+    began = clock.now()
     if not (a.weight > 0).any():
         return Outcome(Solution(status="optimal", termination="bound: no job has a weight", bound=0.0), None)
     run = run_of(a)
-    built = time.perf_counter()
+    built = clock.now()
     winner, found = best_bound(run)
     solution = Solution(
         status="optimal",
         termination=f"bound: {winner}",
         # Work has a rounding; nothing else here is inexact by more than floating point.
         bound=found * (1 - ROUNDING),
-        times=Times(build_s=built - began, solve_s=time.perf_counter() - built),
+        times=Times(build_s=built - began, solve_s=clock.now() - built),
         peak_mb=peak_mb(),
     )
     return Outcome(solution, None)

@@ -7,7 +7,6 @@ was found. See the package's docstring for variables and constraints.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from functools import partial
 import numpy as np
 import pyomo.environ as pyo
 
+from instances import clock
 from instances.elastic import Machines, Rates, options
 from instances.elastic.machines import SLACK
 from instances.views.zhou import ROUNDING, Architecture, Schedule, View
@@ -22,7 +22,7 @@ from models.registry import MODELS, ModelSpec, Outcome
 from models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
 from models.statements import largest
 from models.zhou.arrays import Choice, Placed, placement, unit_costs
-from models.zhou.common import Array, Choices, Ints, choices, refuse_huge, skip
+from models.zhou.common import Array, Choices, Ints, choices, refuse_huge, refuse_long, skip
 from models.zhou.placement import decode, statement
 
 TIES = 1e-9
@@ -61,8 +61,15 @@ class Offer:
 
 
 def offer(view: View, name: str) -> Offer:
-    """Return what the heaviest job is offered beside the loads of a view, at the prices that they make."""
+    """Return what the heaviest job is offered beside the loads of a view, at the prices that they make.
+
+    Raises
+    ------
+    NotApplicableError
+        If there are too many servers and slots.
+    """
     a = view.architectures[name]
+    refuse_long(a, a.deadline)
     return Offer(a, a.priced_job, a.machines.capacity[:, :, None] - a.loads, a.prices(a.loads))
 
 
@@ -231,35 +238,33 @@ def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions
     given
         Limits of the whole search.
     """
-    began, machines = time.perf_counter(), offered.architecture.machines
+    began, machines = clock.now(), offered.architecture.machines
     best = Cheapest(None, -1, np.inf, 0)
     for k in np.argsort(bounds, kind="stable").tolist():
         least = float(bounds[k])
         if least == np.inf or (best.placed and least >= best.placed.cost * (1 - TIES)):
             break
-        left = None if given.time_limit_s is None else given.time_limit_s - (time.perf_counter() - began)
+        left = None if given.time_limit_s is None else given.time_limit_s - (clock.now() - began)
         if left is not None and left <= 0:
             return replace(best, bound=min(best.bound, least))
         window = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
         limit = best.placed.cost if best.placed else np.inf
-        placed = placement(machines, kind(offered, chosen, k), *window, replace(given, time_limit_s=left), limit)
-        best = replace(best, solved=best.solved + 1)
-        if placed:
-            better = best.placed is None or placed.cost < best.placed.cost
-            best = replace(best, bound=min(best.bound, max(placed.bound, least)))
-            best = replace(best, placed=placed, choice=k) if better else best
+        placed, bound = placement(machines, kind(offered, chosen, k), *window, replace(given, time_limit_s=left), limit)
+        best = replace(best, solved=best.solved + 1, bound=min(best.bound, max(bound, least)))
+        if placed and (best.placed is None or placed.cost < best.placed.cost):
+            best = replace(best, placed=placed, choice=k)
     return best
 
 
 def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
     """Solve (12) or (20) for the job, loads and prices of a view."""
-    began = time.perf_counter()
+    began = clock.now()
     offered = offer(view, name)
     chosen = offered.choices()
     bounds = lower_bounds(offered, chosen)
-    built = time.perf_counter()
+    built = clock.now()
     found = cheapest(offered, chosen, bounds, replace(given, cross_check=False))
-    ended = time.perf_counter()
+    ended = clock.now()
     solution = _solution(found, chosen, given)
     times_spent = Times(build_s=built - began, solve_s=ended - built)
     trace = (TracePoint(ended - began, solution.objective, solution.bound),)

@@ -15,7 +15,7 @@ from instances.views.zhou import Architecture, View
 from models.elastic import starts
 from models.registry import MODELS, ModelSpec
 from models.statements import in_units, largest
-from models.zhou.common import Ints, choices, horizon, refuse_huge, skip
+from models.zhou.common import Ints, choices, horizon, refuse_huge, refuse_long, skip
 from models.zhou.placement import decode, statement
 
 LARGEST = 2_500
@@ -59,6 +59,7 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
 def _model(a: Architecture, earliest: Ints, end: int, optional: bool = False) -> pyo.ConcreteModel:
     """Return the constraints with everything free in slots 1 to `end` − 1."""
     refuse_huge(_count(a, earliest, end), a.machines.size)
+    refuse_long(a, end)
     free = np.repeat(a.machines.capacity[:, :, None], end - 1, axis=2)
     return statement(a, choices(every_option(a), earliest, end), free, optional)
 

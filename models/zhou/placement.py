@@ -12,7 +12,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from instances.elastic import Machines
-from instances.elastic.machines import fitting
+from instances.elastic.machines import ROOM, fitting
 from instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from models.solve import Solution
 from models.statements import grouped
@@ -194,7 +194,7 @@ def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> N
     m.SERVING = pyo.Set(m.CELLS, dimen=2, initialize={c: serving.get(c, []) for c in cells})
     m.e = pyo.Param(*map(range, e.shape), initialize={i: float(v) for i, v in np.ndenumerate(e)})
     m.z = pyo.Param(*map(range, z.shape), initialize={i: float(v) for i, v in np.ndenumerate(z)})
-    left = free * scale[:, :, None]
+    left = (free + ROOM * capacity[:, :, None]) * scale[:, :, None]
     m.free = pyo.Param(m.CELLS, initialize={(h, r, t): float(left[h, r, t - 1]) for h, r, t in cells})
 
     @m.Constraint(m.CELLS)

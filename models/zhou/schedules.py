@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from instances.elastic.machines import ROOM
 from instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from models import elastic
 from models.registry import MODELS, ModelSpec, no_decision
@@ -51,11 +52,11 @@ def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
 
 
 def taken(a: Architecture, found: Schedule) -> Array:
-    """Return ``(e, R)`` what each entry of schedules takes, ``f`` in parts of the server's capacity."""
+    """Return ``(e, R)`` what each entry of schedules takes, ``f`` in parts of the server's capacity with its room."""
     use = found.workers[:, None] * a.machines.worker[found.worker_type[found.run]]
     if a.id == "ps":
         use = use + found.ps[:, None] * a.machines.ps[found.ps_type[found.run]]
-    capacity = a.machines.capacity[found.server]
+    capacity = a.machines.capacity[found.server] * (1 + ROOM)
     return np.divide(use, capacity, out=np.zeros_like(use), where=capacity > 0)
 
 

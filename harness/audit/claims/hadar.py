@@ -10,10 +10,11 @@ from harness.audit.arithmetic import Printed, recomputed
 from harness.audit.lab import Lab, certified, solved
 from harness.audit.measured import measured
 from harness.audit.registry import Count, Evidence, Witness, claim
-from harness.verify import TOLERANCE
-from heuristics.hadar import Market, Planner, Round, prices
+from harness.verify import TOLERANCE, differ
+from heuristics.hadar import Market, Planner, Planning, Round, prices
 from heuristics.hadar.literal import literal_dp
 from heuristics.hadar.tracker import utilisation
+from heuristics.simulator import POLICIES, servers, simulate, workload
 from instances import load
 from instances.schema import Horizon, Instance
 from instances.small import picker
@@ -68,7 +69,7 @@ def p1_equals_p2(lab: Lab) -> Evidence:
 def _equal(a: float | None, b: float | None) -> bool:
     if a is None or b is None:
         return a is b
-    return abs(a - b) <= TOLERANCE * max(1.0, abs(a))
+    return not differ(a, b)
 
 
 def waiting(v: View) -> Round:
@@ -80,7 +81,7 @@ def waiting(v: View) -> Round:
 def planner(v: View) -> Planner:
     """Return Algorithm 2's planner with the payoff of line 31."""
     market = Market.of(v)
-    return Planner(market, prices(market), payoff="round")
+    return Planner(market, prices(market), Planning(payoff="round", exact=v.size))
 
 
 @claim(
@@ -95,13 +96,13 @@ def line_20(lab: Lab) -> Evidence:
     for instance in tiny(lab, 300, jobs=5):
         v = view(instance)
         plans, around = planner(v), waiting(v)
-        best = plans.dp_allocation(plans.line_up(around), exact=v.size)
+        best = plans.dp_allocation(plans.line_up(around))
         if best.payoff <= 0:
             continue
         literal = literal_dp(plans, around)
         empty += not literal.any()
         shown = f"line 20 schedules nothing; a plan of payoff {best.payoff:.4g} exists"
-        count.add(bool(literal.any()), instance, ["hadar.online.round_payoff", P1], shown)
+        count.add(bool(literal.any()), instance, ["hadar.online?payoff=round", P1], shown)
     text = f"{empty} of {count.tested} literal runs schedule nothing although a plan with a positive payoff exists"
     return count.evidence(text)
 
@@ -255,6 +256,44 @@ def start_as_printed(lab: Lab) -> Evidence:
 def start_repaired(lab: Lab) -> Evidence:
     """Compare the repaired D_0 with half of the optimum."""
     return _against_half(lab, printed=False)
+
+
+@claim(
+    "hadar.unused",
+    "section IV-B, GPU resource utilisation",
+    "The number of GPUs left unused is minimized.",
+    how="rounds of gen/20jobs?load=4 in which a job waits; one fails where a waiting gang fits on idle GPUs",
+)
+def unused(lab: Lab) -> Evidence:
+    """Count the rounds that leave GPUs idle which a waiting gang could have, with each payoff."""
+    instance = load("gen/20jobs?load=4")
+    printed, round_s = Count(), Count("one round's cost in the payoff, as line 31 is printed (payoff=round)")
+    conserving = Count("idle GPUs given to jobs without a payoff (conserving=true)")
+    for count, setting in ((printed, ""), (round_s, "?payoff=round"), (conserving, "?conserving=true")):
+        _idle_rounds(count, instance, f"hadar.online{setting}")
+    text = ", ".join(
+        f"{count.failed} of {count.tested} rounds {what}"
+        for count, what in (
+            (printed, "by default"),
+            (round_s, "with payoff=round"),
+            (conserving, "with conserving=true"),
+        )
+    )
+    return printed.evidence(f"a waiting gang fits on idle GPUs in {text}", round_s, conserving)
+
+
+def _idle_rounds(count: Count, instance: Instance, policy: str) -> None:
+    jobs, hosts = workload(instance), servers(instance)
+    trace = simulate(jobs, hosts, POLICIES.get(policy).build(instance, None), round_s=360.0)
+    for row, start_s in enumerate(trace.start_s):
+        runs = trace.assignment(row)
+        free = hosts.gpus - np.bincount(runs.server, runs.gpus, hosts.size)
+        there = np.flatnonzero((jobs.arrival_s <= start_s) & (trace.completion_s > start_s))
+        waits = np.setdiff1d(there, runs.job)
+        if waits.size:
+            room = (jobs.rates[waits][:, hosts.gpu_type] > 0) @ free
+            shown = f"{policy}: in round {row + 1} a waiting gang fits on {free.sum():g} idle GPUs"
+            count.add(not (room >= jobs.gpus[waits]).any(), instance, [policy], shown)
 
 
 def fig_1(slots: int) -> Instance:

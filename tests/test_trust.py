@@ -1,0 +1,188 @@
+"""Nothing false is shown as certified, nothing of a stranger's folder runs, nothing valid ends in an error."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyomo.environ as pyo
+import pytest
+from extremes import extreme
+from numba.core import event
+
+from harness.certify import certify
+from harness.comparing import certified, compare
+from harness.engine.limits import Limits
+from harness.render.formats import caption
+from harness.rows import Row
+from heuristics import HEURISTICS, Context
+from instances import load
+from instances.canonical import validate
+from instances.views import oef
+from models import MODELS
+from models.solve import build, solve
+
+COMMAND = Path(sys.executable).with_name("harness")
+SEEDS = (1, 3, 4, 7, 9, 10, 11)
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Return a folder whose modules have the names of ours and of those we use, and leave a mark where they run."""
+    names = ("models", "heuristics", "harness", "numpy", "json", "random", "struct", "multiprocessing", "instances/a")
+    (tmp_path / "instances").mkdir()
+    for name in (*names, "instances/__init__"):
+        (tmp_path / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'executed')!r}, 'a').write('{name} ')\nraise OSError"
+        )
+    return tmp_path
+
+
+def test_workers_execute_nothing_of_the_folder_that_the_command_is_started_in(hostile: Path) -> None:
+    command = [COMMAND, "compare", "--instance", "paper/oef-eq1", "--method", "oef.g*", "--no-report", "--jobs", "2"]
+    found = subprocess.run(command, cwd=hostile, capture_output=True, text=True, timeout=120, check=False)
+    assert not (hostile / "executed").exists(), (hostile / "executed").read_text()
+    assert (found.returncode, found.stderr.count("Traceback")) == (0, 0), found.stderr
+    assert "oef.gavel" in found.stdout
+
+
+def row(method: str, objective: float | None = None, bound: float | None = None, sense: str = "max") -> Row:
+    """Return a verified row of Hadar's problem."""
+    usual = {"instance": "i", "fingerprint": "f", "paper": "hadar", "problem": "hadar.utility", "kind": "exact"}
+    known = {"verified": True, "status": "optimal", "objective": objective, "own_bound": bound, "sense": sense}
+    return Row(method=method, **{**usual, **known})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e12])
+def test_a_small_unit_makes_no_difference_small(unit: float) -> None:
+    """Bound 0 beside a verified 1e-9, and 3.343e-6 below 3.375e-6, were proofs: differences below 1e-6 were none."""
+    beaten, _ = certify([row("bound", bound=0.0), row("decision", 1.0 * unit)])
+    assert beaten.verified is False
+    low, high = certify([row("bound", bound=3.343 * unit, sense="min"), row("decision", 3.375 * unit, sense="min")])
+    assert (low.verified, high.ratio_is_upper) == (True, True)
+    assert high.ratio == pytest.approx(3.375 / 3.343)
+    same, _ = certify([row("exact", 3.0 * unit, 3.0000001 * unit), row("decision", 3.0 * unit)])
+    assert (same.verified, same.ratio_is_upper) == (True, False)
+
+
+REPLAYS = [
+    ("i5_237.json", "zhou.ps.schedules", 4511.0),
+    ("i5_140.json", "zhou.ps.schedules", 1.0),
+    ("i5_140.json", "zhou.ps.schedules.offline", 38.0),
+    ("i5_38.json", "hadar.p2.relaxed", 1e-9),
+    ("i5_38.json", "hadar.p3", 1e-9),
+]
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("name", "method", "optimum"), REPLAYS)
+def test_claims_that_were_false(name: str, method: str, optimum: float, data_dir: Path) -> None:
+    (found,) = certified(load(data_dir / "hard" / name), [method])
+    assert (found.status, found.verified) == ("optimal", None if found.objective is None else True)
+    assert found.own_bound == pytest.approx(optimum, rel=1e-7)
+
+
+def test_no_theorem_promises_more_than_the_optimum() -> None:
+    """Where all weights are 0, λ is 1 and 2 log λ = 0."""
+    base = load("paper/walkthrough")
+    idle = base.model_copy(update={"jobs": tuple(job.model_copy(update={"weight": 0.0}) for job in base.jobs)})
+    for row in certified(idle, ["zhou.*.amaxweight"]):
+        assert (row.objective, row.guarantee, row.guarantee_factor) == (0.0, None, None)
+
+
+@pytest.mark.real_data
+def test_a_tiny_rate_ends_in_rows_and_a_caption(data_dir: Path, tmp_path: Path) -> None:
+    """The caption built OEF's view once more, and the run ended in a traceback after all rows were there."""
+    found = compare(data_dir / "hard" / "tiny_rate.toml", ["oef.*"], jobs=1)
+    assert {row.status for row in found.rows} == {"skipped"}
+    assert "rates of J2" in caption(found.run, found.rows)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(("name", "method"), [("i5_2.json", "zhou.*.mincost"), ("i5_151.json", "hadar.gavel")])
+def test_valid_instances_end_in_no_error(name: str, method: str, data_dir: Path) -> None:
+    """Tables of 8 PiB for three jobs, as slots are 1e-9 s; shares of 20,000 GPUs at which HiGHS ends with 'Not Set'."""
+    for row in certified(load(data_dir / "hard" / name), [method]):
+        assert row.status in ("skipped", "feasible"), row.reason
+
+
+def test_schedules_on_many_servers_are_too_many() -> None:
+    """Their recursion went one server deeper each: RecursionError from about 1,000 on."""
+    base = load("paper/walkthrough").model_dump(mode="json", exclude={"published"})
+    base["cluster"]["servers"][0]["count"] = 10_000
+    for row in certified(validate(base, "many"), ["admission.offline", "zhou.ps.schedules"]):
+        assert (row.status, "500 servers" in (row.reason or "")) == ("skipped", True)
+
+
+def test_compilation_is_no_solve_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method that runs first was charged with up to 48 s of numba's work."""
+    seconds, known = [0.0], HEURISTICS.get("oef.gandiva_fair")
+    monkeypatch.setattr(time, "perf_counter", lambda: seconds[0])
+
+    def run(view: Any, context: Context) -> Any:
+        for change in (event.start_event, event.start_event, event.end_event, event.end_event):
+            change("numba:compiler_lock")
+            seconds[0] += 50
+        seconds[0] -= 49  # of the last 50, which are the method's own
+        return known.run(view, context)
+
+    monkeypatch.setitem(HEURISTICS._entries, known.id, replace(known, run=run))
+    (row,) = certified(load("paper/oef-eq1"), [known.id])
+    assert (row.status, row.solve_s, row.total_s) == ("feasible", 1.0, 151.0)
+
+
+def test_what_cannot_be_certified_is_refused_with_row_job_and_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coefficients more than 1e9 apart within a row: HiGHS drops the small ones, and solves another model."""
+
+    def apart(view: Any) -> pyo.ConcreteModel:
+        m = pyo.ConcreteModel()
+        m.x = pyo.Var([1, 2], bounds=(0, 1))
+        m.room = pyo.Constraint(expr=1e-5 * m.x[1] + 1e6 * m.x[2] <= 1)
+        m.gain = pyo.Objective(expr=m.x[1] + m.x[2], sense=pyo.maximize)
+        return m
+
+    known = MODELS.get("oef.maxmin")
+    monkeypatch.setitem(MODELS._entries, known.id, replace(known, build=apart, procedure=None))
+    base = load("paper/oef-eq1").model_dump(mode="json", exclude={"published"})
+    base["tenants"][1]["weight"] = 1e12
+    base["tenants"][1]["job_types"][0]["name"] = "wide"
+    instance = validate(base, "apart")
+    monkeypatch.setattr(oef, "LARGEST_RANGE", 1e300)
+    (row,) = certified(instance, [known.id])
+    assert row.status == "skipped"
+    assert "room: coefficients from 1e-05 to 1e+06 in one row, too far apart to certify" in str(row.reason)
+    assert f"weight goes from 1 ({base['tenants'][0]['id']}) to 1e+12 ({base['tenants'][1]['id']})" in str(row.reason)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e9])
+def test_models_are_solved_in_units_of_their_own(unit: float) -> None:
+    """A relaxation whose values are 1e-9 was 0 to HiGHS, and rows of 1e-12 any number."""
+
+    def knapsack() -> pyo.ConcreteModel:
+        m = pyo.ConcreteModel()
+        m.x = pyo.Var([1, 2], bounds=(0, 1))
+        m.room = pyo.Constraint(expr=2 * unit * m.x[1] + 3 * unit * m.x[2] <= 4 * unit)
+        m.gain = pyo.Objective(expr=3 * unit * m.x[1] + 4 * unit * m.x[2], sense=pyo.maximize)
+        return m
+
+    found = solve(build(knapsack))
+    assert found.objective == pytest.approx(17 / 3 * unit, rel=1e-9)
+    assert found.bound == pytest.approx(17 / 3 * unit, rel=1e-9)
+    assert found.values == pytest.approx({"x[1]": 1.0, "x[2]": 2 / 3})
+    assert found.duals == pytest.approx({"room": 4 / 3})
+
+
+ORDERLY = {"optimal", "feasible", "skipped", "infeasible", "time limit with incumbent", "time limit without incumbent"}
+QUICK = Limits(time_limit_s=0.5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int) -> None:
+    """Every method against every bound of its problem and of wider ones."""
+    for row in certified(extreme(seed), ["*"], limits=QUICK):
+        assert row.status in ORDERLY, (row.method, row.reason)
+        assert row.verified is not False, (row.method, row.violations)
