@@ -17,6 +17,7 @@ import models
 from harness import seeds
 from harness.engine.limits import Limits
 from harness.seeds import known_decisions
+from harness.tasks import MethodTask
 from harness.verify import VERIFIERS
 from heuristics import HEURISTICS, HeuristicSpec
 from instances.canonical import to_json, validate
