@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from instances.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from harness.comparing import compare
+    from harness.comparing import compare, read_run
     from harness.comparison import Comparison
+    from harness.engine.limits import Limits
     from harness.explaining import Explanation, explain
     from harness.simulating import Simulation, simulate
-    from harness.store import read_run
-    from harness.tasks import Limits
 
 __all__ = ["Comparison", "Explanation", "Limits", "Simulation", "compare", "explain", "read_run", "simulate"]
 
@@ -27,8 +26,8 @@ _HOME = {
     "Comparison": "harness.comparison",
     "Explanation": "harness.explaining",
     "explain": "harness.explaining",
-    "Limits": "harness.tasks",
-    "read_run": "harness.store",
+    "Limits": "harness.engine.limits",
+    "read_run": "harness.comparing",
     "Simulation": "harness.simulating",
     "simulate": "harness.simulating",
 }

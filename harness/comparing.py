@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness import environment
 from harness.certify import certify
-from harness.cluster import connect, run_on_cluster
 from harness.comparison import Comparison
-from harness.pool import run_all
+from harness.engine.limits import Limits
+from harness.engine.study import Finished, Study, execute, reopen
+from harness.engine.task import Opened
 from harness.published import with_published
 from harness.rows import Name, Row
 from harness.run import Run
-from harness.store import SCHEMA_VERSION, Store, new_folder, read_run, trace_key
-from harness.tasks import Limits, Spec, Task, TaskResult, run_task, specs
+from harness.tables import rows_parquet, traces_parquet
+from harness.tasks import MethodResult, MethodTask, Spec, specs
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UnknownNameError, UsageError
@@ -28,8 +25,6 @@ from instances.registry import PAPERS, in_order, matching, unknown
 from instances.schema import Instance
 
 Reference = str | Path | Instance
-FINISHED = {"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"}
-"""Statuses of rows that a resumed run keeps; failures are tried again."""
 
 
 def compare(
@@ -45,7 +40,7 @@ def compare(
     resume: Path | None = None,
     command: str | None = None,
     on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[Row], None] = lambda row: None,
+    on_result: Callable[[MethodResult], None] = lambda result: None,
 ) -> Comparison:
     """Run methods on one or more instances and return certified rows; Ctrl-C ends the run early, finished rows stay.
 
@@ -57,14 +52,14 @@ def compare(
         Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
         method runs once with each.
     jobs, dask
-        Worker processes here (0: as many as there are cores), or a Dask scheduler's address (:mod:`harness.cluster`).
+        Worker processes here (0: as many as there are cores), or the address of a Dask scheduler.
     results, resume
         Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished rows
         of the same content, method, seed, limits and code stay, failed ones are tried again, more instances are fine.
     command
         How to reproduce the run, for the report; composed from the arguments where absent.
     on_start, on_result
-        Called with the number of tasks to run, and with each finished row.
+        Called with the number of tasks to run, and with each result that came of one.
 
     Raises
     ------
@@ -77,21 +72,24 @@ def compare(
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     chosen = select(methods, papers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
-    tasks = plan(loaded, chosen, seeds, kinds)
-    command = command or reproduction(references, methods, papers, seeds, next(iter(kinds.values())))
-    meta = _meta(command, loaded, seeds, kinds) | {"plan": [task.key for task in tasks]}
-    kept = _kept(resume, tasks, meta) if resume else []
-    run_tasks = partial(run_on_cluster, client=connect(dask)) if dask else partial(run_all, jobs=jobs)
-    store = _open(resume or (new_folder(results, meta) if results else None), loaded, meta)
-    left = [task for task in tasks if task.key not in {r.row.key for r in kept}]
-    on_start(len(left))
-    began = time.perf_counter()
-    done, interrupted = _run(run_tasks(left), store, on_result)
-    meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
-    run = assemble(meta, loaded, meta["plan"], [*kept, *done])
-    if store:
-        store.finish(run)
-    return Comparison(run, store.folder if store else None)
+    limits_by_name = {name: asdict(one) for name, one in kinds.items()}
+    meta = {
+        "command": command or reproduction(references, methods, papers, seeds, next(iter(kinds.values()))),
+        "seeds": list(seeds),
+        "limits": limits_by_name.get("", limits_by_name),
+    }
+    return execute(
+        STUDY,
+        plan(loaded, chosen, seeds, kinds),
+        meta,
+        instances=loaded,
+        jobs=jobs,
+        dask=dask,
+        results=results,
+        resume=resume,
+        on_start=on_start,
+        on_result=on_result,
+    )
 
 
 def _refuse_impossible(kinds: Mapping[str, Limits], seeds: Sequence[int]) -> None:
@@ -121,16 +119,6 @@ def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
     return [*found.values(), *same]
 
 
-def _open(folder: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> Store | None:
-    """Return a store in `folder` that already says what is going to run."""
-    if folder is None:
-        return None
-    store = Store(folder)
-    store.add_instances(loaded)
-    store.write_run(meta)
-    return store
-
-
 def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
     """Return the registered methods that match a pattern and belong to one of the papers (any, where none is named).
 
@@ -153,12 +141,12 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
 
 def plan(
     instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], kinds: Mapping[str, Limits]
-) -> list[Task]:
+) -> list[MethodTask]:
     """Return one task per instance, method, seed and kind of limits, in the order of the table."""
     if len({i.fingerprint for i in instances}) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     return [
-        Task(text, instance.name, instance.fingerprint, spec.id, seed, limits, name)
+        MethodTask(text, instance.name, instance.fingerprint, spec.id, seed, name, limits=limits)
         for instance in instances
         for text in [to_json(instance)]
         for spec in chosen
@@ -186,103 +174,59 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    rows = certify(run_task(task).row for task in plan([instance], select(methods, ()), [seed], kinds))
+    rows = certify(task.run().row for task in plan([instance], select(methods, ()), [seed], kinds))
     return with_published(rows, {instance.fingerprint: instance})
 
 
-def _run(
-    results: Iterator[TaskResult], store: Store | None, on_result: Callable[[Row], None]
-) -> tuple[list[TaskResult], bool]:
-    """Keep results as they come; return what finished, and whether Ctrl-C ended it early."""
-    done: list[TaskResult] = []
-    try:
-        for result in results:
-            done.append(result)
-            if store:
-                store.add(result)
-            on_result(result.row)
-    except KeyboardInterrupt:
-        return done, True
-    return done, False
-
-
-def assemble(
-    meta: dict[str, Any], instances: Sequence[Instance], keys: Sequence[str], done: Iterable[TaskResult]
-) -> Run:
-    """Put finished tasks into a run: in the order of the plan's keys, with certified ratios and published numbers."""
-    by_key = {result.row.key: result for result in done}
-    ordered = [by_key[key] for key in keys if key in by_key]
-    known = {instance.fingerprint: instance for instance in instances}
-    return Run(
-        meta=meta,
-        rows=with_published(certify(result.row for result in ordered), known),
-        instances=known,
-        decisions={r.row.name: r.decision for r in ordered if r.decision is not None},
-        traces=[_point(r.row, *point) for r in ordered for point in r.trace],
-        prices={r.row.name: r.prices for r in ordered if r.prices is not None},
+def collected(found: Finished) -> Comparison:
+    """Put results into a comparison: in the order of the plan, with bounds, gaps and ratios certified."""
+    results: Sequence[MethodResult] = found.results
+    _refuse_doubles(results)
+    run = Run(
+        meta=found.meta,
+        rows=with_published(certify(result.row for result in results), found.instances),
+        instances=found.instances,
+        decisions=Opened({r.row.name: r.decision for r in results if r.decision is not None}),
+        traces=[_point(r.row, *point) for r in results for point in r.trace],
+        prices={r.row.name: r.prices for r in results if r.prices is not None},
     )
+    return Comparison(run, found.folder)
+
+
+def _refuse_doubles(results: Sequence[MethodResult]) -> None:
+    """Raise where a method has two rows that only unnamed limits tell apart, as in merged folders."""
+    seen: set[Name] = set()
+    for row in (result.row for result in results):
+        if row.name in seen:
+            raise UsageError(
+                f"{row.method} on {row.instance} ran under two limits of the same name; name them in the sweep file"
+            )
+        seen.add(row.name)
 
 
 def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None) -> dict[str, Any]:
-    return {**trace_key(row), "time_s": time_s, "incumbent": incumbent, "bound": bound}
+    keys = {name: getattr(row, name) for name in ("instance", "fingerprint", "method", "seed", "limits")}
+    return {**keys, "time_s": time_s, "incumbent": incumbent, "bound": bound}
 
 
-def _kept(folder: Path, tasks: Sequence[Task], meta: Mapping[str, Any]) -> list[TaskResult]:
-    """Return the finished results of an earlier run that these tasks would repeat.
+def _tables(comparison: Comparison) -> Mapping[str, bytes]:
+    run = comparison.run
+    return {"rows.parquet": rows_parquet(run.rows), "traces.parquet": traces_parquet(run.traces)}
+
+
+STUDY = Study("compare", (MethodResult,), collected, _tables)
+
+
+def read_run(folder: Path) -> Run:
+    """Read a comparison back, also one whose run was killed; decisions are read, and checked, when asked for.
 
     Raises
     ------
     UsageError
-        If the earlier run was about other instances: its folder would lose them.
+        If the folder is not one of a comparison, is of another version, or its files are damaged.
     """
-    run = read_run(folder)
-    if not set(run.meta["instances"]) <= set(meta["instances"]):
-        names = _some(list(run.meta["instances"].values()))
-        raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
-    wanted = {task.key for task in tasks}
-    return [result for result in task_results(run) if result.row.key in wanted and finished(result.row)]
-
-
-def finished(row: Row) -> bool:
-    """Return whether a row need not be tried again."""
-    return row.status in FINISHED and row.verified is not False
-
-
-def task_results(run: Run) -> list[TaskResult]:
-    """Return the results that a run was assembled from."""
-    points: dict[Name, list[tuple[float, float | None, float | None]]] = {}
-    for t in run.traces:
-        name = (t["fingerprint"], t["method"], t["seed"], t["limits"])
-        points.setdefault(name, []).append((t["time_s"], t["incumbent"], t["bound"]))
-    return [
-        TaskResult(row, run.decisions.get(row.name), tuple(points.get(row.name, ())), run.prices.get(row.name))
-        for row in run.rows
-    ]
-
-
-def _some(names: Sequence[str], most: int = 5) -> str:
-    """Return names with commas, of many only the first ones."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def _meta(
-    command: str, instances: Sequence[Instance], seeds: Sequence[int], kinds: Mapping[str, Limits]
-) -> dict[str, Any]:
-    plain = {name: asdict(limits) for name, limits in kinds.items()}
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "command": command,
-        "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "instances": {i.fingerprint: i.name for i in instances},
-        "seeds": list(seeds),
-        "limits": plain.get("", plain),
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-        "git_commit": environment.git_commit(),
-        "code": environment.code_digest(),
-        "interrupted": True,
-    }
+    run: Run = reopen(folder, STUDY.kind).run
+    return run
 
 
 def reproduction(

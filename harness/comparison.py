@@ -37,9 +37,14 @@ class Comparison:
         return self.run.rows
 
     @property
+    def meta(self) -> dict[str, Any]:
+        """Content of ``run.json``."""
+        return self.run.meta
+
+    @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the run before all methods had finished."""
-        return bool(self.run.meta.get("interrupted"))
+        return bool(self.meta.get("interrupted"))
 
     @property
     def ok(self) -> bool:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.engine.limits import Limits
+from harness.engine.pool import run_all
+from harness.engine.task import Task
 from harness.environment import cores
-from harness.pool import run_all
-from harness.render.text import clean
 from harness.run import Run
+from harness.text import clean
 from instances.canonical import write_atomically
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ FEW = 12
 
 CHUNKS = 12
 """Parts per worker that the figures are dealt out in; each is drawn by whichever worker is free."""
+
+
+LIMITS = Limits(time_limit_s=900.0)
+"""What drawing a part may take."""
 
 
 class Image(Protocol):
@@ -130,7 +136,7 @@ def draw_pictures(source: Drawable, *, parallel: bool | None = None) -> tuple[li
         path = Path(folder) / "source"
         # Written and read by this program alone, in a folder that nobody else can open.
         path.write_bytes(pickle.dumps(source, pickle.HIGHEST_PROTOCOL))
-        return _in_order(list(run_all([DrawTask(str(path), _Part(i, parts)) for i in range(parts)])))
+        return _in_order(list(run_all([DrawTask(str(path), _Part(i, parts), limits=LIMITS) for i in range(parts)])))
 
 
 @dataclass(frozen=True)
@@ -164,23 +170,17 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class DrawCaps:
-    """What drawing one part may take."""
-
-    threads: int = 1
-    memory_mb: int = 4096
-    hard_limit_s: float = 900.0
-
-
-@dataclass(frozen=True)
-class DrawTask:
+class DrawTask(Task[_Drawings]):
     """A part of the figures of a source that was saved in a file."""
 
     path: str
     part: _Part
-    limits: DrawCaps = DrawCaps()
 
-    def run(self) -> _Drawings:
+    def identity(self) -> Mapping[str, Any]:
+        """Return which part of which file it is."""
+        return {"path": self.path, "first": self.part.first}
+
+    def attempt(self) -> _Drawings:
         """Draw the part."""
         return self.part.drawn(_source(self.path))
 

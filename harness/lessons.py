@@ -129,10 +129,10 @@ def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
     methods
         Ids or shell patterns.
     """
-    from harness.comparing import assemble, plan, select
-    from harness.comparison import Comparison
-    from harness.tasks import Limits
+    from harness.comparing import collected, plan, select
+    from harness.engine.limits import Limits
+    from harness.engine.study import Finished
 
     tasks = plan([instance], select(methods, ()), (0,), {"": Limits()})
     meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
-    return Comparison(assemble(meta, [instance], [task.key for task in tasks], [task.run() for task in tasks]))
+    return collected(Finished(meta, {instance.fingerprint: instance}, [task.run() for task in tasks]))

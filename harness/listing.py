@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from instances.errors import UsageError
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 Lines = list[tuple[str, ...]]
 
@@ -79,34 +72,6 @@ LISTINGS: dict[str, Callable[[], tuple[tuple[str, ...], Lines]]] = {
     "papers": _papers,
     "formats": _formats,
 }
-
-
-def to_rich(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> Table:
-    """Return a table for the terminal."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for i, column in enumerate(columns):
-        table.add_column(column, no_wrap=i == 0, overflow="fold")
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line))
-    return table
-
-
-def to_text(columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: str) -> str:
-    """Return a listing as ``markdown``, ``csv`` or ``json`` text."""
-    if output == "json":
-        return (
-            json.dumps([dict(zip(columns, line, strict=True)) for line in lines], indent=2, ensure_ascii=False) + "\n"
-        )
-    if output == "csv":
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows([columns, *lines])
-        return buffer.getvalue()
-    rows = [columns, tuple("---" for _ in columns), *lines]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 
 def gpu_counts(text: str) -> dict[str, int]:

@@ -29,6 +29,9 @@ FAILED: frozenset[Status] = frozenset(
 )
 """Statuses of methods that should have answered and did not. That a problem is infeasible is an answer."""
 
+FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})
+"""Statuses of rows that a resumed run keeps; failures are tried again."""
+
 
 @dataclass(frozen=True)
 class Row:

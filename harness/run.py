@@ -34,6 +34,6 @@ class Run:
     meta: dict[str, Any]
     rows: list[Row]
     instances: dict[str, Instance]
-    decisions: dict[Name, Any] = field(default_factory=dict)
+    decisions: Mapping[Name, Any] = field(default_factory=dict)
     traces: list[Mapping[str, Any]] = field(default_factory=list)
     prices: dict[Name, Any] = field(default_factory=dict)

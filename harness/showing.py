@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.render.text import SIGNS, clean, numbers
 from harness.studies import commands, never_compared
+from harness.text import SIGNS, clean, numbers
 from instances.canonical import write_atomically
 from instances.errors import NotApplicableError, UsageError
 from instances.schema import Instance, Published

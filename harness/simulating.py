@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness import environment
-from harness.pool import run_all
-from harness.render.text import clean
+from harness.engine.limits import Limits
+from harness.engine.study import Finished, Study, execute
+from harness.engine.task import Later, Opened
 from harness.simulation.bounds import Bound, BoundTask, wanted
-from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
 from harness.simulation.naming import resolve
-from harness.simulation.reading import is_simulation, journal, kept
 from harness.simulation.result import Simulation
-from harness.simulation.rows import SimulationRow
-from harness.simulation.saving import SimulationStore
+from harness.simulation.rows import rows_parquet
 from harness.simulation.task import SimulationResult, SimulationTask
-from harness.store import DAMAGE, SCHEMA_VERSION, SIMULATION, new_folder
+from harness.table import to_json as json_of
+from heuristics.simulator import POLICIES as KNOWN
 from heuristics.simulator import PolicySpec, Rules, runnable, servers, workload
 from heuristics.simulator.metrics import ALL, Window
 from instances import load
@@ -42,11 +37,8 @@ Reference = str | Path | Instance
 POLICIES = ("hadar", "gavel", "tiresias", "yarn-cs")
 """Whom Hadar's section IV compares."""
 
-Done = dict[tuple[str, str], SimulationResult]
-"""By fingerprint and policy."""
-
-Bounds = dict[tuple[str, str], Bound]
-"""By fingerprint and model."""
+LIMIT_S = 3600.0
+"""Wall-clock seconds that one simulation may take unless asked."""
 
 MAX_ROUNDS = 1e7
 """Rounds that a simulation may need: the records of more do not fit into the memory of a worker."""
@@ -67,12 +59,13 @@ def simulate(
     window: Window = ALL,
     seed: int = 0,
     jobs: int = 0,
-    caps: Caps | None = None,
+    limits: Limits | None = None,
+    dask: str | None = None,
     results: Path | None = None,
     resume: Path | None = None,
     command: str | None = None,
     on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[SimulationRow], None] = lambda row: None,
+    on_result: Callable[[Any], None] = lambda result: None,
 ) -> Simulation:
     """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
 
@@ -87,9 +80,10 @@ def simulate(
         Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after this time.
     profiling_s, window
         Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
-    seed, jobs, caps
-        Seed of the solver, for policies that ask for optima; worker processes (0: as many as there are cores);
-        wall-clock seconds and memory of one simulation.
+    seed, limits
+        Seed of the solver, for policies that ask for optima; wall-clock seconds and memory of one simulation.
+    jobs, dask
+        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
     results, resume, command
         Folder in which a new results folder is made, if any; an earlier one to complete instead: finished policies of
         the same content, rules, seed and code stay, checked again; how to reproduce the run, if not by these arguments.
@@ -106,107 +100,57 @@ def simulate(
     loaded = [load(ref) for ref in references]
     rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
     _some_are_counted(loaded, window)
-    tasks = plan(loaded, chosen, rules, seed, window, caps or Caps())
+    limits = limits or Limits(time_limit_s=LIMIT_S)
+    tasks = plan(loaded, chosen, rules, seed, window, limits)
     times: dict[str, Any] = {"round-s": round_s, "restart-s": restart_s, "until-s": until_s, "profiling-s": profiling_s}
     options = times | {"spread-factor": spread_factor, "window": window}
-    bound_tasks = _bound_tasks(loaded, chosen, rules, window)
-    meta = _meta(command or _reproduction(references, policies, options, seed), loaded, tasks, bound_tasks)
-    folder = resume or (new_folder(results, meta, "-sim") if results else None)
-    run = partial(_completed, resumed=resume is not None, jobs=jobs, on_start=on_start, on_result=on_result)
-    return run(tasks, bound_tasks, loaded, meta, folder)
+    meta = {
+        "command": command or _reproduction(references, policies, options, seed),
+        "limits": asdict(limits),
+        "policies": [spec.id for spec in chosen],
+        "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
+    }
+    return execute(
+        STUDY,
+        [*tasks, *_bound_tasks(loaded, chosen, rules, window)],
+        meta,
+        instances=loaded,
+        jobs=jobs,
+        dask=dask,
+        results=results,
+        resume=resume,
+        on_start=on_start,
+        on_result=on_result,
+    )
 
 
-def _completed(
-    tasks: list[SimulationTask],
-    bound_tasks: list[BoundTask],
-    loaded: list[Instance],
-    meta: dict[str, Any],
-    folder: Path | None,
-    *,
-    resumed: bool,
-    jobs: int,
-    on_start: Callable[[int], None],
-    on_result: Callable[[SimulationRow], None],
-) -> Simulation:
-    """Run what the folder does not have yet, and put everything together."""
-    done, bounds = _kept(folder, tasks, bound_tasks, loaded) if resumed and folder else ({}, {})
-    store = _open(folder, loaded, meta)
-    left = [task for task in tasks if (task.fingerprint, task.policy) not in done]
-    on_start(len(left))
-    began = time.perf_counter()
-    bounds_left = [task for task in bound_tasks if (task.fingerprint, task.model) not in bounds]
-    interrupted = _run([*left, *bounds_left], jobs, store, on_result, done, bounds)
-    meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
-    return _collected(list(_results(done, tasks)), loaded, bounds, store, meta)
-
-
-def _collected(
-    results: Sequence[SimulationResult],
-    loaded: Sequence[Instance],
-    bounds: Bounds,
-    store: SimulationStore | None,
-    meta: dict[str, Any],
-) -> Simulation:
-    """Compare the rows, keep the histories of the last instance, and finish what is stored."""
-    rows = compared([result.row for result in results], loaded, bounds)
-    last = [result for result in results if result.row.fingerprint == loaded[-1].fingerprint]
-    # Nothing unverified is drawn.
-    confirmed = {result.row.policy for result in last if result.row.verified}
-    if store:
-        store.finish_rows(meta, rows)
+def _collected(found: Finished) -> Simulation:
+    """Compare the rows; keep the histories of the last instance, as far as they are confirmed."""
+    results = [one for one in found.results if isinstance(one, SimulationResult)]
+    bounds = {(one.fingerprint, one.model): one for one in found.results if isinstance(one, Bound)}
+    last = next(reversed(found.instances))
+    shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
+    sensitive = [one for one in shown if KNOWN.get(one.row.policy).sensitive]
     return Simulation(
-        rows,
-        traces={r.row.policy: r.trace for r in last if r.trace is not None and r.row.policy in confirmed},
-        rounds={r.row.policy: r.rounds for r in last if r.rounds is not None},
-        folder=store.folder if store else None,
-        interrupted=meta["interrupted"],
-        meta=meta,
-        instances={one.fingerprint: one for one in loaded},
+        rows=compared([one.row for one in results], list(found.instances.values()), bounds),
+        traces=Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown}),
+        rounds=Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive}),
+        folder=found.folder,
+        interrupted=found.interrupted,
+        meta=found.meta,
+        instances=found.instances,
         bounds=list(bounds.values()),
     )
 
 
-def _open(folder: Path | None, loaded: Sequence[Instance], meta: dict[str, Any]) -> SimulationStore | None:
-    """Return a store in `folder` that already says what is going to run."""
-    if folder is None:
-        return None
-    store = SimulationStore(folder)
-    store.begin(loaded, meta)
-    return store
+def _tables(simulation: Simulation) -> Mapping[str, bytes]:
+    return {
+        "rows.json": json_of(row.as_dict() for row in simulation.rows).encode(),
+        "rows.parquet": rows_parquet(simulation.rows),
+    }
 
 
-def _kept(
-    folder: Path, tasks: Sequence[SimulationTask], bound_tasks: Sequence[BoundTask], loaded: Sequence[Instance]
-) -> tuple[Done, Bounds]:
-    """Return what an earlier run has finished of these tasks.
-
-    Raises
-    ------
-    UsageError
-        If the folder is not one of a simulation, or of other instances or rules: it would lose or mix them.
-    """
-    if not is_simulation(folder):
-        raise UsageError(f"{folder}: not a results folder of harness simulate, so it cannot be resumed")
-    try:
-        earlier = json.loads((folder / "run.json").read_bytes())
-        names, rules = dict(earlier["instances"]), earlier["rules"]
-    except DAMAGE as error:
-        raise UsageError(f"{folder}: damaged results: {' '.join(str(error).split())[:200]}") from error
-    if set(names) != {one.fingerprint for one in loaded}:
-        told = ", ".join(map(str, names.values()))
-        raise UsageError(f"{folder}: a run of {told}; only a run of the same instances can be resumed there")
-    if rules != _rules(tasks):
-        raise UsageError(f"{folder}: a run under other rules ({clean(rules, 200)}); it cannot be resumed under these")
-    try:
-        _, known = journal(folder)
-        instances = {one.fingerprint: one for one in loaded}
-        found = kept(folder, [task.key for task in tasks], instances)
-    except DAMAGE as error:
-        raise UsageError(f"{folder}: damaged results: {' '.join(str(error).split())[:200]}") from error
-    done = {(result.row.fingerprint, result.row.policy): result for result in found}
-    wanted = {task.key for task in bound_tasks}
-    bounds = {(b.fingerprint, b.model): b for b in known.values() if b.key in wanted and b.seconds is not None}
-    return done, bounds
+STUDY = Study("simulate", (SimulationResult, Bound), _collected, _tables)
 
 
 def _some_are_counted(instances: Sequence[Instance], window: Window) -> None:
@@ -265,13 +209,13 @@ def plan(
     rules: Sequence[Rules],
     seed: int,
     window: Window,
-    caps: Caps,
+    limits: Limits,
 ) -> list[SimulationTask]:
     """Return one task per instance and policy, in the order of the table."""
     if len({i.fingerprint for i in instances}) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     return [
-        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, caps)
+        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, limits=limits)
         for one, rule in zip(instances, rules, strict=True)
         for text in [to_json(one)]
         for spec in chosen
@@ -287,64 +231,6 @@ def _bound_tasks(
         for one, rule in zip(instances, rules, strict=True)
         for model in wanted(chosen, window == ALL)
     ]
-
-
-def _run(
-    tasks: Sequence[Any],
-    jobs: int,
-    store: SimulationStore | None,
-    on_result: Callable[[SimulationRow], None],
-    done: Done,
-    bounds: Bounds,
-) -> bool:
-    """Run simulations and bounds in one pool; add what finishes, and return whether Ctrl-C ended it early."""
-    try:
-        for result in run_all(tasks, jobs):
-            if isinstance(result, Bound):
-                bounds[result.fingerprint, result.model] = result
-                if store:
-                    store.add_bound(result)
-                continue
-            done[result.row.fingerprint, result.row.policy] = result
-            if store:
-                store.add_result(result)
-            on_result(result.row)
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _results(done: Done, tasks: Sequence[SimulationTask]) -> Iterator[SimulationResult]:
-    names = ((task.fingerprint, task.policy) for task in tasks)
-    return (done[name] for name in names if name in done)
-
-
-def _meta(
-    command: str, instances: Sequence[Instance], tasks: Sequence[SimulationTask], bounds: Sequence[BoundTask]
-) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": SIMULATION,
-        "command": command,
-        "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "instances": {i.fingerprint: i.name for i in instances},
-        "order": [i.fingerprint for i in instances],
-        "plan": [task.key for task in tasks],
-        "bound_plan": [task.key for task in bounds],
-        "limits": asdict(tasks[0].limits) if tasks else {},
-        "policies": list(dict.fromkeys(task.policy for task in tasks)),
-        "rules": _rules(tasks),
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-        "git_commit": environment.git_commit(),
-        "code": environment.code_digest(),
-        "interrupted": True,
-    }
-
-
-def _rules(tasks: Sequence[SimulationTask]) -> str:
-    """Return the rules of all tasks as text: rounds, restarts, and jobs that count."""
-    return "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks))
 
 
 def _reproduction(

@@ -27,15 +27,14 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
 
 from harness.comparing import compare, select
 from harness.comparison import Comparison
-from harness.rows import Row
-from harness.tasks import Limits
+from harness.engine.limits import Limits
 from instances.canonical import read_mapping
 from instances.catalogue import MAX_REFERENCE
 from instances.errors import UsageError
@@ -162,7 +161,7 @@ def run_sweep(
     results: Path | None = None,
     resume: Path | None = None,
     on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[Row], None] = lambda row: None,
+    on_result: Callable[[Any], None] = lambda result: None,
 ) -> Comparison:
     """Run a sweep file and return certified rows; see :func:`harness.comparing.compare`.
 

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import functools
-import hashlib
+import gzip
 import json
+import re
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.environment import code_digest
+from harness import codec
+from harness.engine.folder import Stored, damage_explained, packed
+from harness.engine.task import Later, Task
 from harness.published import evaluated
-from harness.rows import Row, Status
+from harness.rows import FIELDS, FINISHED, Row, Status
 from harness.seeds import known_decisions, verified_oracle
 from harness.verify import VERIFIERS, Verdict, differ
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances import clock
 from instances.canonical import validate
-from instances.errors import NotApplicableError, UsageError
 from instances.furthest import furthest
-from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 from instances.registry import PAPERS, PaperSpec
 from instances.schema import Instance
 from models import MODELS, ModelSpec
-from models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
+from models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
 Spec = ModelSpec | HeuristicSpec
 
@@ -36,91 +39,41 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one method may take.
-
-    Parameters
-    ----------
-    time_limit_s
-        Seconds for the solver; the worker is killed some time after it (:attr:`hard_limit_s`).
-    rel_gap, threads
-        Passed to the solver.
-    memory_mb
-        Memory cap of a worker process.
-    all_sizes
-        Run methods above their stated size, too.
-    cross_check
-        Ask PuLP/CBC for a second opinion on every model.
-    """
-
-    time_limit_s: float = 60.0
-    rel_gap: float = 1e-6
-    threads: int = 1
-    memory_mb: int = 4096
-    all_sizes: bool = False
-    cross_check: bool = False
-
-    @property
-    def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which a worker is killed: twice the solver's limit and time to build and check."""
-        return (2 + 2 * self.cross_check) * self.time_limit_s + 30.0
-
-    def options(self, seed: int) -> SolveOptions:
-        """Return the solver's options.
-
-        Raises
-        ------
-        UsageError
-            If a limit is impossible.
-        """
-        if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
-            right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
-            raise UsageError(f"memory = {self.memory_mb} MB: {right}")
-        return SolveOptions(
-            time_limit_s=self.time_limit_s,
-            rel_gap=self.rel_gap,
-            threads=self.threads,
-            seed=seed,
-            cross_check=self.cross_check,
-        )
-
-
-@dataclass(frozen=True)
-class Task:
+class MethodTask(Task["MethodResult"]):
     """A method to run on an instance. The instance travels as JSON text; each worker parses it once.
 
-    `code` is the digest of the code at planning time: workers report under the plan's key even if a file is edited
-    while they run. `limits_name` tells rows of one run under several limits apart.
+    `limits_name` tells rows of one run under several limits apart.
     """
 
     instance_json: str
     instance_name: str
     fingerprint: str
     method: str
-    seed: int
-    limits: Limits
+    seed: int = 0
     limits_name: str = ""
-    code: str = field(default_factory=code_digest)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the result depends on."""
+        return {"fingerprint": self.fingerprint, "method": self.method, "seed": self.seed}
 
     @property
-    def key(self) -> str:
-        """Name of the result: the same for the same content, method, seed, limits and code, in any order."""
-        parts = {
-            "fingerprint": self.fingerprint,
-            "method": self.method,
-            "seed": self.seed,
-            "limits": asdict(self.limits),
-            "code": self.code,
-        }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which its worker is killed: twice the solver's limit and time to build and check."""
+        return (2 + 2 * self.limits.cross_check) * self.limits.time_limit_s + 30.0
 
-    def run(self) -> TaskResult:
-        """Run it in this process; see :func:`run_task`."""
-        return run_task(self)
+    def attempt(self) -> MethodResult:
+        """Run the method, and check what it decides."""
+        began = time.perf_counter()
+        try:
+            result = _run(self, find_spec(self.method))
+        except NotCertifiableError as reason:
+            text = f"{reason}; in the instance, {furthest(_instance(self.fingerprint, self.instance_json))}"
+            return self.failed("skipped", text)
+        return replace(result, row=result.row.replace(total_s=time.perf_counter() - began))
 
-    def failed(self, status: Status, reason: str) -> TaskResult:
+    def failed(self, status: Status, reason: str) -> MethodResult:
         """Return the result of a task that could not be finished."""
-        return TaskResult(self.blank_row(status=status, reason=reason))
+        return MethodResult(self.blank_row(status=status, reason=reason))
 
     def blank_row(self, **known: Any) -> Row:
         """Return the row of this task before anything is known about its result."""
@@ -142,13 +95,81 @@ class Task:
 
 
 @dataclass(frozen=True)
-class TaskResult:
+class MethodResult:
     """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices."""
 
     row: Row
     decision: Any = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     prices: NDArray[np.float64] | None = None
+
+    record: ClassVar[str] = "row"
+
+    @property
+    def key(self) -> str:
+        """Key of its task."""
+        return self.row.key
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.row.method}: {self.row.status}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.row.status in FINISHED and self.row.verified is not False
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
+        return line | ({"prices": codec.plain(self.prices)} if self.prices is not None else {})
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the decision as a file."""
+        decision = self.decision.get() if isinstance(self.decision, Later) else self.decision
+        return {} if decision is None else {_decision_file(self.row): packed(codec.encode(decision))}
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
+        if isinstance(self.decision, Later):
+            self.decision.get()
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> MethodResult:
+        """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
+        row = _row(content["row"])
+        decision = None
+        if row.objective is not None:
+            decision = Later(
+                partial(_decision, stored.path / _decision_file(row), row, stored.instances[row.fingerprint])
+            )
+        trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
+        return cls(row, decision, trace, codec.rich(content["prices"]) if "prices" in content else None)
+
+
+def _row(fields: Mapping[str, Any]) -> Row:
+    known = {name: value for name, value in fields.items() if name in FIELDS}
+    row = Row(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
+    PAPERS.get(row.paper).problem(row.problem)
+    return row
+
+
+def _decision_file(row: Row) -> str:
+    method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
+    limits = f"-{row.key[:8]}" if row.limits else ""
+    return f"schedules/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
+
+
+def _decision(path: Path, row: Row, instance: Instance) -> Any:
+    """Return a row's decision after checking again that it reaches the row's objective."""
+    with damage_explained(path):
+        paper = PAPERS.get(row.paper)
+        decision: Any = codec.decode(paper.decision, json.loads(gzip.decompress(path.read_bytes())))
+        found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
+        if found is None or row.objective is None or differ(found, row.objective):
+            raise ValueError("it does not reach the objective of its row")
+        return decision
 
 
 @dataclass
@@ -176,29 +197,7 @@ def specs() -> list[Spec]:
     return sorted(everything, key=lambda spec: spec.paper)
 
 
-def run_task(task: Task) -> TaskResult:
-    """Run a task in this process; whatever the method does becomes a row.
-
-    A method that cannot run on the instance is ``skipped`` with its reason, one that raises is an ``error``. Only
-    running out of memory is raised.
-    """
-    began = time.perf_counter()
-    try:
-        result = _run(task, find_spec(task.method))
-    except NotCertifiableError as reason:
-        text = f"{reason}; in the instance, {furthest(_instance(task.fingerprint, task.instance_json))}"
-        result = TaskResult(task.blank_row(status="skipped", reason=text))
-    except NotApplicableError as reason:
-        result = TaskResult(task.blank_row(status="skipped", reason=str(reason)))
-    except MemoryError:
-        raise  # a row needs memory as well; the pool writes it
-    except Exception as error:  # any failure of a method is a row, so that one method cannot end a run
-        result = TaskResult(task.blank_row(status="error", reason=_one_line(error)))
-    row = result.row.replace(total_s=time.perf_counter() - began)
-    return replace(result, row=row)
-
-
-def _run(task: Task, spec: Spec) -> TaskResult:
+def _run(task: MethodTask, spec: Spec) -> MethodResult:
     instance = _instance(task.fingerprint, task.instance_json)
     paper = PAPERS.get(spec.paper)
     view = _view(task.fingerprint, task.instance_json, spec.paper)
@@ -206,11 +205,11 @@ def _run(task: Task, spec: Spec) -> TaskResult:
     if reason is None and not task.limits.all_sizes:
         reason = spec.too_large(view)
     if reason:
-        return TaskResult(task.blank_row(status="skipped", reason=reason))
+        return MethodResult(task.blank_row(status="skipped", reason=reason))
     raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
     row = task.blank_row(status=raw.status, **raw.fields)
     if raw.decision is None:
-        return TaskResult(row, None, raw.trace, raw.prices)
+        return MethodResult(row, None, raw.trace, raw.prices)
     began = clock.now()
     verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
     violations = (*verdict.violations, *_disagreements(raw, verdict))
@@ -222,7 +221,7 @@ def _run(task: Task, spec: Spec) -> TaskResult:
         published=evaluated(instance.published, spec.id, {spec.id: _decided(verdict)}),
         check_s=clock.now() - began,
     )
-    return TaskResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
+    return MethodResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
 
 
 def _decided(verdict: Verdict) -> dict[str, Any]:
@@ -237,7 +236,7 @@ def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
     return decision
 
 
-def _solve(spec: ModelSpec, view: Any, task: Task) -> _Raw:
+def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     options = task.limits.options(task.seed)
     outcome = spec.run(view, replace(options, seeds=known_decisions(spec, view, options)))
     solution = outcome.solution
@@ -267,7 +266,7 @@ def _second_opinion(solution: Solution) -> str | None:
     return f"CBC finds another optimum: relative difference {solution.cross_check:.2g}"
 
 
-def _decide(spec: HeuristicSpec, view: Any, task: Task) -> _Raw:
+def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> _Raw:
     context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
     began = clock.now()
     decision = spec.run(view, context)
@@ -291,10 +290,6 @@ def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
     if claimed is not None and found is not None and differ(claimed, found, ROUNDING * raw.scale):
         lines.append(f"the solver reports {claimed:.9g}, the checker finds {found:.9g}")
     return lines
-
-
-def _one_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
 @functools.lru_cache(maxsize=8)

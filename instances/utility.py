@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from instances.schema.job import (
     Constant,
@@ -66,7 +65,7 @@ class Utilities:
         shape, a, b, c = self.shape[jobs], self.a[jobs], self.b[jobs], self.c[jobs]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             late = np.where(d <= b, 0.0, (d - b) / c)
-            choices = a / d, a * expit(-b * (d - c)), a * (1.0 - np.minimum(late, 1.0))
+            choices = a / d, a * 0.5 * (1.0 - np.tanh(b * (d - c) / 2)), a * (1.0 - np.minimum(late, 1.0))
         return np.asarray(np.choose(shape, choices))
 
 

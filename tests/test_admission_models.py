@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import instances
 import models
 from harness.comparing import compare
-from harness.tasks import Limits, Task, run_task
+from harness.engine.limits import Limits
+from harness.tasks import MethodTask
 from harness.verify import VERIFIERS
 from instances.canonical import to_json
 from instances.errors import NotApplicableError
@@ -175,9 +176,9 @@ def test_too_many_schedules_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) 
     for name in ("offline", "offline.from_arrival", "dual"):
         assert models.get(f"admission.{name}").too_large(v) == "more than 10,000 schedules"
     instance_ = instances.load("gen/20jobs")
-    task = Task(to_json(instance_), instance_.name, instance_.fingerprint, "admission.offline", 0, Limits())
-    assert run_task(task).row.status == "skipped"
-    asked = run_task(replace(task, limits=Limits(all_sizes=True))).row
+    task = MethodTask(to_json(instance_), instance_.name, instance_.fingerprint, "admission.offline", limits=Limits())
+    assert task.run().row.status == "skipped"
+    asked = replace(task, limits=Limits(all_sizes=True)).run().row
     assert (asked.status, asked.reason) == ("skipped", "more than 10,000 schedules")
     found = len(offline.schedules(WALK, FROM_ARRIVAL.id).job)
     monkeypatch.setattr(placements, "MOST_SCHEDULES", found)

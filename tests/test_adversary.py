@@ -143,7 +143,7 @@ def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None
 
 def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: Proved) -> None:
     assert SearchTask(lab, 0, (), 1, 1.0, 4).failed("error", "died").tried == 0
-    assert ShrinkTask(lab, found, 1.0).failed("error", "died") is found
+    assert ShrinkTask(lab, found, 1.0).failed("error", "died").elite == (found,)
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_budgets_that_are_none(text: str) -> None:
 
 
 def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
-    shares: list[float] = []
+    labels: list[str] = []
     run = adversary(
         [FAST],
         tries=8,
@@ -188,10 +188,10 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
         seed=4,
         anywhere=True,
         results=tmp_path,
-        on_slice=lambda name, ratio, s: shares.append(s),
+        on_result=lambda part: labels.append(part.label),
     )
     (one,) = run.worst
-    assert shares
+    assert [label.partition(":")[0] for label in labels] == [FAST] * len(labels)
     assert one.found is not None
     assert run.folder is not None
     (entry,) = json.loads((run.folder / "adversary.json").read_text())
@@ -202,6 +202,12 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     assert row.ratio == pytest.approx(one.found.ratio)
     assert row.ratio_is_upper is False
     assert all(entry["exact_agrees"] for r in rows for entry in r.published)
+    ran: list[str] = []
+    again = adversary(
+        [FAST], tries=8, jobs=1, seed=4, anywhere=True, resume=run.folder, on_result=lambda part: ran.append(part.label)
+    )
+    assert again.worst == run.worst
+    assert not ran, "a resumed search goes on where it was"
 
 
 def test_the_command_refuses_in_one_line() -> None:

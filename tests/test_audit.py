@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 
 import harness
-from harness.audit import render
 from harness.audit.finding import FIELDS, Finding, headline
 from harness.audit.lab import Lab, certified
 from harness.audit.measured import measured
-from harness.audit.page import section, table
+from harness.audit.page import groups, section
 from harness.audit.registry import CLAIMS, Claim, Count, Evidence, Tally, Witness, decide
+from harness.audit.render import blocks
 from harness.audit.running import Audit, select
 from harness.audit.task import ClaimTask
 from harness.cli import main
+from harness.table import to_csv, to_json, to_markdown, to_rich
 from instances.canonical import read
 from instances.errors import UnknownNameError, UsageError
 from instances.small import picker
@@ -291,7 +292,7 @@ def test_a_check_that_fails_is_a_failed_finding(broken: str) -> None:
     assert not audit.ok
     assert audit.headline == "2 claims: 1 failed, 1 confirmed."
     assert "nothing adds up" in audit.to_html()
-    assert json.loads(render.to_json(audit.findings))[0]["status"] == "failed"
+    assert json.loads(to_json(f.as_dict() for f in audit.findings))[0]["status"] == "failed"
     assert ClaimTask(broken).failed("error", "the worker died").reason == "the worker died"
 
 
@@ -331,22 +332,20 @@ def test_a_results_folder_says_how_and_what(audited: Audit) -> None:
     saved = json.loads((audited.folder / "audit.json").read_text())
     assert [line["id"] for line in saved] == [finding.id for finding in audited.findings]
     assert set(saved[0]) == set(FIELDS)
-    assert (audited.folder / "audit.md").read_text() == render.to_markdown(audited.findings)
+    assert (audited.folder / "audit.md").read_text() == to_markdown(blocks(audited.findings))
 
 
 def test_an_audit_is_not_read_as_a_comparison(audited: Audit) -> None:
     assert audited.folder
-    with pytest.raises(
-        UsageError, match=r"results of harness audit, not of harness compare; its findings are in audit"
-    ):
+    with pytest.raises(UsageError, match=r"results of harness audit, not of harness compare"):
         harness.read_run(audited.folder)
 
 
 def test_formats(audited: Audit) -> None:
     findings = audited.findings
-    lines = list(csv.DictReader(io.StringIO(render.to_csv(findings))))
+    lines = list(csv.DictReader(io.StringIO(to_csv(FIELDS, (f.as_dict() for f in findings)))))
     assert [line["verdict"] for line in lines] == [finding.verdict for finding in findings]
-    markdown = render.to_markdown(findings)
+    markdown = to_markdown(blocks(findings))
     assert "| oef.theorem-5.4 | only for over-reports |" in markdown
     assert headline(findings).startswith(f"{len(EXPECTED)} claims of 5 papers: ")
     assert audited.table.set_index("id").loc["hadar.d0", "verdict"] == REFUTED
@@ -357,9 +356,9 @@ def test_the_page_and_the_section_for_other_pages(audited: Audit) -> None:
     for text in ("Audit of the papers", "zhou.theorem-1.printed", "only for over-reports", "--method zhou.ps.mincost"):
         assert text in page
     assert "<script>alert" not in page
-    made = table(audited.findings)
-    assert len(made.rows) == len(audited.findings)
-    assert {len(row) for row in made.rows} == {len(made.headings)}
+    made = [table for group in groups(audited.findings) for table in group.tables]
+    assert sum(len(table.rows) for table in made) == len(audited.findings)
+    assert all(len(row) == len(table.headings) for table in made for row in table.rows)
     assert "hadar.line-20" in section(audited.findings).body
     assert "refuted" in audited._repr_html_()
 
@@ -370,7 +369,8 @@ def test_strangers_text_in_findings_is_harmless() -> None:
     finding = Finding("hadar.d0", Evidence(Tally("as stated", 1, 1), "=1+1 <b>\x1b[2J", witnesses=(shown,)))
     page = Audit([finding]).to_html()
     assert "<script>alert" not in page
-    assert "\x1b" not in page + render.to_markdown([finding]) + render.to_csv([finding]) + render.to_json([finding])
+    written = to_markdown(blocks([finding])) + to_csv(FIELDS, [finding.as_dict()]) + to_json([finding.as_dict()])
+    assert "\x1b" not in page + written
 
 
 def command(*args: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -394,7 +394,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     }
     (folder,) = (tmp_path / "results").iterdir()
     names = {path.name for path in folder.iterdir()}
-    assert names == {"run.json", "audit.json", "audit.md", "witnesses", "report.html"}
+    assert names == {"run.json", "rows.jsonl", "instances", "audit.json", "audit.md", "witnesses", "report.html"}
     assert {path.name for path in (folder / "witnesses").iterdir()} == {
         "hadar.fig-1.rounds.json",
         "hadar.fig-1.cru.json",
@@ -406,7 +406,7 @@ def test_the_terminal_shows_verdicts_and_replays(audited: Audit) -> None:
     from rich.console import Console
 
     console = Console(width=150, file=io.StringIO(), record=True)
-    console.print(render.to_rich(audited.findings))
+    console.print(to_rich(blocks(audited.findings)))
     text = console.export_text()
     for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method 'zhou.ps.amincost?printed=true'"):
         assert part in text

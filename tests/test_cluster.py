@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pytest
 from conftest import ROOT
 
 import harness
-from harness.cluster import connect, run_remotely
+from harness.adversary import adversary
 from harness.comparing import plan, select
+from harness.engine.cluster import connect, run_remotely
+from harness.engine.limits import Limits
 from harness.rows import FAILED
-from harness.tasks import Limits, Task
+from harness.tasks import MethodTask
 from instances.catalogue import load
 from instances.errors import UsageError
 
@@ -67,7 +70,7 @@ def named(rows: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.cluster.WORKERS_S", 0.5)
+    monkeypatch.setattr("harness.engine.cluster.WORKERS_S", 0.5)
     with pytest.raises(UsageError, match=r"no worker has joined within 0\.5 s; start one with: dask worker tcp"):
         harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=scheduler)
 
@@ -75,7 +78,9 @@ def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytes
 def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess.Popen[bytes]]) -> None:
     """Each task has a process of its own there, with its cap on memory; the worker goes on after it."""
     case, chosen = [load("paper/oef-eq1")], select(["oef.cooperative"], ())
-    tasks = [task for mb in (64, 4096) for task in plan(case, chosen, [0], {"": Limits(memory_mb=mb)})]
+    too_little = Limits()
+    object.__setattr__(too_little, "memory_mb", 64)  # less than a user may ask for
+    tasks = [task for limits in (too_little, Limits()) for task in plan(case, chosen, [0], {"": limits})]
     with connect(scheduler) as client:
         hungry, usual = (client.submit(run_remotely, task, pure=False).result(timeout=60).row for task in tasks)
     assert hungry.status in FAILED
@@ -87,8 +92,8 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
 ) -> None:
     seen: list[str] = []
 
-    def kill_one_in_the_middle(row: Any) -> None:
-        seen.append(row.key)
+    def kill_one_in_the_middle(result: Any) -> None:
+        seen.append(result.key)
         if len(seen) == 5:
             os.killpg(workers[0].pid, signal.SIGKILL)
 
@@ -103,9 +108,27 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
     assert named(harness.read_run(comparison.folder).rows) == named(here.rows)
 
 
+def test_every_study_runs_on_a_cluster_and_resumes(
+    scheduler: str, workers: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """What the cluster found is kept; the same study here has nothing left to do."""
+    studies: list[Any] = [
+        partial(harness.simulate, "gen/20jobs", ["fifo", "gavel"]),
+        partial(harness.audit.run, claims=["oef.slip.*"]),
+        partial(adversary, ["hadar.online"], tries=2, budget_s=20.0, anywhere=True),
+    ]
+    for study in studies:
+        found = study(dask=scheduler, results=tmp_path)
+        assert found.ok
+        left: list[int] = []
+        again = study(jobs=2, resume=found.folder, on_start=left.append)
+        assert sum(left) == 0
+        assert vars(again)["meta"]["plan"] == vars(found)["meta"]["plan"]
+
+
 def test_a_worker_of_other_code_says_so() -> None:
     instance = load("paper/oef-eq1")
-    task = Task("", instance.name, instance.fingerprint, "oef.cooperative", 0, Limits(), code="another")
+    task = MethodTask("", instance.name, instance.fingerprint, "oef.cooperative", limits=Limits(), code="another")
     row = run_remotely(task).row
     assert row.status == "error"
     assert "other code" in str(row.reason)
@@ -114,7 +137,7 @@ def test_a_worker_of_other_code_says_so() -> None:
 def test_an_address_where_nobody_answers_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.cluster.CONNECT_S", 0.5)
+    monkeypatch.setattr("harness.engine.cluster.CONNECT_S", 0.5)
     wrong = "a scheduler's address is written as tcp://host:8786"
     cases = {"tcp://127.0.0.1:1": "no Dask scheduler answers there", "nowhere": wrong, "file:///etc": wrong}
     for address, message in cases.items():

@@ -12,8 +12,9 @@ import pytest
 import instances
 from harness import codec
 from harness.certify import certify
+from harness.engine.limits import Limits
 from harness.rows import Row
-from harness.tasks import Limits, Spec, Task, TaskResult, run_task, specs
+from harness.tasks import MethodResult, MethodTask, Spec, specs
 from harness.verify import VERIFIERS
 from instances.canonical import to_json
 from instances.catalogue import known
@@ -29,25 +30,19 @@ SHORT = Limits(time_limit_s=2)
 SPECS = specs()
 
 
-def task(spec: Spec, ref: str = TINY, seed: int = 0) -> Task:
+def task(spec: Spec, ref: str = TINY, seed: int = 0) -> MethodTask:
     instance = instances.load(ref)
-    return Task(
-        to_json(instance),
-        instance.name,
-        instance.fingerprint,
-        spec.id,
-        seed,
-        SHORT if spec.kind == "matheuristic" else LIMITS,
-    )
+    limits = SHORT if spec.kind == "matheuristic" else LIMITS
+    return MethodTask(to_json(instance), instance.name, instance.fingerprint, spec.id, seed, limits=limits)
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, TaskResult]:
-    return {spec.id: run_task(task(spec)) for spec in SPECS}
+def results() -> dict[str, MethodResult]:
+    return {spec.id: task(spec).run() for spec in SPECS}
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, MethodResult]) -> None:
     row = results[spec.id].row
     assert row.status in {"optimal", "feasible", "gap left", "time limit with incumbent", "skipped", "infeasible"}, (
         row.reason
@@ -66,11 +61,11 @@ def test_runs_and_is_verified_on_a_tiny_instance(spec: Spec, results: dict[str, 
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, MethodResult]) -> None:
     first = results[spec.id].row.status
     if first in {"gap left", "time limit with incumbent", "skipped"}:
         pytest.skip("a clock decided what was reached" if first != "skipped" else "there is nothing to repeat")
-    again = run_task(task(spec))
+    again = task(spec).run()
     if spec.kind == "matheuristic":  # which of several optima it meets first depends on how long each seed took
         assert again.row.objective == pytest.approx(results[spec.id].row.objective, rel=1e-9)
         return
@@ -79,7 +74,7 @@ def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, Ta
         assert codec.encode(again.decision) == codec.encode(results[spec.id].decision)
 
 
-def test_bounds_are_on_the_right_side(results: dict[str, TaskResult]) -> None:
+def test_bounds_are_on_the_right_side(results: dict[str, MethodResult]) -> None:
     rows = certify(result.row for result in results.values())
     for row in rows:
         assert row.verified is not False, row.violations
@@ -100,7 +95,7 @@ def test_is_documented_with_its_source(spec: Spec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_decisions_survive_json(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_decisions_survive_json(spec: Spec, results: dict[str, MethodResult]) -> None:
     decision = results[spec.id].decision
     if decision is None:
         pytest.skip(f"no decision: {results[spec.id].row.reason}")
@@ -160,7 +155,7 @@ def broken(decision: Any, how: Sequence[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
-def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, TaskResult]) -> None:
+def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, MethodResult]) -> None:
     decision = results[spec.id].decision
     if decision is None:
         pytest.skip(f"no decision: {results[spec.id].row.reason}")
@@ -169,7 +164,7 @@ def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, 
         assert VERIFIERS.get(spec.paper).check(view, wrong, spec.problem, spec.claims).violations
 
 
-def test_rows_have_plain_values(results: dict[str, TaskResult]) -> None:
+def test_rows_have_plain_values(results: dict[str, MethodResult]) -> None:
     import json
 
     for result in results.values():

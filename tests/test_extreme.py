@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.certify import certify
-from harness.tasks import Limits, Task, run_task, specs
+from harness.engine.limits import Limits
+from harness.tasks import MethodTask, specs
 from instances.canonical import to_json, validate
 
 LIMITS = Limits(time_limit_s=10, all_sizes=True)
@@ -48,7 +49,7 @@ def nasty(draw: Any) -> dict[str, Any]:
 def test_every_method_ends_in_an_orderly_verified_row(data: dict[str, Any]) -> None:
     instance = validate(data, "nasty")
     text = to_json(instance)
-    results = [run_task(Task(text, "nasty", instance.fingerprint, spec.id, 0, LIMITS)) for spec in specs()]
+    results = [MethodTask(text, "nasty", instance.fingerprint, spec.id, limits=LIMITS).run() for spec in specs()]
     for row in certify(result.row for result in results):
         assert row.status in {"optimal", "feasible", "skipped"}, (row.method, row.status, row.reason)
         assert row.verified is not False, (row.method, row.violations)
@@ -110,7 +111,7 @@ def test_every_method_copes_with_nasty_jobs(data: dict[str, Any]) -> None:
     instance = validate(data, "nasty")
     text = to_json(instance)
     chosen = [spec for spec in specs() if spec.paper in ("hadar", "gavel")]
-    results = [run_task(Task(text, "nasty", instance.fingerprint, spec.id, 0, SMALL)) for spec in chosen]
+    results = [MethodTask(text, "nasty", instance.fingerprint, spec.id, limits=SMALL).run() for spec in chosen]
     for row in certify(result.row for result in results):
         assert row.status in ORDERLY, (row.method, row.status, row.reason)
         assert row.verified is not False, (row.method, row.violations)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 import instances
 import models
-from harness.tasks import Limits, Task, run_task
+from harness.engine.limits import Limits
+from harness.tasks import MethodTask
 from harness.verify import VERIFIERS
 from instances.canonical import to_json
 from instances.errors import NotApplicableError
@@ -268,8 +269,10 @@ def test_relaxations_end_as_rows_with_a_bound_and_no_objective() -> None:
     instance = fig1(6).instance
     rows = {}
     for method in ("hadar.p2.relaxed", "hadar.p3"):
-        task = Task(to_json(instance), instance.name, instance.fingerprint, method, 0, Limits(time_limit_s=20))
-        rows[method] = run_task(task).row
+        task = MethodTask(
+            to_json(instance), instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=20)
+        )
+        rows[method] = task.run().row
     assert rows["hadar.p2.relaxed"].own_bound == pytest.approx(440 / 9)
     assert rows["hadar.p3"].own_bound == pytest.approx(440 / 9)
     assert rows["hadar.p3"].objective is None

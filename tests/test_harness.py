@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,20 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from typer.testing import CliRunner
 
 import harness
 from harness import codec
 from harness.certify import certify, gap, ratio
-from harness.comparing import compare, select
-from harness.pool import run_all, workers_for
-from harness.render.columns import visible
+from harness.cli import app
+from harness.comparing import compare, read_run, select
+from harness.engine.folder import Folder, new_folder
+from harness.engine.limits import Limits
+from harness.engine.pool import run_all, workers_for
+from harness.render.columns import COLUMNS
 from harness.rows import FAILED, FIELDS, Row
-from harness.store import Store, new_folder, read_run
-from harness.tasks import Limits, Task, TaskResult, find_spec, run_task
+from harness.table import visible
+from harness.tasks import MethodResult, MethodTask, find_spec
 from harness.verify.oef import check
 from heuristics import HEURISTICS, HeuristicSpec
 from instances import load
@@ -55,9 +60,9 @@ def row(method: str = "oef.gavel", problem: str = "oef.allocation", **fields: An
     return Row(**{**usual, "method": method, "problem": problem, **fields})
 
 
-def task(method: str, instance: str | Instance = EQ1, **limits: Any) -> Task:
+def task(method: str, instance: str | Instance = EQ1, **limits: Any) -> MethodTask:
     loaded = load(instance)
-    return Task(to_json(loaded), loaded.name, loaded.fingerprint, method, 0, Limits(**limits))
+    return MethodTask(to_json(loaded), loaded.name, loaded.fingerprint, method, limits=Limits(**limits))
 
 
 @pytest.mark.parametrize(
@@ -181,21 +186,21 @@ def test_resume_keeps_finished_rows_and_retries_failures(tmp_path: Path, monkeyp
     first = compare(EQ1, methods, results=tmp_path)
     folder = first.folder
     assert folder is not None
-    store = Store(folder)
+    store = Folder(folder)
     failed = next(r for r in first.rows if r.method == "oef.gavel").replace(
         status="error", objective=None, verified=None
     )
     with pytest.raises(UsageError, match="another run is writing there"):
         compare(EQ1, methods, resume=folder)
-    store.add(TaskResult(failed))
+    store.add(MethodResult(failed))
     store.close()
     ran: list[str] = []
-    again = compare(EQ1, methods, resume=folder, on_result=lambda r: ran.append(r.method))
+    again = compare(EQ1, methods, resume=folder, on_result=lambda r: ran.append(r.row.method))
     assert ran == ["oef.gavel"]
     assert again.ok
     assert [r.method for r in again.rows] == [r.method for r in first.rows]
     other: list[str] = []
-    compare(EQ1, methods, resume=folder, limits=Limits(time_limit_s=7), on_result=lambda r: other.append(r.method))
+    compare(EQ1, methods, resume=folder, limits=Limits(time_limit_s=7), on_result=lambda r: other.append(r.row.method))
     assert sorted(other) == sorted(methods)
 
 
@@ -260,8 +265,18 @@ def test_damaged_results_are_one_clear_line(damage: str, finished: Path, tmp_pat
     assert len(read_run(folder).rows) == 1
     DAMAGES[damage](folder)
     with pytest.raises(UsageError) as error:
-        read_run(folder)
+        list(read_run(folder).decisions.values())  # read, and checked, when they are asked for
     assert "\n" not in str(error.value)
+
+
+def test_results_are_checked_on_request(finished: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    run = partial(CliRunner().invoke, app, ["verify", str(folder), "--format", "json"])
+    assert (run().exit_code, run().stderr) == (0, "1 of 1 results hold\n")
+    DAMAGES["schedule of another decision"](folder)
+    assert run().exit_code == 1
+    assert "does not" in json.loads(run().stdout)[0]["what is wrong"]
 
 
 def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:
@@ -275,12 +290,12 @@ def test_a_run_of_other_instances_is_not_resumed(finished: Path) -> None:
 
 
 def test_a_full_disk_is_one_line_that_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(store: Store, line: bytes) -> None:
+    def full(store: Folder, line: bytes) -> None:
         store._journal.write(line)
         store._journal.flush()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Store, "_append", full)
+    monkeypatch.setattr(Folder, "_append", full)
     with pytest.raises(UsageError, match=r"No space left on device; finished rows are kept, go on with: --resume"):
         compare(EQ1, ["oef.cooperative"], results=tmp_path)
 
@@ -294,9 +309,9 @@ def test_plain_scripts_and_standard_input_need_no_main_guard(tmp_path: Path) -> 
 
 
 def test_impossible_limits_and_seeds_are_refused() -> None:
-    for limits in (Limits(memory_mb=1), Limits(memory_mb=10**17), Limits(threads=10**6), Limits(time_limit_s=0)):
+    for limits in ({"memory_mb": 1}, {"memory_mb": 10**17}, {"threads": 10**6}, {"time_limit_s": 0}):
         with pytest.raises(UsageError):
-            compare(EQ1, limits=limits)
+            compare(EQ1, limits=Limits(**limits))
     for seeds in ([-1], [2**31], [0, 0]):
         with pytest.raises(UsageError, match="seed"):
             compare(EQ1, seeds=seeds)
@@ -312,7 +327,7 @@ def test_the_command_to_reproduce_a_run_repeats_its_limits() -> None:
 def test_time_limits_reach_the_models_that_heuristics_ask() -> None:
     slow = task("oef.rounding", "gen/oef-scale?tenants=300", time_limit_s=0.05)
     began = time.perf_counter()
-    row = run_task(slow).row
+    row = slow.run().row
     assert row.status == "skipped"
     assert "no optimum to round here: time limit" in (row.reason or "")
     assert time.perf_counter() - began < 30
@@ -325,7 +340,7 @@ def test_unwritable_results_are_refused_before_anything_runs(tmp_path: Path) -> 
 
 
 def test_a_slow_task_is_killed_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Limits, "hard_limit_s", 1.5)
+    monkeypatch.setattr(MethodTask, "hard_limit_s", 1.5)
     slow = task("oef.cooperative.full", "gen/oef-scale?tenants=300", time_limit_s=50, all_sizes=True)
     results = {r.row.method: r.row for r in run_all([slow, task("oef.gavel")])}
     assert results["oef.cooperative.full"].status == "time limit without incumbent"
@@ -419,7 +434,7 @@ def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pyt
     for name, run in (("fail", fail), ("lie", lie), ("decline", decline)):
         spec = HeuristicSpec(f"oef.{name}", "oef", "oef.allocation", "online", run, "test")
         monkeypatch.setitem(HEURISTICS._entries, spec.id, spec)
-    rows = [run_task(task(f"oef.{name}")).row for name in ("fail", "lie", "decline")]
+    rows = [task(f"oef.{name}").run().row for name in ("fail", "lie", "decline")]
     assert [r.status for r in rows] == ["error", "feasible", "skipped"]
     assert rows[0].reason == "RuntimeError: it broke"
     assert rows[1].verified is False
@@ -439,20 +454,20 @@ def test_a_solver_that_reports_another_objective_is_wrong(monkeypatch: pytest.Mo
 
     boasting = dataclasses.replace(spec, procedure=boast)
     monkeypatch.setitem(MODELS._entries, spec.id, boasting)
-    row = run_task(task(spec.id)).row
+    row = task(spec.id).run().row
     assert row.verified is False
     assert row.violations == ("the solver reports 9, the checker finds 5",)
 
 
 def test_monolithic_models_above_their_size_run_only_on_request() -> None:
     ref = "gen/oef-scale?tenants=160"
-    assert run_task(task("oef.cooperative.full", ref)).row.status == "skipped"
-    assert run_task(task("oef.cooperative.full", ref, all_sizes=True)).row.status == "optimal"
+    assert task("oef.cooperative.full", ref).run().row.status == "skipped"
+    assert task("oef.cooperative.full", ref, all_sizes=True).run().row.status == "optimal"
 
 
 def test_the_key_depends_on_content_method_seed_limits_only() -> None:
     one = task("oef.gavel")
-    same = Task(one.instance_json, "renamed", one.fingerprint, one.method, one.seed, one.limits)
+    same = MethodTask(one.instance_json, "renamed", one.fingerprint, one.method, one.seed, limits=one.limits)
     assert one.key == same.key
     others = [task("oef.maxmin"), task("oef.gavel", time_limit_s=1), task("oef.gavel", "paper/oef-eq6")]
     assert len({one.key, *(t.key for t in others)}) == 4
@@ -487,10 +502,11 @@ def test_codec_keeps_types_and_refuses_strangers() -> None:
 
 
 def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:
-    name = new_folder(tmp_path, {"command": "x"}).name
-    stamp, digest = name.split("-")
+    name = new_folder(tmp_path, {"command": "x", "kind": "compare"}).name
+    stamp, digest, kind = name.split("-")
     assert len(stamp) == 16
     assert len(digest) == 6
+    assert kind == "compare"
 
 
 def test_importing_harness_is_light() -> None:
@@ -528,6 +544,6 @@ def test_ctrl_c_of_a_terminal_while_workers_start_is_one_line(delay_s: float, tm
 
 def test_the_value_of_a_relaxation_stands_beside_the_tightest_bound() -> None:
     rows = certify([row("hadar.p3", kind="bound", own_bound=5.2), row("hadar.p1", kind="exact", own_bound=5.0)])
-    (column,) = (c for c in visible(rows) if c.key == "own_bound")
+    (column,) = (c for c in visible(COLUMNS, rows) if c.key == "own_bound")
     assert [column.text(r) for r in rows] == ["5.2", "5"]
     assert [r.best_bound for r in rows] == [5.0, 5.0]

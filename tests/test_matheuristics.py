@@ -15,8 +15,9 @@ from test_columns import TIGHT, Known, known
 import instances
 import models
 from harness import seeds
+from harness.engine.limits import Limits
 from harness.seeds import known_decisions
-from harness.tasks import Limits, Task, run_task
+from harness.tasks import MethodTask
 from harness.verify import VERIFIERS
 from heuristics import HEURISTICS, HeuristicSpec
 from instances.canonical import to_json, validate
@@ -194,8 +195,8 @@ def test_a_model_is_no_worse_than_any_heuristic(model: str) -> None:
 def test_the_harness_hands_decisions_to_models() -> None:
     instance = instances.load(FIG1)
     limits = Limits(time_limit_s=30)
-    task = Task(to_json(instance), instance.name, instance.fingerprint, "hadar.p2.columns", 0, limits)
-    row = run_task(task).row
+    task = MethodTask(to_json(instance), instance.name, instance.fingerprint, "hadar.p2.columns", limits=limits)
+    row = task.run().row
     assert (row.status, row.kind) == ("optimal", "matheuristic")
     assert int(str(row.termination).split(" known decisions")[0].split()[-1]) > 5
 

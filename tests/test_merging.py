@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 import harness
 from harness.cli import app
+from harness.comparing import read_run
 from harness.diffing import Difference, diff, signed_rank_p
-from harness.merging import merge
+from harness.engine.limits import Limits
+from harness.engine.study import merge
 from harness.render.difference import lines, sentence
 from harness.rows import Row
 from harness.run import Run
-from harness.store import read_run
-from harness.tasks import Limits
 from instances.errors import UsageError
 
 METHODS = ["oef.cooperative", "oef.gandiva_fair"]
@@ -77,7 +77,7 @@ def test_what_cannot_be_one_table(parts: list[Path], tmp_path: Path) -> None:
         merge([parts[0], longer], tmp_path)
     meta = json.loads((longer / "run.json").read_text())
     (longer / "run.json").write_text(json.dumps(meta | {"code": "another"}))
-    with pytest.raises(UsageError, match="results of other code"):
+    with pytest.raises(UsageError, match="measured by other code"):
         merge([parts[0], longer], tmp_path)
 
 

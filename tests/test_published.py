@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from harness import render
 from harness.comparing import certified
 from harness.published import evaluated, with_published
+from harness.render import formats
 from harness.report import to_fragment
 from harness.rows import Row
 from harness.run import Run
 from harness.showing import published as shown_in_words
 from harness.simulation.compared import compared
-from harness.simulation.render import to_markdown
+from harness.simulation.render import blocks
 from harness.simulation.rows import SimulationRow
 from harness.studies import COMPARE, SIMULATE, STUDIES, commands, never_compared, not_shown, unmeasured
+from harness.table import to_markdown
 from instances import load
 from instances.catalogue import references
 from instances.schema import Instance, Published
@@ -86,7 +87,7 @@ def test_means_over_mixes_stand_beside_no_mix() -> None:
         assert [one["value"] for one in hadar.published if one["quantity"] == "ttd_ratio:hadar.gavel"] == [
             gavel.ttd_printed
         ]
-        text = to_markdown([hadar, hadare, gavel], {instance.fingerprint: instance})
+        text = to_markdown(blocks([hadar, hadare, gavel], {instance.fingerprint: instance}))
         assert "and 3 more: it is the mean over the seven mixes" in text
         assert not_shown([hadar, hadare, gavel], instance, SIMULATE) == [(one, unmeasured(one)) for one in means]
 
@@ -205,7 +206,7 @@ def test_a_file_of_ones_own_learns_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps(document))
     mine = load(tmp_path / "mine.json")
     run = Run({}, certified(mine, ["oef.maxmin"]), {mine.fingerprint: mine})
-    for text in (render.to_markdown(run), to_fragment(run).replace("&#39;", "'")):
+    for text in (to_markdown(formats.blocks(run)), to_fragment(run).replace("&#39;", "'")):
         assert "oef.maxmim objective" in text
         assert "unknown method 'oef.maxmim'; did you mean oef.maxmin" in text
         assert "unknown quantity of oef.maxmin 'eficiency'; did you mean efficiency" in text

@@ -15,7 +15,7 @@ from typer.main import get_command
 import instances
 from harness.cli import app
 from harness.comparing import compare
-from harness.tasks import Limits, Task, run_task
+from harness.tasks import MethodTask
 from heuristics import HEURISTICS
 from instances.canonical import to_json
 
@@ -40,7 +40,7 @@ def test_the_heuristic_of_the_readme_runs_and_is_verified() -> None:
     (code,) = [block for block in blocks("python") if "HeuristicSpec(" in block]
     exec(compile(code, "README", "exec"), {})
     instance = instances.load("gen/20jobs")
-    row = run_task(Task(to_json(instance), instance.name, instance.fingerprint, "oef.fastest_first", 0, Limits())).row
+    row = MethodTask(to_json(instance), instance.name, instance.fingerprint, "oef.fastest_first").run().row
     assert (row.status, row.verified) == ("feasible", True)
 
 

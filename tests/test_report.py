@@ -22,24 +22,28 @@ from hypothesis import strategies as st
 from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
+from harness import text as t
 from harness.audit.page import section
 from harness.audit.running import run as run_audit
 from harness.comparison import Comparison
 from harness.drawing import Picture
+from harness.engine.study import reopen
 from harness.plots import FIGURES, draw
-from harness.render import headline, to_csv, to_json, to_markdown, to_rich
-from harness.render import text as t
-from harness.render.columns import COLUMNS, visible
-from harness.render.formats import csv_cell, markdown_text
-from harness.render.headline import lead
-from harness.report import audit_page, comparison, inline_svg, save, to_fragment, to_html
-from harness.report.audit import read_audit
+from harness.render.columns import COLUMNS
+from harness.render.formats import blocks
+from harness.render.headline import headline, lead
+from harness.report import comparison, inline_svg, save, to_fragment, to_html
 from harness.rows import FIELDS
 from harness.run import Run
 from harness.showing import words
+from harness.table import csv_cell, markdown_text, to_csv, to_json, to_markdown, to_rich, visible
 from instances.errors import UsageError
 
 MARK = instance().fingerprint
+
+
+def records(run: Run) -> list[dict[str, Any]]:
+    return [row.as_dict() for row in run.rows]
 
 
 def run_of(*rows: Any, **meta: Any) -> Run:
@@ -277,17 +281,17 @@ def test_headline_over_several_instances_and_papers() -> None:
 def test_why_a_published_number_differs_stands_below_the_table() -> None:
     note = "the text adds up rounded numbers"
     out = io.StringIO()
-    Console(width=200, file=out).print(to_rich(oef_run()))
+    Console(width=200, file=out).print(to_rich(blocks(oef_run())))
     assert out.getvalue().endswith(f"≠ oef.gandiva_fair, objective: {note}\n")
     assert "4.3485 ✓" in out.getvalue()
-    assert to_markdown(oef_run()).endswith(f"\n\n- ≠ oef.gandiva_fair, objective: {note}\n")
+    assert to_markdown(blocks(oef_run())).endswith(f"\n\n- ≠ oef.gandiva_fair, objective: {note}\n")
     run = oef_run()
     agreeing = tuple(entry | {"agrees": True} for entry in run.rows[-1].published)
     run.rows[-1] = run.rows[-1].replace(published=agreeing)
-    assert note not in to_markdown(run)
-    assert note in Page(to_fragment(run)).text
+    assert note not in to_markdown(blocks(run))
+    assert note in Page(to_html(run, [])).text
     run.rows.append(oef_run().rows[-1].replace(fingerprint="f", instance="paper/other"))
-    assert f"≠ oef.gandiva_fair, objective on paper/other: {note}" in to_markdown(run)
+    assert f"≠ oef.gandiva_fair, objective on paper/other: {note}" in to_markdown(blocks(run))
 
 
 def test_columns_show_fields_of_a_row_with_an_explanation() -> None:
@@ -296,16 +300,16 @@ def test_columns_show_fields_of_a_row_with_an_explanation() -> None:
 
 
 def test_columns_without_news_are_left_out() -> None:
-    keys = [column.key for column in visible(oef_run().rows)]
+    keys = [column.key for column in visible(COLUMNS, oef_run().rows)]
     assert {"method", "objective", "gap", "ratio", "status", "verified", "published"} <= set(keys)
     assert not {"instance", "paper", "problem", "sense", "seed", "guarantee", "bound_from"} & set(keys)
-    assert {"instance", "guarantee"} <= {column.key for column in visible(sweep_run().rows)}
+    assert {"instance", "guarantee"} <= {column.key for column in visible(COLUMNS, sweep_run().rows)}
 
 
 def test_json_has_the_field_names_and_no_nan() -> None:
     run = oef_run()
     run.rows[0] = run.rows[0].replace(gap=math.nan, ratio=math.inf, metrics={"n": np.int64(3), "ok": np.bool_(True)})
-    rows = json.loads(to_json(run), parse_constant=pytest.fail)
+    rows = json.loads(to_json(records(run)), parse_constant=pytest.fail)
     assert [list(entry) for entry in rows] == [list(FIELDS)] * len(run.rows)
     assert (rows[0]["gap"], rows[0]["ratio"], rows[0]["metrics"]) == (None, None, {"n": 3, "ok": True})
     assert rows[1]["objective"] == run.rows[1].objective
@@ -313,7 +317,7 @@ def test_json_has_the_field_names_and_no_nan() -> None:
 
 def test_csv_keeps_numbers_exactly() -> None:
     run = oef_run()
-    rows = list(csv.DictReader(io.StringIO(to_csv(run))))
+    rows = list(csv.DictReader(io.StringIO(to_csv(FIELDS, records(run)))))
     assert [float(entry["objective"]) for entry in rows] == [r.objective for r in run.rows]
     assert json.loads(rows[-1]["published"])[1]["value"] == 4.36
     assert csv_cell(-1.5) == -1.5
@@ -322,7 +326,7 @@ def test_csv_keeps_numbers_exactly() -> None:
 @pytest.mark.parametrize("width", [60, 80, 140, 200])
 def test_terminal_table_keeps_what_matters_at_every_width(width: int) -> None:
     console = Console(width=width, file=io.StringIO(), record=True)
-    console.print(to_rich(troubled_run()))
+    console.print(to_rich(blocks(troubled_run())))
     shown = console.export_text()
     assert max(map(len, shown.splitlines())) <= width
     for wanted in ("gap", "objective", "verified", "WRONG") if width >= 80 else ("gap",):
@@ -337,11 +341,11 @@ def test_terminal_table_keeps_what_matters_at_every_width(width: int) -> None:
 
 def test_markdown_escapes_what_would_be_markup() -> None:
     assert markdown_text("a|b`c`*d*<i>[x](y)\\") == r"a\|b\`c\`\*d\*&lt;i&gt;\[x\](y)" + "\\\\"
-    text = to_markdown(hostile_run())
+    text = to_markdown(blocks(hostile_run()))
     assert "<script" not in text
     tables = [line for line in text.splitlines() if line.startswith("| ")]
-    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
-    assert len(bars) == 1
+    bars = [len(re.findall(r"(?<!\\)\|", line)) for line in tables]
+    assert len(set(bars)) == sum("---" in line for line in tables), "as many in every line of a table"
 
 
 @pytest.mark.parametrize("text", ["=cmd()", "+1", "-1+1", "@x", "\t=x", "\x00=1", "\r=1"])
@@ -350,7 +354,7 @@ def test_csv_cells_start_no_formula(text: str) -> None:
 
 
 def test_csv_of_a_hostile_run_has_no_formula_and_no_control_characters() -> None:
-    text = to_csv(hostile_run())
+    text = to_csv(FIELDS, records(hostile_run()))
     cells = [cell for line in csv.reader(io.StringIO(text)) for cell in line]
     assert not [cell for cell in cells if cell[:1] in "=+-@\t\r" and cell and not _is_number(cell)]
     assert "\x1b" not in text
@@ -366,13 +370,13 @@ def _is_number(text: str) -> bool:
 
 def test_terminal_shows_hostile_text_as_it_is() -> None:
     out = io.StringIO()
-    Console(width=200, file=out, force_terminal=True, color_system=None).print(to_rich(hostile_run()))
+    Console(width=200, file=out, force_terminal=True, color_system=None).print(to_rich(blocks(hostile_run())))
     assert "[red]x[/red]" in out.getvalue()
     assert "\x1b[31m" not in out.getvalue()
 
 
 def test_json_escapes_control_and_direction_characters() -> None:
-    text = to_json(run_of(row("oef.a", MARK, 5.0, reason="\x9b31m\u202etxt\x1b[2J")))
+    text = to_json(records(run_of(row("oef.a", MARK, 5.0, reason="\x9b31m\u202etxt\x1b[2J"))))
     assert not re.search("[\x1b\x9b\u202e]", text)
     assert json.loads(text)[0]["reason"] == "\x9b31m\u202etxt\x1b[2J"
 
@@ -602,9 +606,10 @@ def test_save_writes_page_and_figures(tmp_path: Any) -> None:
 
 def test_plain_formats_and_page_import_neither_matplotlib_nor_rich() -> None:
     code = (
-        "import sys, harness, harness.report, harness.render as r; from harness.run import Run; "
+        "import sys, harness, harness.report, harness.table as t; from harness.run import Run; "
+        "from harness.render import told; "
         "run = Run({}, [], {}); "
-        "r.to_json(run), r.to_csv(run), r.to_markdown(run);"
+        "blocks, fields, records = told(run); t.to_json(records), t.to_csv(fields, records), t.to_markdown(blocks);"
         "print([m for m in ('matplotlib', 'seaborn', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -614,11 +619,11 @@ def test_plain_formats_and_page_import_neither_matplotlib_nor_rich() -> None:
 def test_an_audit_is_read_back_and_stands_in_the_page_of_a_comparison(tmp_path: Path) -> None:
     audit = run_audit(claims=["oef.slip.coefficient"], jobs=1, results=tmp_path)
     assert audit.folder is not None
-    again = read_audit(audit.folder)
+    again = reopen(audit.folder, "audit")
     assert [finding.as_dict() for finding in again.findings] == [finding.as_dict() for finding in audit.findings]
-    assert audit_page(again) == audit_page(audit)
+    assert to_html(again) == to_html(audit)
     page = Page(to_html(oef_run(), [], [section(again.findings)]))
     assert {"#audit", "#figures"} & {a["href"] for a in page.all("a")} == {"#audit"}
-    (audit.folder / "audit.json").write_text("[{}]")
-    with pytest.raises(UsageError, match="no audit, or damaged results"):
-        read_audit(audit.folder)
+    (audit.folder / "rows.jsonl").write_text('{"record": "finding", "key": "x"}\n[]')
+    with pytest.raises(UsageError, match="damaged results"):
+        reopen(audit.folder, "audit")

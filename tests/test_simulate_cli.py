@@ -22,16 +22,17 @@ from typer.testing import CliRunner
 import harness
 import instances
 from harness.cli import app
+from harness.engine.limits import Limits
+from harness.engine.study import reopen
 from harness.simulation.bounds import JCT, TTD, Bound, lower_bound
-from harness.simulation.caps import Caps
 from harness.simulation.compared import compared
 from harness.simulation.headline import headline
+from harness.simulation.history import history_file
 from harness.simulation.naming import resolve
-from harness.simulation.reading import kept, read_simulation
-from harness.simulation.render import to_csv, to_json, to_markdown
+from harness.simulation.render import blocks
 from harness.simulation.rows import FIELDS, SimulationRow
-from harness.simulation.saving import history_name
 from harness.simulation.task import SimulationTask
+from harness.table import to_csv, to_json, to_markdown
 from heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from heuristics.simulator.metrics import Window
 from instances.canonical import to_json as instance_json
@@ -59,7 +60,7 @@ def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
     for text in ("hadar.gavel", "hadar.tiresias", "hadar.yarn_cs", "rounds of 360 s", "TTD ≥", "≤ 1.", "✓"):
         assert text in out
     (folder,) = (tmp_path / "results").iterdir()
-    assert folder.name.endswith("-sim")
+    assert folder.name.endswith("-simulate")
     names = {path.name for path in folder.iterdir()}
     files = {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules", "figures", "report.html"}
     assert names == files
@@ -144,7 +145,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
         [*words, "--restart-s", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("results/*-sim/run.json")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("results/*-simulate/run.json")) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(3)  # until the worker is at it
     process.send_signal(signal.SIGINT)
@@ -166,7 +167,7 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Si
     (folder,) = (tmp_path / "results").iterdir()
     with open(folder / "rows.jsonl", "ab") as journal:
         journal.write(b'{"instance": "torn')
-    before = [row for row in _journal(tmp_path) if "policy" in row]
+    before = [line["row"] for line in _journal(tmp_path) if line["record"] == "simulation"]
     again = harness.simulate(TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder)
     assert [row.policy for row in again.rows] == ["hadar.fifo", "hadar.hadare", "hadar.online"]
     assert set(again.traces) == {row.policy for row in again.rows}
@@ -175,19 +176,23 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Si
         assert _timeless(row) == _timeless(fresh)
     times = {row.policy: row.simulate_s for row in again.rows}
     assert {row["policy"]: row["simulate_s"] for row in before}.items() <= times.items(), "kept, not run again"
-    stored = read_simulation(folder)
+    stored = reopen(folder, "simulate")
     assert [_timeless(row) for row in stored.rows] == [_timeless(row) for row in again.rows]
-    history = folder / "schedules" / history_name(again.rows[0])
+    history = folder / history_file(again.rows[0])
     parts = json.loads(gzip.decompress(history.read_bytes()))
     parts["completion_s"][0] += 1.0
     history.write_bytes(gzip.compress(json.dumps(parts).encode()))
     with pytest.raises(UsageError, match="is not the history that was confirmed"):
-        read_simulation(folder)
-    assert len(kept(folder, [row.key for row in again.rows], again.instances)) == 2
+        list(reopen(folder).traces.values())
+    ran: list[str] = []
+    harness.simulate(
+        TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder, on_result=lambda result: ran.append(result.row.policy)
+    )
+    assert ran == [again.rows[0].policy]
 
 
 def _journal(folder: Path) -> list[dict[str, Any]]:
-    (path, *_) = [*folder.glob("results/*-sim/rows.jsonl"), None]
+    (path, *_) = [*folder.glob("results/*-simulate/rows.jsonl"), None]
     lines = path.read_text().splitlines() if path else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 
@@ -203,12 +208,12 @@ def _timeless(row: SimulationRow) -> dict[str, Any]:
 def test_only_a_simulation_of_the_same_instances_is_resumed(tmp_path: Path) -> None:
     first = harness.simulate(TINY, ["fifo"], jobs=1, results=tmp_path)
     assert first.folder is not None
-    with pytest.raises(UsageError, match="only a run of the same instances"):
+    with pytest.raises(UsageError, match="only a run of at least these instances"):
         harness.simulate("gen/20jobs?seed=9", ["fifo"], jobs=1, resume=first.folder)
-    with pytest.raises(UsageError, match="not a results folder of harness simulate"):
+    with pytest.raises(UsageError, match="not a results folder"):
         harness.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
     result = CliRunner().invoke(app, ["report", str(first.folder), "--audit", str(first.folder)])
-    assert "not of a simulation" in str(result.exception)
+    assert "results of harness simulate, not of harness audit" in str(result.exception)
 
 
 def test_list_policies(tmp_path: Path) -> None:
@@ -276,11 +281,13 @@ def test_a_notebook_gets_a_table_and_histories(found: harness.Simulation) -> Non
 
 
 def test_rows_as_text(found: harness.Simulation) -> None:
-    records = list(csv.DictReader(io.StringIO(to_csv(found.rows))))
+    records = list(csv.DictReader(io.StringIO(to_csv(FIELDS, [row.as_dict() for row in found.rows]))))
     assert [record["policy"] for record in records] == [row.policy for row in found.rows]
     assert float(records[0]["ttd_s"]) == found.rows[0].ttd_s
-    assert [row["ttd_s"] for row in json.loads(to_json(found.rows))] == [row.ttd_s for row in found.rows]
-    assert "| hadar.hadare |" in to_markdown(found.rows)
+    assert [row["ttd_s"] for row in json.loads(to_json(row.as_dict() for row in found.rows))] == [
+        row.ttd_s for row in found.rows
+    ]
+    assert "| hadar.hadare |" in to_markdown(blocks(found.rows))
 
 
 def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
@@ -289,7 +296,7 @@ def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
     assert row.ok
     assert row.ttd_s is None
     assert sum(row.unfinished.values()) == row.jobs - row.finished  # type: ignore[operator]
-    assert "jobs unfinished" in to_markdown([row])
+    assert "jobs unfinished" in to_markdown(blocks([row]))
 
 
 def task(policy: str, instance: Instance | None = None) -> SimulationTask:
@@ -341,11 +348,11 @@ def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool 
     assert row.ok is (status == "skipped")
     if verified is False:
         assert row.ttd_s is None, "nothing unverified enters the table"
-        assert "WRONG" in to_markdown([row])
+        assert "WRONG" in to_markdown(blocks([row]))
 
 
 def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
-    found = harness.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, caps=Caps(time_limit_s=2.0))
+    found = harness.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, limits=Limits(time_limit_s=2.0))
     (row,) = found.rows
     assert row.status == "time limit"
     assert "killed after 2 s" in (row.reason or "")
@@ -446,13 +453,13 @@ def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: harness.S
     assert other.ttd_bound_ratio is not None
     assert [one.profiling_s for one in shared.rows] == [0.0, 0.0, 600.0]
     assert set(shared.rounds) == {"synergy.proportional.fifo", "synergy.tune.fifo"}
-    text = to_markdown(shared.rows)
+    text = to_markdown(blocks(shared.rows))
     for part in ("10 min of profiling", "mean JCT ≥", "| LP1 |", "| < 4 h |"):
         assert part in text
 
 
 def test_columns_of_cpus_are_there_only_for_them(found: harness.Simulation) -> None:
-    text = to_markdown(found.rows)
+    text = to_markdown(blocks(found.rows))
     assert not [header for header in ("| LP1 |", "| CPUs |", "| < 4 h |", "| ref |") if header in text]
 
 
@@ -462,7 +469,7 @@ def test_the_window_says_whose_completion_times_count() -> None:
     assert (row.window, row.window_jobs, everybody.window, everybody.window_jobs) == ("5:10", 10, None, 20)
     assert row.ttd_s == everybody.ttd_s
     assert row.jct_mean_s != everybody.jct_mean_s
-    assert "JCT of 10 jobs (window 5:10)" in to_markdown([row])
+    assert "JCT of 10 jobs (window 5:10)" in to_markdown(blocks([row]))
 
 
 def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
@@ -496,7 +503,7 @@ def test_policies_are_measured_against_their_reference() -> None:
     srtf, fifo, mine = compared([one.replace(fingerprint=instance.fingerprint) for one in ours], [instance], {})
     assert [one.reference for one in (srtf, fifo, mine)] == ["hadar.srtf", "hadar.srtf", "hadar.fifo"]
     assert (mine.ttd_ratio, mine.jct_ratio) == (pytest.approx(1.5), pytest.approx(0.5))
-    assert "| ref |" in to_markdown([srtf, fifo, mine])
+    assert "| ref |" in to_markdown(blocks([srtf, fifo, mine]))
     measured = {entry["quantity"]: entry["measured"] for entry in mine.published}
     assert measured == {"jct_p99_h": 2.0, "makespan_ratio:hadar.fifo": pytest.approx(2 / 3)}
 

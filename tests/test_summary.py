@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_runs import META, row, sweep_run
+from report_runs import row, sweep_run
 
-from harness.render.formats import to_rich
-from harness.render.summaries import summaries
+from harness.render.formats import blocks
+from harness.render.summaries import summary
 from harness.rows import Row
-from harness.run import Run
 from harness.summary import allowed_s, by_method, profiles, shifted_geometric_mean
+from harness.table import Table
 
 positive = st.floats(0, 1e6)
 
@@ -102,11 +102,10 @@ def test_profiles_are_ratios_of_which_the_best_is_one(pairs: list[tuple[float, f
 
 def test_runs_of_many_instances_are_summed_up_for_the_terminal() -> None:
     run = sweep_run()
-    ((text, columns, lines),) = summaries(run)
-    assert f"{len(run.rows)} results by method" in text
-    assert [line.method for line in lines] == list(dict.fromkeys(r.method for r in run.rows))
-    headers = [column.header for column in columns]
+    (content,) = (b for b in blocks(run) if isinstance(b, Table) and "results by method" in b.caption)
+    assert f"{len(run.rows)} results by method" in content.caption
+    assert [row[0].text for row in content.rows] == list(dict.fromkeys(r.method for r in run.rows))
+    headers = [column.header for column in content.columns]
     assert headers[0] == "method"
     assert "limits" not in headers
-    assert to_rich(run) is not None
-    assert summaries(Run(dict(META), run.rows[:1], run.instances)) == []
+    assert summary("", run.rows[:1], 1.0) is None

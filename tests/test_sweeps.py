@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 
 from harness import sweeping
 from harness.cli import app
-from harness.comparing import compare
+from harness.comparing import compare, read_run
+from harness.engine.limits import Limits
 from harness.rows import Row
-from harness.store import read_run
 from harness.sweeping import Sweep, read, run_sweep
-from harness.tasks import Limits
 from instances.catalogue import load
 from instances.errors import UsageError
 

@@ -16,9 +16,9 @@ from numba.core import event
 
 from harness.certify import certify
 from harness.comparing import certified, compare
+from harness.engine.limits import Limits
 from harness.render.formats import caption
 from harness.rows import Row
-from harness.tasks import Limits
 from heuristics import HEURISTICS, Context
 from instances import load
 from instances.canonical import validate

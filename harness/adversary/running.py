@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness import environment
 from harness.adversary.search import Lab, Proved, Slice, provers, search, searchable, shrink, usable, worst
-from harness.pool import run_all, workers_for
-from harness.store import ADVERSARY, new_folder
+from harness.engine.limits import Limits
+from harness.engine.pool import workers_for
+from harness.engine.study import Finished, Study, execute
+from harness.engine.task import Task
+from harness.tasks import find_spec
 from heuristics import HEURISTICS, HeuristicSpec
-from instances.canonical import write, write_atomically
+from instances.canonical import to_json
 from instances.catalogue import load, references
 from instances.errors import UnknownNameError, UsageError
 from instances.parameters import base_id
@@ -91,16 +91,7 @@ def _why_not(spec: HeuristicSpec) -> str:
 
 
 @dataclass(frozen=True)
-class Caps:
-    """What a worker process may take; see :class:`harness.pool.Caps`."""
-
-    hard_limit_s: float
-    memory_mb: int = 4096
-    threads: int = 1
-
-
-@dataclass(frozen=True)
-class SearchTask:
+class SearchTask(Task[Slice]):
     """A slice of the search, in a worker process."""
 
     lab: Lab
@@ -110,42 +101,56 @@ class SearchTask:
     seconds: float
     most: int
 
-    @property
-    def limits(self) -> Caps:
-        """What it may take."""
-        return Caps(self.seconds + RESERVE_S)
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the result depends on, but for how far the time suffices."""
+        start = [one.fingerprint for one in self.start]
+        lab = [self.lab.heuristic, self.lab.anywhere]
+        return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
 
-    def run(self) -> Slice:
+    @property
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which its worker is killed."""
+        return self.seconds + RESERVE_S
+
+    def attempt(self) -> Slice:
         """Search."""
-        return search(self.lab, self.seed, self.start, self.tries, self.seconds, self.most)
+        found = search(self.lab, self.seed, self.start, self.tries, self.seconds, self.most)
+        return replace(found, key=self.key)
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return what a slice found whose process died: nothing."""
-        del status, reason
-        return Slice()
+        return Slice(self.lab.heuristic, reason=f"{status}: {reason}", key=self.key)
 
 
 @dataclass(frozen=True)
-class ShrinkTask:
+class ShrinkTask(Task[Slice]):
     """Make a found instance simpler, in a worker process."""
 
     lab: Lab
     found: Proved
     seconds: float
 
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the result depends on, but for how far the time suffices."""
+        return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
+
     @property
-    def limits(self) -> Caps:
-        """What it may take."""
-        return Caps(self.seconds + RESERVE_S)
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which its worker is killed."""
+        return self.seconds + RESERVE_S
 
-    def run(self) -> Proved:
+    def attempt(self) -> Slice:
         """Shrink."""
-        return shrink(self.lab, self.found, SHRINK_TRIES, self.seconds)
+        return self._slice(shrink(self.lab, self.found, SHRINK_TRIES, self.seconds))
 
-    def failed(self, status: Any, reason: str) -> Proved:
+    def failed(self, status: Any, reason: str) -> Slice:
         """Return the instance as it was."""
-        del status, reason
-        return self.found
+        return replace(self._slice(self.found), reason=f"{status}: {reason}")
+
+    def _slice(self, one: Proved) -> Slice:
+        nothing = math.isinf(one.ratio)
+        elite = () if nothing else (one,)
+        return Slice(self.lab.heuristic, elite, one if nothing else None, shrunk=True, key=self.key)
 
 
 @dataclass(frozen=True)
@@ -188,13 +193,23 @@ class Adversary:
         One entry per heuristic.
     folder
         Results folder, where it was saved.
-    interrupted
-        Whether Ctrl-C ended it before its budget did.
+    meta
+        Content of ``run.json``.
     """
 
     worst: tuple[Worst, ...]
     folder: Path | None
-    interrupted: bool = False
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it before its budget did."""
+        return bool(self.meta.get("interrupted"))
+
+    @property
+    def ok(self) -> bool:
+        """Whether no guarantee was exceeded."""
+        return not any(one.exceeded for one in self.worst)
 
 
 def adversary(
@@ -205,9 +220,13 @@ def adversary(
     most: int = MOST_JOBS,
     anywhere: bool = False,
     seed: int = 0,
+    limits: Limits | None = None,
     jobs: int = 0,
+    dask: str | None = None,
     results: Path | None = None,
-    on_slice: Callable[[str, float, float], None] = lambda name, ratio, share: None,
+    resume: Path | None = None,
+    on_start: Callable[[int], None] = lambda count: None,
+    on_result: Callable[[Any], None] = lambda result: None,
 ) -> Adversary:
     """Search the instance with the largest proved ratio of each heuristic, shrink it and save it.
 
@@ -219,22 +238,24 @@ def adversary(
     names
         Ids, patterns or papers (see :func:`resolve`).
     budget_s
-        Seconds in all, shared evenly: three quarters for the search, the rest for shrinking. Finding out which models
-        prove optima comes on top, some seconds for each heuristic.
+        Seconds in all: three quarters for the search, the rest for shrinking. Finding out which models prove optima
+        comes on top, some seconds for each heuristic.
     tries
-        Most instances per process and slice (the search then repeats exactly), instead of as many as time allows.
+        Most instances per slice (the search is then one stage, and repeats exactly), instead of as many as time allows.
     most
         Most jobs or tenants of an instance.
     anywhere
         Look also where a guarantee of the paper promises nothing (it has one, and it is infinite there).
     seed
         Seed of the search.
-    jobs
-        Worker processes; 0 for as many as there are cores.
-    results
-        Folder in which a results folder is made; nothing is written where absent.
-    on_slice
-        Called with heuristic, largest ratio so far, and share of the budget that is used up.
+    limits
+        Memory of a worker process.
+    jobs, dask
+        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
+    results, resume
+        Folder in which a new results folder is made, if any; or an earlier one to complete instead.
+    on_start, on_result
+        Called with the number of slices of each stage, and with each slice that has ended.
 
     Raises
     ------
@@ -242,110 +263,110 @@ def adversary(
         If a name is unknown or no ratio of it can be proved.
     """
     specs = resolve(names)
-    share_s = budget_s / len(specs)
-    found: list[Worst] = []
-    interrupted = False
-    for i, spec in enumerate(specs):
-        say = _progress(on_slice, spec.id, i / len(specs), 1 / len(specs))
-        lab = Lab(spec.id, usable(spec.id), anywhere)
-        one, interrupted = _one(spec, lab, share_s, tries, most, seed, jobs, say)
-        found.append(one)
-        if interrupted:
-            break
     words = [w for name in names for w in ("--heuristic", name)] + ["--anywhere"] * anywhere
     words += ["--most-jobs", str(most)] * (most != MOST_JOBS)
     command = shlex.join(["harness", "adversary", *words, "--budget", f"{budget_s:g}s", "--seed", str(seed)])
-    folder = _save(results, found, command) if results else None
-    return Adversary(tuple(found), folder, interrupted)
+    labs = [Lab(spec.id, usable(spec.id), anywhere) for spec in specs]
+    plan = Plan(labs, budget_s, tries, most, seed, workers_for(jobs, 1), limits or Limits())
+    return execute(
+        STUDY,
+        plan,
+        {"command": command, "heuristics": [spec.id for spec in specs]},
+        jobs=jobs,
+        dask=dask,
+        results=results,
+        resume=resume,
+        on_start=on_start,
+        on_result=on_result,
+    )
 
 
-def _progress(
-    on_slice: Callable[[str, float, float], None], name: str, before: float, width: float
-) -> Callable[[float, float], None]:
-    return lambda ratio, share: on_slice(name, ratio, before + width * share)
+@dataclass(frozen=True)
+class Plan:
+    """Stages of a search: in each a slice or several of every heuristic, from the worst found so far; then shrinking.
+
+    Stages depend on nothing but what the ones before found, so that a resumed search goes on where it was.
+    """
+
+    labs: Sequence[Lab]
+    budget_s: float
+    tries: int | None
+    most: int
+    seed: int
+    workers: int
+    limits: Limits
+
+    @property
+    def width(self) -> int:
+        """Slices of one heuristic in a stage: enough for all workers."""
+        return math.ceil(self.workers / len(self.labs))
+
+    @property
+    def stages(self) -> int:
+        """Stages that the search has time for."""
+        if self.tries is not None:
+            return 1
+        return max(1, int(self.budget_s * (1 - SHRINK_SHARE) * self.workers / (SLICE_S * self.width * len(self.labs))))
+
+    def __call__(self, done: Sequence[Slice]) -> Sequence[Task[Slice]]:
+        """Return the next stage."""
+        searched = sum(not one.shrunk for one in done)
+        stage = searched // (self.width * len(self.labs))
+        if stage < self.stages:
+            return [self._slice(lab, done, stage * self.width + k) for lab in self.labs for k in range(self.width)]
+        if searched < len(done):
+            return []
+        found = [(lab, one) for lab in self.labs for one in _best(lab.heuristic, done) if one is not None]
+        seconds = self.budget_s * SHRINK_SHARE * min(1.0, self.workers / max(len(found), 1))
+        return [ShrinkTask(lab, one, seconds, limits=self.limits) for lab, one in found]
+
+    def _slice(self, lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
+        elite = worst([p for part in done if part.heuristic == lab.heuristic for p in part.elite])
+        start = tuple(p.instance for p in elite) or _known(find_spec(lab.heuristic).paper)
+        share_s = self.budget_s * (1 - SHRINK_SHARE) / self.stages * self.workers / (self.width * len(self.labs))
+        seconds = share_s if self.tries is None else self.budget_s
+        return SearchTask(
+            lab, self.seed * 10**6 + number, start, self.tries or 10**9, seconds, self.most, limits=self.limits
+        )
 
 
-def _one(
-    spec: HeuristicSpec,
-    lab: Lab,
-    budget_s: float,
-    tries: int | None,
-    most: int,
-    seed: int,
-    jobs: int,
-    say: Callable[[float, float], None],
-) -> tuple[Worst, bool]:
-    """Search the worst instance of one heuristic; return it, and whether Ctrl-C ended the search."""
-    elite: list[Proved] = []
-    nothing: Proved | None = None
-    counts = [0, 0]
-    ends, number, interrupted = time.perf_counter() + budget_s * (1 - SHRINK_SHARE), 0, False
-    start = _known(spec)
-    try:
-        while (left := ends - time.perf_counter()) > 0 and not (tries is not None and number):
-            width = workers_for(jobs, 1)
-            seconds = min(SLICE_S, left) if tries is None else budget_s
-            tasks = [
-                SearchTask(lab, seed * 10**6 + number + k, start, tries or 10**9, seconds, most) for k in range(width)
-            ]
-            number += width
-            for part in run_all(tasks, jobs):
-                elite = worst([*elite, *part.elite])
-                nothing = _smaller(nothing, part.nothing)
-                counts = [counts[0] + part.tried, counts[1] + part.proved]
-                say(elite[0].ratio if elite else math.nan, 1 - max(0.0, ends - time.perf_counter()) / budget_s)
-            start = tuple(p.instance for p in elite)
-        best, nothing = _shrunk(lab, [elite[0] if elite else None, nothing], budget_s * SHRINK_SHARE, jobs)
-    except KeyboardInterrupt:
-        best, interrupted = elite[0] if elite else None, True
-    return Worst(spec.id, spec.problem, best, nothing, *counts), interrupted
+def _known(paper: str) -> tuple[Instance, ...]:
+    """Return the worst instances that come with the package, on which other heuristics of a paper may be bad, too."""
+    return tuple(load(ref) for ref in references() if ref.startswith(f"worst/{paper}."))
 
 
-def _known(spec: HeuristicSpec) -> tuple[Instance, ...]:
-    """Return the worst instances that come with the package, on which this heuristic may be bad, too."""
-    return tuple(load(ref) for ref in references() if ref.startswith(f"worst/{spec.paper}."))
+def _best(heuristic: str, parts: Sequence[Slice]) -> tuple[Proved | None, Proved | None]:
+    """Return the worst instance with a finite ratio, and the smallest on which nothing is reached."""
+    mine = [part for part in parts if part.heuristic == heuristic]
+    elite = worst([one for part in mine for one in part.elite])
+    nothing = min((part.nothing for part in mine if part.nothing), key=lambda one: one.size, default=None)
+    return elite[0] if elite else None, nothing
 
 
-def _smaller(one: Proved | None, other: Proved | None) -> Proved | None:
-    return min((p for p in (one, other) if p), key=lambda p: p.size, default=None)
+def _collected(found: Finished) -> Adversary:
+    entries = []
+    for name in found.meta["heuristics"]:
+        parts = [part for part in found.results if part.heuristic == name]
+        # What was made simpler counts instead of what it was made from; Ctrl-C may have left nothing shrunk.
+        simple = _best(name, [part for part in parts if part.shrunk])
+        best, nothing = (a or b for a, b in zip(simple, _best(name, parts), strict=True))
+        tried, proved = sum(part.tried for part in parts), sum(part.proved for part in parts)
+        entries.append(Worst(name, find_spec(name).problem, best, nothing, tried, proved))
+    return Adversary(tuple(entries), found.folder, found.meta)
 
 
-def _shrunk(lab: Lab, found: Sequence[Proved | None], seconds: float, jobs: int) -> list[Proved | None]:
-    tasks = [ShrinkTask(lab, one, seconds) for one in found if one is not None]
-    simple = list(run_all(tasks, jobs))
-    by_kind = {math.isinf(one.ratio): one for one in simple}
-    return [by_kind.get(False), by_kind.get(True)]
+def _tables(found: Adversary) -> Mapping[str, bytes]:
+    """Return ``adversary.json`` and the instances, ``worst/<heuristic>.json``."""
+    files = {"adversary.json": (json.dumps([as_dict(one) for one in found.worst], indent=2) + "\n").encode()}
+    for one in found.worst:
+        for proved, ending in ((one.found, ""), (one.nothing, ".nothing")):
+            if proved:
+                name = f"{one.heuristic}{ending}"
+                files[f"worst/{name}.json"] = to_json(described(proved, one.heuristic, name)).encode()
+    return files
 
 
-# ------------------------------------------------------------------------------------------------------------- saving
-
-
-def _save(results: Path, found: Sequence[Worst], command: str) -> Path:
-    """Write ``run.json``, ``adversary.json`` and the instances, ``worst/<heuristic>.json``."""
-    meta = {
-        "schema_version": 1,
-        "kind": ADVERSARY,
-        "command": command,
-        "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-        "git_commit": environment.git_commit(),
-        "code": environment.code_digest(),
-    }
-    folder = new_folder(results, meta, "-adversary")
-    try:
-        (folder / "worst").mkdir(parents=True)
-        for one in found:
-            for proved, ending in ((one.found, ""), (one.nothing, ".nothing")):
-                if proved:
-                    name = f"{one.heuristic}{ending}"
-                    write(described(proved, one.heuristic, name), folder / "worst" / f"{name}.json")
-        write_atomically(folder / "run.json", (json.dumps(meta, indent=2, sort_keys=True) + "\n").encode())
-        content = json.dumps([as_dict(one) for one in found], indent=2) + "\n"
-        write_atomically(folder / "adversary.json", content.encode())
-    except OSError as error:
-        raise UsageError(f"{folder}: results cannot be written there: {error.strerror or error}") from error
-    return folder
+STUDY = Study("adversary", (Slice,), _collected, _tables)
 
 
 def described(proved: Proved, heuristic: str, name: str) -> Instance:

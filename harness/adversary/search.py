@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
 from harness.adversary.mutations import Document, document, mutated, possible, simpler
 from harness.comparing import certified
+from harness.engine.folder import Stored
+from harness.engine.limits import Limits
 from harness.rows import Row
-from harness.tasks import Limits, find_spec
+from harness.tasks import find_spec
 from heuristics import HEURISTICS, HeuristicSpec
+from instances.canonical import to_json, validate
 from instances.errors import UsageError
 from instances.schema import Instance
 from instances.small import SMALL
@@ -63,15 +68,78 @@ class Proved:
         """Number of jobs and tenants."""
         return len(self.instance.jobs) + len(self.instance.tenants)
 
+    def content(self) -> dict[str, Any]:
+        """Return it as plain data; an infinite ratio is ``None``."""
+        ratio = self.ratio if math.isfinite(self.ratio) else None
+        return {**vars(self), "ratio": ratio, "instance": json.loads(to_json(self.instance))}
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any]) -> Proved:
+        """Return what :meth:`content` describes."""
+        ratio = math.inf if content["ratio"] is None else content["ratio"]
+        return cls(**{**content, "ratio": ratio, "instance": validate(content["instance"], where="a found instance")})
+
 
 @dataclass(frozen=True)
 class Slice:
-    """What a part of the search found: its worst instances, those with a finite ratio first, and how many it tried."""
+    """What a part of the search found: its worst instances of a finite ratio, and how many it tried.
 
+    Attributes
+    ----------
+    heuristic
+        Whose ratio.
+    elite, nothing
+        The worst first; the smallest instance on which it reaches nothing although something can be had.
+    tried, proved
+        Instances that were tried, and those whose optimum was proved.
+    shrunk
+        Whether it is no search, but made what was found simpler.
+    reason
+        Why it found nothing, if its worker died.
+    key
+        Key of its task.
+    """
+
+    heuristic: str
     elite: tuple[Proved, ...] = ()
     nothing: Proved | None = None
     tried: int = 0
     proved: int = 0
+    shrunk: bool = False
+    reason: str | None = None
+    key: str = ""
+
+    record: ClassVar[str] = "slice"
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.heuristic}: {self.elite[0].ratio:.4g}" if self.elite else self.heuristic
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.reason is None
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        counts = {name: getattr(self, name) for name in ("heuristic", "tried", "proved", "shrunk", "reason")}
+        nothing = self.nothing.content() if self.nothing else None
+        return {**counts, "elite": [one.content() for one in self.elite], "nothing": nothing}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return nothing: the instances are in the line."""
+        return {}
+
+    def check(self) -> None:
+        """Check nothing: what is shown in the end is proved again when it is compared."""
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> Slice:
+        """Return the part that a journal kept."""
+        known = {name: content[name] for name in ("heuristic", "tried", "proved", "shrunk", "reason", "key")}
+        nothing = Proved.restored(content["nothing"]) if content["nothing"] else None
+        return cls(elite=tuple(map(Proved.restored, content["elite"])), nothing=nothing, **known)
 
 
 def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
@@ -192,7 +260,7 @@ def search(lab: Lab, seed: int, start: Sequence[Instance], tries: int, seconds: 
             nothing = nothing if nothing and nothing.size <= found.size else found
         else:
             elite = worst([*elite, found])
-    return Slice(tuple(elite), nothing, tried, proved)
+    return Slice(lab.heuristic, tuple(elite), nothing, tried, proved)
 
 
 def _pick(elite: Sequence[Proved], rng: np.random.Generator) -> Document:

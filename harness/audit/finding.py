@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.audit.registry import CLAIMS, ONLY, Claim, Evidence, Tally, Witness, decide
+from harness.engine.folder import Stored
+from harness.text import plain
+from instances.canonical import to_json
 
 FAILED = "failed"
 """Status of a claim whose check did not end in order."""
@@ -37,6 +40,8 @@ class Finding:
         How long it took.
     folder
         Results folder that holds the witnesses, if they were saved.
+    key
+        Key of its task.
     """
 
     id: str
@@ -44,6 +49,9 @@ class Finding:
     reason: str | None = None
     seconds: float = 0.0
     folder: Path | None = None
+    key: str = ""
+
+    record: ClassVar[str] = "finding"
 
     @property
     def claim(self) -> Claim:
@@ -51,9 +59,43 @@ class Finding:
         return CLAIMS.get(self.id)
 
     @property
-    def method(self) -> str:
-        """What progress shows: the id of the claim."""
-        return self.id
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.id}: {self.status}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.ok
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        found: dict[str, Any] = plain(self.as_dict())
+        return found
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the witnesses as files."""
+        return {str(self.file(i)): to_json(w.instance).encode() for i, w in enumerate(self.witnesses)}
+
+    def check(self) -> None:
+        """Check nothing: verdicts are computed from the counts each time, and witnesses are read with the line."""
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> Finding:
+        """Return the finding that a journal kept; its verdict is computed again from the counts."""
+        name, key = content["id"], content["key"]
+        if name not in CLAIMS:
+            raise ValueError(f"claim {name!r} is not known here")
+        if content["status"] != "done":
+            return cls(name, None, content["reason"], content["seconds"], stored.path, key)
+        evidence = Evidence(
+            Tally(content["scope"], content["tested"], content["failed"]),
+            content["found"],
+            tuple(Tally(**tally) for tally in content["narrower"]),
+            content["numbers"],
+            tuple(Witness(stored.instance(w["file"]), tuple(w["methods"]), w["shows"]) for w in content["witnesses"]),
+        )
+        return cls(name, evidence, None, content["seconds"], stored.path, key)
 
     @property
     def ok(self) -> bool:

@@ -46,7 +46,7 @@ class Lab:
 def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 20.0) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to the time limit."""
     from harness.comparing import certified as certify
-    from harness.tasks import Limits
+    from harness.engine.limits import Limits
 
     limits = Limits(time_limit_s=time_limit_s, rel_gap=EXACT_GAP)
     return {row.method: row for row in certify(instance, methods, limits=limits)}

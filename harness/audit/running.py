@@ -5,21 +5,18 @@ from __future__ import annotations
 import fnmatch
 import math
 import shlex
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import environment
 from harness.audit.finding import Finding, headline
 from harness.audit.registry import CLAIMS, Claim
-from harness.audit.saving import Folder
+from harness.audit.render import blocks
 from harness.audit.task import ClaimTask
-from harness.pool import run_all
-from harness.simulation.caps import Caps
-from harness.store import AUDIT, SCHEMA_VERSION, new_folder
+from harness.engine.limits import Limits
+from harness.engine.study import Finished, Study, execute
+from harness.table import to_json, to_markdown
 from instances.errors import UnknownNameError, UsageError
 from instances.ranges import LARGEST_SEED
 from instances.registry import PAPERS, unknown
@@ -89,14 +86,14 @@ class Audit:
 
     def to_html(self) -> str:
         """Return the self-contained report page."""
-        from harness.audit.page import page
+        from harness.report import to_html
 
-        return page(self)
+        return to_html(self)
 
     def _repr_html_(self) -> str:
-        from harness.audit.page import fragment
+        from harness.report import to_fragment
 
-        return fragment(self.findings)
+        return to_fragment(self)
 
 
 def run(
@@ -105,8 +102,11 @@ def run(
     *,
     effort: float = 1.0,
     seed: int = 0,
+    memory_mb: int = Limits.memory_mb,
     jobs: int = 0,
+    dask: str | None = None,
     results: Path | None = None,
+    resume: Path | None = None,
     command: str | None = None,
     on_start: Callable[[int], None] = lambda count: None,
     on_result: Callable[[Finding], None] = lambda finding: None,
@@ -119,10 +119,13 @@ def run(
         Papers (all where none is named), and ids or shell patterns of claims.
     effort, seed
         Factor on how many random cases are tried; seed of the cases. The same numbers give the same findings.
-    jobs
-        Worker processes; 0: as many as there are cores.
-    results, command
-        Folder in which a new results folder is made, if any; how to reproduce the run, if not by these arguments.
+    memory_mb
+        Memory cap of a worker process.
+    jobs, dask
+        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
+    results, resume, command
+        Folder in which a new results folder is made, if any; an earlier one to complete instead; how to reproduce the
+        run, if not by these arguments.
     on_start, on_result
         Called with the number of claims, and with each finding.
 
@@ -137,39 +140,36 @@ def run(
     if not 0 <= seed <= LARGEST_SEED:
         raise UsageError(f"seed = {seed}: 0 to {LARGEST_SEED}")
     chosen = select(papers, patterns)
-    caps = Caps(LIMIT_S * max(1.0, effort))
-    tasks = [ClaimTask(claim.id, seed, effort, caps) for claim in chosen]
-    meta = _meta(command or _reproduction(papers, patterns, effort, seed), chosen, effort, seed)
-    folder = Folder(new_folder(results, meta, "-audit"), meta) if results else None
-    on_start(len(tasks))
-    began = time.perf_counter()
-    done, interrupted = _run(tasks, jobs, folder, on_result)
-    meta |= {"duration_s": time.perf_counter() - began, "interrupted": interrupted}
-    audit = Audit(done, meta, folder.path if folder else None)
-    if folder:
-        folder.finish(meta, audit.findings)
-    return audit
+    limits = Limits(time_limit_s=LIMIT_S * max(1.0, effort), memory_mb=memory_mb)
+    meta = {
+        "command": command or _reproduction(papers, patterns, effort, seed),
+        "claims": [claim.id for claim in chosen],
+        "effort": effort,
+        "seed": seed,
+    }
+    return execute(
+        STUDY,
+        [ClaimTask(claim.id, seed, effort, limits=limits) for claim in chosen],
+        meta,
+        jobs=jobs,
+        dask=dask,
+        results=results,
+        resume=resume,
+        on_start=on_start,
+        on_result=on_result,
+    )
 
 
-def _run(
-    tasks: Sequence[ClaimTask], jobs: int, folder: Folder | None, on_result: Callable[[Finding], None]
-) -> tuple[list[Finding], bool]:
-    """Run the tasks; return what was found, in the order of the tasks, and whether Ctrl-C ended it early."""
-    done: dict[str, Finding] = {}
-    interrupted = False
+def _collected(found: Finished) -> Audit:
+    return Audit([replace(finding, folder=found.folder) for finding in found.results], found.meta, found.folder)
 
-    def ordered() -> list[Finding]:
-        return [done[task.claim] for task in tasks if task.claim in done]
 
-    try:
-        for finding in run_all(tasks, jobs):
-            done[finding.id] = replace(finding, folder=folder.path if folder else None)
-            if folder:
-                folder.add(done[finding.id], ordered())
-            on_result(finding)
-    except KeyboardInterrupt:
-        interrupted = True
-    return ordered(), interrupted
+def _tables(audit: Audit) -> Mapping[str, bytes]:
+    records = (finding.as_dict() for finding in audit.findings)
+    return {"audit.json": to_json(records).encode(), "audit.md": to_markdown(blocks(audit.findings)).encode()}
+
+
+STUDY = Study("audit", (Finding,), _collected, _tables)
 
 
 def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
@@ -198,23 +198,6 @@ def _last(claim: Claim) -> int:
     kinds = ("slip", "printed", "measured")
     name = claim.id.split(".")[1]
     return 1 + kinds.index(name) if name in kinds else 0
-
-
-def _meta(command: str, chosen: Sequence[Claim], effort: float, seed: int) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": AUDIT,
-        "command": command,
-        "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "claims": [claim.id for claim in chosen],
-        "effort": effort,
-        "seed": seed,
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-        "git_commit": environment.git_commit(),
-        "code": environment.code_digest(),
-        "interrupted": True,
-    }
 
 
 def _reproduction(papers: Sequence[str], patterns: Sequence[str], effort: float, seed: int) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
 
@@ -17,19 +16,11 @@ from harness.cli.terminal import say, stdout
 from instances.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.audit.running import Audit
-    from harness.comparison import Comparison
     from harness.report.page import Section
-    from harness.simulating import Simulation
+    from harness.table import Block
 
 
-def finish(comparison: Comparison, output: Format, report: bool) -> None:
-    """Write the page, print the rows, and end with the exit code of a comparison."""
-    write = partial(save_report, comparison) if report and comparison.rows else None
-    end(comparison, write, partial(emit, comparison, output), f"go on with: --resume {comparison.folder}")
-
-
-class Ended(Protocol):
+class Found(Protocol):
     """What a long command leaves behind."""
 
     @property
@@ -48,70 +39,50 @@ class Ended(Protocol):
         ...
 
 
-def end(found: Ended, write: Callable[[], None] | None, show: Callable[[], None], later: str) -> NoReturn:
+def finish(found: Found, show: Callable[[], None], report: bool) -> NoReturn:
     """Write the page, print the results whatever happens to it, and end with the exit code.
 
     Parameters
     ----------
     found
         What the command found.
-    write, show
-        Writes the page, if there is to be one; prints the results.
-    later
-        What is said about the rest after Ctrl-C.
+    show
+        Prints the results.
+    report
+        Whether to write the page.
     """
     say(f"results: {found.folder}")
     try:
-        if write:
-            write()
+        if report:
+            save_report(found)
     finally:
         show()
     if found.interrupted:
-        say(f"interrupted; {later}")
+        say(f"interrupted; go on with: --resume {found.folder}")
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(OK if found.ok else FAILED)
 
 
-def save_report(comparison: Comparison, output: Path | None = None, audit: Path | None = None) -> None:
+def save_report(found: Found, output: Path | None = None, audit: Path | None = None) -> None:
     """Write the page (and, into a results folder, the figures as files) and say where it is.
 
     `audit` is a results folder of ``harness audit`` whose table becomes a section.
     """
     from harness.report import save
 
-    if comparison.folder is None:
+    if found.folder is None:
         return
-    path = output or comparison.folder / "report.html"
+    path = output or found.folder / "report.html"
     more = _audit_section(audit) if audit else []
     with _writing(path):
-        save(comparison.run, path, comparison.folder if output is None else None, more)
+        save(found, path, found.folder if output is None else None, more)
 
 
 def _audit_section(folder: Path) -> list[Section]:
     from harness.audit.page import section
-    from harness.report.audit import read_audit
+    from harness.engine.study import reopen
 
-    return [section(read_audit(folder).findings)]
-
-
-def save_simulation_report(simulation: Simulation, output: Path | None = None) -> None:
-    """Write the page of a simulation (and, into its results folder, the figures as files) and say where it is."""
-    from harness.report import save_simulation
-
-    if simulation.folder is None:
-        return
-    path = output or simulation.folder / "report.html"
-    with _writing(path):
-        save_simulation(simulation, path, figures=simulation.folder if output is None else None)
-
-
-def save_audit_report(audit: Audit, path: Path) -> None:
-    """Write the page of an audit and say where it is."""
-    from harness.report import audit_page
-    from instances.canonical import write_atomically
-
-    with _writing(path):
-        write_atomically(path, audit_page(audit).encode())
+    return [section(reopen(folder, "audit").findings)]
 
 
 @contextmanager
@@ -124,39 +95,30 @@ def _writing(path: Path) -> Iterator[None]:
     say(f"report: {path}")
 
 
-def emit(comparison: Comparison, output: Format) -> None:
-    """Print a comparison to standard output."""
-    from harness import render
+def emit(found: Any, output: Format) -> None:
+    """Print what a study found to standard output."""
+    from harness.render import told
 
-    if output is Format.TABLE:
-        stdout().print(render.to_rich(comparison.run))
-    else:
-        formats = {
-            Format.MARKDOWN: render.to_markdown,
-            Format.CSV: render.to_csv,
-            Format.JSON: render.to_json,
-        }
-        sys.stdout.write(formats[output](comparison.run).rstrip("\n") + "\n")
-
-
-def emit_simulation(simulation: Simulation, output: Format) -> None:
-    """Print a simulation to standard output."""
-    from harness.simulation import render
-
-    if output is Format.TABLE:
-        stdout().print(render.to_rich(simulation.rows, simulation.instances))
-    elif output is Format.MARKDOWN:
-        sys.stdout.write(render.to_markdown(simulation.rows, simulation.instances))
-    else:
-        formats = {Format.CSV: render.to_csv, Format.JSON: render.to_json}
-        sys.stdout.write(formats[output](simulation.rows))
+    blocks, fields, records = told(found)
+    write(blocks, fields, records, output)
 
 
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
     """Print a listing to standard output."""
-    from harness import listing
+    from harness.table import of_texts, table
+
+    rows = list(lines)
+    records = [dict(zip(columns, line, strict=True)) for line in rows]
+    write([table(title if output is Format.TABLE else "", of_texts(columns), rows)], columns, records, output)
+
+
+def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
+    """Print blocks for people, or records for programs, to standard output."""
+    from harness import table
 
     if output is Format.TABLE:
-        stdout().print(listing.to_rich(title, columns, lines))
+        stdout().print(table.to_rich(blocks))
+    elif output is Format.MARKDOWN:
+        sys.stdout.write(table.to_markdown(blocks))
     else:
-        sys.stdout.write(listing.to_text(columns, lines, output.value))
+        sys.stdout.write(table.to_csv(fields, records) if output is Format.CSV else table.to_json(records))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import Progress
 
 
 def stdout() -> Console:
@@ -35,6 +33,7 @@ class progress:  # noqa: N801 - used as a verb: `with progress() as …`
     """Show finished rows on standard error, if that is a terminal, while a run goes on."""
 
     _bar: Progress | None = None
+    _total = 0
 
     def __enter__(self) -> tuple[Any, Any]:
         """Return the callbacks for the number of tasks and for each finished row."""
@@ -48,35 +47,21 @@ class progress:  # noqa: N801 - used as a verb: `with progress() as …`
     def _start(self, count: int) -> None:
         if not sys.stderr.isatty():
             return
-        from rich.progress import MofNCompleteColumn
+        if self._bar is None:
+            self._bar = _bar()
+            self._task = self._bar.add_task("running", total=0)
+            self._bar.start()
+        self._total += count
+        self._bar.update(self._task, total=self._total)
 
-        self._bar = _bar(MofNCompleteColumn())
-        self._task = self._bar.add_task("running", total=count)
-        self._bar.start()
-
-    def _advance(self, row: Any) -> None:
+    def _advance(self, result: Any) -> None:
         if self._bar:
-            self._bar.update(
-                self._task, advance=1, description=f"{getattr(row, 'method', None) or row.policy}: {row.status}"
-            )
+            self._bar.update(self._task, advance=1, description=result.label)
 
 
-@contextmanager
-def sharing() -> Iterator[Callable[[str, float], None]]:
-    """Yield what shows a text and the share of the work that is done on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda text, share: None
-        return
-    from rich.progress import TaskProgressColumn
-
-    with _bar(TaskProgressColumn()) as bar:
-        task = bar.add_task("running", total=1.0)
-        yield lambda text, share: bar.update(task, description=text, completed=share)
-
-
-def _bar(column: ProgressColumn) -> Progress:
+def _bar() -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    text = TextColumn("{task.description}", markup=False)
-    return Progress(text, BarColumn(), column, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass, field
 
 from harness.explaining.sizes import Sizes
-from harness.render.text import clean, seconds
+from harness.text import clean, seconds
 from heuristics.registry import HeuristicSpec
 from heuristics.simulator import POLICIES
 from heuristics.statements import statement

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.render.text import clean
+from harness.text import clean
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS
 from instances.schema import Instance

@@ -15,7 +15,7 @@ from harness.plots.elastic import bars
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden
 from harness.plots.style import PALETTE, heat_map, is_first_column, label, legend_below, panels, sparse_ticks
-from harness.render.text import number
+from harness.text import number
 from heuristics.admission.online import Desk, price
 from instances.elastic import Runs
 from instances.views.admission import UTILITY, View

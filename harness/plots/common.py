@@ -24,8 +24,8 @@ from harness.plots.style import (
     panels,
 )
 from harness.render.columns import failed, measured, wrong
-from harness.render.text import number, percent, ratio, seconds
 from harness.rows import Row
+from harness.text import number, percent, ratio, seconds
 
 SHORTEST_S = 1e-4
 """Times below are drawn here: a logarithmic axis has no zero, and clocks blur what is shorter."""

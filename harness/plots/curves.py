@@ -27,7 +27,7 @@ from harness.plots.style import (
     sparse_ticks,
     time_unit,
 )
-from harness.render.text import number
+from harness.text import number
 
 Array = NDArray[np.float64]
 

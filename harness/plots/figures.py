@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from harness.drawing import Image, Picture, write_figures
 from harness.plots.style import styled
 from harness.render.columns import failed, wrong
-from harness.render.text import clean
 from harness.rows import Row
 from harness.run import Run
+from harness.text import clean
 from instances.registry import PAPERS, Registry
 
 MAX_INSTANCES = 4

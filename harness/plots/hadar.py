@@ -10,7 +10,7 @@ from harness.plots.curves import MAX_LINES, completion_cdf, price_heatmap, utili
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden, of_schedule
 from harness.plots.style import label
-from harness.render.text import clean, number
+from harness.text import clean, number
 from heuristics.hadar.prices import Market, prices
 from instances.parameters import base_id
 from instances.views.hadar import FORKED, Schedule, View

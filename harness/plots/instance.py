@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from harness.plots.figures import counted, saved
 from harness.plots.style import PALETTE, label, panels, sparse_ticks, styled
-from harness.render.text import clean
+from harness.text import clean
 from instances.schema import Instance
 
 __all__ = ["instance_figure", "saved"]

@@ -13,9 +13,9 @@ from harness.plots.curves import DASHES, MAX_LINES, decision_time, line_legend
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from harness.plots.style import PALETTE, is_first_column, label, log_axis, panels
 from harness.render.columns import failed, measured, wrong
-from harness.render.text import number
 from harness.rows import Row
 from harness.summary import Measure, profiles
+from harness.text import number
 
 Array = NDArray[np.float64]
 

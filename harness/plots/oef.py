@@ -35,7 +35,7 @@ from harness.plots.style import (
     sparse_ticks,
     text_colour,
 )
-from harness.render.text import number
+from harness.text import number
 from harness.verify import TOLERANCE
 from instances.views.oef import Allocation, View, efficiency
 

@@ -25,7 +25,7 @@ from harness.plots.style import (
     panels,
     time_unit,
 )
-from harness.render.text import number
+from harness.text import number
 
 Array = NDArray[np.float64]
 

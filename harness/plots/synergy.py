@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from harness.plots.rounds import mean_times
 from harness.plots.style import INK, PALETTE, heat_map, is_first_column, label, new_figure, panels, sparse_ticks
-from harness.render.text import clean, number
 from harness.rows import Row
+from harness.text import clean, number
 from instances.sensitivity import ROUNDING
 from instances.views.synergy import RUN, Schedule, View
 

@@ -19,8 +19,8 @@ from harness.plots.elastic import bars
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from harness.plots.gantt import NAMED_JOBS, RASTER_FROM, Bars, Chart, gantt, hidden
 from harness.plots.style import DASHED, FAINT, INK, MUTED, PALETTE, label, legend_below, new_figure
-from harness.render.text import clean, number
 from harness.rows import Row
+from harness.text import clean, number
 from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from instances.workload import Servers
 

@@ -19,8 +19,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from harness.plots.curves import MAX_LINES, line_style
 from harness.plots.figures import FIGURES, FigureInput, FigureSpec
 from harness.plots.style import DASHED, INK, is_first_column, label, legend_below, log_axis, panels
-from harness.render.text import clean, number
 from harness.rows import Row
+from harness.text import clean, number
 from instances.schema import Instance
 from instances.views.zhou import ARCHITECTURES
 

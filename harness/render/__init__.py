@@ -1,19 +1,41 @@
-"""How a run reads: the same numbers, headline and columns in the terminal, in files and in the report."""
+"""How what a study found reads: the same numbers, headline and columns in the terminal, in files and in the report."""
 
-from harness.render.columns import COLUMNS, Column, visible
-from harness.render.formats import notes, parts, published_notes, to_csv, to_json, to_markdown, to_rich
-from harness.render.headline import headline
+from __future__ import annotations
 
-__all__ = [
-    "COLUMNS",
-    "Column",
-    "headline",
-    "notes",
-    "parts",
-    "published_notes",
-    "to_csv",
-    "to_json",
-    "to_markdown",
-    "to_rich",
-    "visible",
-]
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.table import Block
+
+
+def told(found: Any) -> tuple[list[Block], Sequence[str], list[Mapping[str, Any]]]:
+    """Return what a study found as blocks for people, and as fields and records for programs.
+
+    Parameters
+    ----------
+    found
+        A :class:`~harness.run.Run` or ``Comparison``, a ``Simulation``, or an ``Audit``.
+    """
+    kind = found.meta.get("kind")
+    if kind == "simulate":
+        from harness.simulation import render as simulation
+        from harness.simulation.rows import FIELDS as SIMULATED
+
+        blocks = simulation.blocks(found.rows, found.instances)
+        return blocks, SIMULATED, [row.as_dict() for row in found.rows]
+    if kind == "audit":
+        from harness.audit import render as audit
+        from harness.audit.finding import FIELDS as FOUND
+
+        return audit.blocks(found.findings), FOUND, [finding.as_dict() for finding in found.findings]
+    if kind == "adversary":
+        from harness.adversary import render as adversary
+        from harness.adversary.running import as_dict
+
+        records: list[Mapping[str, Any]] = [as_dict(one) for one in found.worst]
+        return adversary.blocks(found), list(records[0]) if records else [], records
+    from harness.render import formats
+    from harness.rows import FIELDS
+
+    run = getattr(found, "run", found)
+    return formats.blocks(run), FIELDS, [row.as_dict() for row in run.rows]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable
+from typing import Any
 
-from harness.render.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
 from harness.rows import FAILED, Row
+from harness.table import Column
+from harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
 
 
 def wrong(row: Row) -> bool:
@@ -25,64 +25,22 @@ def measured(row: Row) -> bool:
     return row.verified is True and row.gap is not None
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of the table.
-
-    Parameters
-    ----------
-    key
-        Name of the row's field it shows.
-    header
-        What stands above it.
-    explanation
-        One sentence for the legend.
-    text
-        The cell.
-    value
-        What the cell is sorted by; ``None`` sorts last.
-    align
-        Numbers stand on the right.
-    priority
-        Columns of a higher number leave first where the terminal is too narrow.
-    """
-
-    key: str
-    header: str
-    explanation: str
-    text: Callable[[Row], str]
-    value: Callable[[Row], float | str | None]
-    align: Literal["left", "right"] = "left"
-    priority: int = 0
-
-
 def _field(
-    key: str,
-    explanation: str,
-    show: Callable[[Row], str] | None = None,
-    header: str | None = None,
-    priority: int = 0,
-) -> Column:
+    key: str, explanation: str, show: Callable[[Row], str] | None = None, header: str | None = None, **more: Any
+) -> Column[Row]:
     """Return a column of text that sorts by its text."""
 
     def text(row: Row) -> str:
         return show(row) if show else clean(getattr(row, key) or ABSENT, 60)
 
-    def value(row: Row) -> str | None:
-        return None if text(row) == ABSENT else text(row)
-
-    return Column(key, header or key, explanation, text, value, priority=priority)
+    return Column(key, header or key, explanation, text, css=key, **more)
 
 
 def _number(
-    key: str,
-    explanation: str,
-    show: Callable[[Row], str],
-    header: str | None = None,
-    priority: int = 0,
-) -> Column:
+    key: str, explanation: str, show: Callable[[Row], str], header: str | None = None, **more: Any
+) -> Column[Row]:
     """Return a column of numbers that sorts by their value."""
-    return Column(key, header or key, explanation, show, lambda row: getattr(row, key), "right", priority)
+    return Column(key, header or key, explanation, show, lambda row: getattr(row, key), align="right", css=key, **more)
 
 
 def _guarantee(row: Row) -> str:
@@ -103,15 +61,16 @@ def _published(row: Row) -> str:
     return "; ".join(published(entry) for entry in row.published) or ABSENT
 
 
-COLUMNS: tuple[Column, ...] = (
-    _field("instance", "The instance, as it can be loaded again."),
-    _field("paper", "The paper whose view of the instance the method works on.", priority=9),
+COLUMNS: tuple[Column[Row], ...] = (
+    _field("instance", "The instance, as it can be loaded again.", shared=True),
+    _field("paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
     _field("method", "Registered name; “harness list” prints the source of each."),
     _field(
         "problem",
         "What the objective means; bounds of one problem are never used for another.",
         lambda row: clean(row.problem, 60).removeprefix(f"{row.paper}."),
         priority=1,
+        shared=True,
     ),
     _field(
         "kind",
@@ -120,9 +79,9 @@ COLUMNS: tuple[Column, ...] = (
         "bounds; online: the paper's own algorithm; baseline: what it is compared with.",
         priority=2,
     ),
-    _field("sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7),
-    _number("seed", "Seed of the method's random generator.", lambda row: str(row.seed), priority=3),
-    _field("limits", "Which of the sweep's limits the method ran under.", priority=3),
+    _field("sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
+    _number("seed", "Seed of the method's random generator.", lambda row: str(row.seed), priority=3, shared=True),
+    _field("limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
     _number(
         "objective",
         "Recomputed from the decision by an independent checker.",
@@ -155,18 +114,21 @@ COLUMNS: tuple[Column, ...] = (
         "The paper's worst-case ratio, evaluated on this instance.",
         _guarantee,
         lambda row: row.guarantee_factor,
-        "right",
-        3,
+        align="right",
+        priority=3,
+        css="guarantee",
     ),
     _field(
         "status",
         "How the run ended: proved optimal, within its limits, with a gap left (no branching), skipped, or failed.",
+        bad=failed,
     ),
     _field(
         "verified",
         "✓: every constraint and claim re-checked and the objective recomputed without the solver. "
         "WRONG: something did not hold. –: there was nothing to check.",
         lambda row: verdict(row.verified),
+        bad=wrong,
     ),
     _number(
         "solve_s",
@@ -175,36 +137,12 @@ COLUMNS: tuple[Column, ...] = (
         header="solve",
     ),
     _number("build_s", "Time to build the model.", lambda row: seconds(row.build_s), header="build", priority=5),
-    _field("bound_from", "The method that certified the bound.", header="bound from", priority=6),
-    Column(
-        "metrics",
-        "properties",
-        "Properties and other numbers of the decision.",
-        _properties,
-        _properties,
-        priority=10,
-    ),
-    Column(
-        "published",
+    _field("bound_from", "The method that certified the bound.", header="bound from", priority=6, shared=True),
+    _field("metrics", "Properties and other numbers of the decision.", _properties, header="properties", priority=10),
+    _field(
         "published",
         "What the paper printed, whether we get it (✓ or ≠), what we measured, and the exact value.",
-        _published,
         _published,
         priority=11,
     ),
 )
-
-ONLY_WHERE_SEVERAL = frozenset({"instance", "paper", "problem", "sense", "seed", "limits", "bound_from"})
-"""Columns that say nothing where all rows agree: the caption names what they share."""
-
-
-def visible(rows: Sequence[Row], leave_out: Iterable[str] = ()) -> list[Column]:
-    """Return the columns that tell the rows apart: neither empty nor without news."""
-    hidden = set(leave_out)
-    shown = []
-    for column in COLUMNS:
-        cells = {column.text(row) for row in rows}
-        constant = column.key in ONLY_WHERE_SEVERAL and len(cells) <= 1
-        if column.key not in hidden and not constant and cells != {ABSENT}:
-            shown.append(column)
-    return shown

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from harness.diffing import Difference, MethodTest, RowChange, counts
-from harness.render.text import ABSENT, clean, number
 from harness.rows import Row
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from harness.table import Block, Line, of_texts, table
+from harness.text import ABSENT, clean, number
 
 COLUMNS = ("method", "instance", "seed", "limits", "what", "before", "after", "change", "time")
 TEST_COLUMNS = ("method", "rows", "better", "same", "worse", "p (objective)", "time", "p (time)")
-Line = tuple[str, ...]
+Texts = tuple[str, ...]
 
 
 def sentence(difference: Difference) -> str:
@@ -36,7 +33,7 @@ def sentence(difference: Difference) -> str:
     return f"{rows} of {where} compared: {', '.join(parts)}."
 
 
-def lines(difference: Difference, everything: bool = False) -> list[Line]:
+def lines(difference: Difference, everything: bool = False) -> list[Texts]:
     """Return a line (see :data:`COLUMNS`) per value that changed, or per value compared."""
     found = [line for change in difference.changes for line in _lines(change, difference.times_compared, everything)]
     found += [(*_name(row), "row", row.status, ABSENT, "missing", ABSENT) for row in difference.missing]
@@ -45,11 +42,11 @@ def lines(difference: Difference, everything: bool = False) -> list[Line]:
     return found
 
 
-def _name(row: Row) -> Line:
+def _name(row: Row) -> Texts:
     return clean(row.method, 60), clean(row.instance, 60), str(row.seed), clean(row.limits, 60)
 
 
-def _lines(change: RowChange, times: bool, everything: bool) -> Iterator[Line]:
+def _lines(change: RowChange, times: bool, everything: bool) -> Iterator[Texts]:
     before, after = change.before, change.after
     time = _times(change.times) if times else ABSENT
     if change.trouble:
@@ -79,7 +76,7 @@ def _p(value: float | None) -> str:
     return ABSENT if value is None else f"{value:.2g}"
 
 
-def test_lines(tests: Sequence[MethodTest]) -> list[Line]:
+def test_lines(tests: Sequence[MethodTest]) -> list[Texts]:
     """Return a line per method (see :data:`TEST_COLUMNS`)."""
     return [
         (
@@ -90,32 +87,15 @@ def test_lines(tests: Sequence[MethodTest]) -> list[Line]:
     ]
 
 
-def to_rich(difference: Difference) -> RenderableType:
+def blocks(difference: Difference) -> list[Block]:
     """Return what the terminal shows."""
-    from rich.console import Group
-    from rich.text import Text
-
-    blocks: list[RenderableType] = [Text(sentence(difference), style="bold" if difference.ok else "bold red")]
-    blocks += [Text(clean(reason, 400)) for reason in difference.reasons]
+    shown: list[Block] = [Line(sentence(difference), "bold" if difference.ok else "bold red")]
+    shown += [Line(clean(reason, 400)) for reason in difference.reasons]
     if changed := lines(difference):
-        blocks += [Text(), _table(COLUMNS, changed)]
+        shown += [Line(""), table("", of_texts(COLUMNS), changed)]
     if any(change.times is not None for change in difference.changes) and difference.times_compared:
-        blocks.append(Text("time: how many times slower the second run is (below 10 ms counts as 10 ms)", style="dim"))
+        shown.append(Line("time: how many times slower the second run is (below 10 ms counts as 10 ms)", "dim"))
     if len({change.after.fingerprint for change in difference.changes}) > 1:
-        blocks += [Text(), _table(TEST_COLUMNS, test_lines(difference.tests))]
-        blocks.append(Text("p: Wilcoxon's signed-rank test, one pair per instance", style="dim"))
-    return Group(*blocks)
-
-
-def _table(columns: Sequence[str], rows: Sequence[Line]) -> RenderableType:
-    from rich.text import Text
-
-    from harness.render.terminal import empty_table
-
-    kept = [i for i in range(len(columns)) if any(row[i] not in ("", ABSENT) for row in rows)]
-    table = empty_table()
-    for i in kept:
-        table.add_column(columns[i], no_wrap=i == 0)
-    for row in rows:
-        table.add_row(*(Text(row[i]) for i in kept))
-    return table
+        shown += [Line(""), table("", of_texts(TEST_COLUMNS), test_lines(difference.tests))]
+        shown.append(Line("p: Wilcoxon's signed-rank test, one pair per instance", "dim"))
+    return shown

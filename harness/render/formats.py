@@ -1,33 +1,29 @@
-"""A run as Markdown, CSV, JSON and, through rich, on a terminal."""
+"""What a comparison tells: captions, tables, published numbers, and notes."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import instances.views  # noqa: F401 -- registers the papers whose views describe a table
-from harness.render.columns import failed, visible, wrong
+from harness.render.columns import COLUMNS, failed, wrong
 from harness.render.headline import headline
-from harness.render.text import clean, differs, plain, published_cells
-from harness.rows import FIELDS, Row
+from harness.render.summaries import summary
+from harness.rows import Row
 from harness.run import Run
 from harness.simulation.rows import SimulationRow
 from harness.studies import COMPARE, Study, not_shown
+from harness.summary import allowed_s
+from harness.table import LONG, Block, Cell, Line, Note, Table, of_texts, table
+from harness.text import clean, differs, published_cells
 from instances.registry import PAPERS
 from instances.schema import Instance
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 NAMED = 3
 """So many methods of which the same is to be said are named one by one."""
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet take text for a formula."""
+MAX_ROWS = 60
+"""More results of a paper than these are summed up only."""
 
 
 def parts(run: Run) -> list[tuple[str, list[Row]]]:
@@ -130,64 +126,33 @@ def not_compared(
     return [(f"published, not compared here: {_together(names)}", why) for why, names in _by_note(found).items()]
 
 
-def to_markdown(run: Run) -> str:
-    """Return headline, one table per paper and the notes as GitHub-flavoured Markdown."""
-    blocks = [markdown_text(headline(run))]
+def blocks(run: Run) -> list[Block]:
+    """Return what a command prints: headline, summary and results of each paper, published numbers, notes."""
+    allowed = allowed_s(run.meta)
+    summed = [found for text, rows in parts(run) if (found := summary(text, rows, allowed))]
+    shown: list[Block] = [Line(headline(run), "bold red" if any(map(wrong, run.rows)) else "bold")]
+    for content, below in summed:
+        shown += [Line(""), content, Line(below, "dim")]
     for text, rows in parts(run):
-        columns = visible(rows)
-        lines = [
-            [column.header for column in columns],
-            ["---:" if column.align == "right" else "---" for column in columns],
-            *([markdown_text(column.text(row)) for column in columns] for row in rows),
-        ]
-        blocks += [markdown_text(text), "\n".join(f"| {' | '.join(line)} |" for line in lines)]
-    told = [(f"≠ {which}", note) for which, note in published_notes(run.rows)]
-    told += [*not_compared(run.rows, run.instances, COMPARE), *notes(run.rows)]
-    listed = "\n".join(f"- {markdown_text(which)}: {markdown_text(note)}" for which, note in told)
-    return "\n\n".join([*blocks, listed] if listed else blocks) + "\n"
+        if summed and len(rows) > MAX_ROWS:
+            shown.append(Line(f"{len(rows)} results: in report.html, rows.parquet, or with --format csv", "dim"))
+        else:
+            columns = [column for column in COLUMNS if column.key != "published"]
+            shown += [Line(""), table(text, columns, rows, dim=lambda row: row.status == "skipped")]
+    if lines := [cells for _, _, cells in published_lines(run.rows)]:
+        shown.append(published_table(PUBLISHED_COLUMNS, lines, "published beside measured"))
+    shown += [Note(f"≠ {which}", note) for which, note in published_notes(run.rows)]
+    told = [*not_compared(run.rows, run.instances, COMPARE), *notes(run.rows)]
+    return [*shown, *(Note(which, note) for which, note in told)]
 
 
-def markdown_text(text: str) -> str:
-    """Return `text` such that Markdown shows it as it is, in a table too."""
-    entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*|\[\]~$])", r"\\\1", entities)
+def published_table(headers: Sequence[str], lines: Sequence[Sequence[str]], caption: str) -> Table:
+    """Return lines of texts about published numbers as a table; what we do not get stands out."""
+    return Table(caption, of_texts(headers), [[_published_cell(text) for text in line] for line in lines])
 
 
-def to_csv(run: Run) -> str:
-    """Return all fields of all rows as CSV; lists and metrics are JSON, and no cell starts a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIELDS)
-    writer.writerows([csv_cell(value) for value in row.as_dict().values()] for row in run.rows)
-    return out.getvalue()
-
-
-def csv_cell(value: Any) -> str | int | float | bool | None:
-    """Return a cell: numbers as they are, text harmless to a spreadsheet, the rest as JSON."""
-    value = plain(value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    text = clean(value) if isinstance(value, str) else _json(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def to_json(run: Run) -> str:
-    """Return a JSON list with an object of all fields per row; what is not finite is ``null``."""
-    return "[" + ",\n ".join(_json(plain(row.as_dict())) for row in run.rows) + "]\n"
-
-
-def _json(value: Any) -> str:
-    """Return JSON in which control and direction characters beyond ASCII are escaped, for terminals."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return re.sub(
-        "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]",
-        lambda m: f"\\u{ord(m[0]):04x}",
-        text,
-    )
-
-
-def to_rich(run: Run) -> RenderableType:
-    """Return what the terminal shows: headline, a table per paper, published numbers, notes."""
-    from harness.render.terminal import terminal
-
-    return terminal(run)
+def _published_cell(text: str) -> Cell:
+    classes = ["bad"] if text.endswith("≠") else []
+    if len(text) > LONG:
+        classes.append("note" if len(text) > 3 * LONG else "wide")
+    return Cell(text, text.casefold(), " ".join(classes))

@@ -7,9 +7,9 @@ from itertools import groupby
 from statistics import median
 
 from harness.render.columns import failed, measured, wrong
-from harness.render.text import clean, number, percent, seconds
 from harness.rows import Row
 from harness.run import Run
+from harness.text import clean, number, percent, seconds
 from instances.registry import PAPERS
 
 HEURISTIC_KINDS = ("online", "baseline")

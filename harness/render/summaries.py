@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
-from harness.render.formats import caption, parts
-from harness.render.text import ABSENT, clean, percent, ratio, seconds
 from harness.rows import Row
-from harness.run import Run
-from harness.summary import CAVEAT, GAP_SHIFT, TIME_SHIFT_S, MethodSummary, allowed_s, by_method
+from harness.summary import CAVEAT, GAP_SHIFT, TIME_SHIFT_S, MethodSummary, by_method
+from harness.table import Column, Table, table
+from harness.text import ABSENT, clean, percent, ratio, seconds
 
 
-@dataclass(frozen=True)
-class SummaryColumn:
-    """A column: what stands above it, what it means, the cell, and what the cell is sorted by."""
-
-    header: str
-    explanation: str
-    text: Callable[[MethodSummary], str]
-    value: Callable[[MethodSummary], float | str | None]
-    align: Literal["left", "right"] = "right"
+def _column(
+    header: str,
+    explanation: str,
+    text: Callable[[MethodSummary], str],
+    value: Callable[[MethodSummary], float | str | None],
+    align: Literal["left", "right"] = "right",
+    **more: Any,
+) -> Column[MethodSummary]:
+    return Column(header, header, explanation, text, value, align=align, **more)
 
 
 def _verified(line: MethodSummary) -> str:
@@ -39,44 +37,46 @@ def _gap(line: MethodSummary, value: float | None) -> str:
     return f"≤ {text}" if line.gap_is_upper and value else text
 
 
-SUMMARY_COLUMNS: tuple[SummaryColumn, ...] = (
-    SummaryColumn("method", "Registered name.", lambda s: clean(s.method, 60), lambda s: s.method, "left"),
-    SummaryColumn(
+SUMMARY_COLUMNS: tuple[Column[MethodSummary], ...] = (
+    _column("method", "Registered name.", lambda s: clean(s.method, 60), lambda s: s.method, "left", css="method"),
+    _column(
         "problem",
         "What the objective means.",
         lambda s: clean(s.problem, 60).partition(".")[2],
         lambda s: s.problem,
         "left",
     ),
-    SummaryColumn("kind", "As in the table of results.", lambda s: s.kind, lambda s: s.kind, "left"),
-    SummaryColumn(
-        "limits", "Which of the sweep's limits.", lambda s: clean(s.limits or ABSENT, 60), lambda s: s.limits
+    _column("kind", "As in the table of results.", lambda s: s.kind, lambda s: s.kind, "left"),
+    _column("limits", "Which of the sweep's limits.", lambda s: clean(s.limits or ABSENT, 60), lambda s: s.limits),
+    _column("verified", "Results that passed the checker.", _verified, lambda s: s.verified),
+    _column(
+        "trouble",
+        "Results that are WRONG, failed, or were skipped.",
+        _trouble,
+        lambda s: s.failed + s.wrong,
+        bad=lambda s: bool(s.failed or s.wrong),
     ),
-    SummaryColumn("verified", "Results that passed the checker.", _verified, lambda s: s.verified),
-    SummaryColumn(
-        "trouble", "Results that are WRONG, failed, or were skipped.", _trouble, lambda s: s.failed + s.wrong
-    ),
-    SummaryColumn("median gap", "Of the certified gaps.", lambda s: _gap(s, s.median_gap), lambda s: s.median_gap),
-    SummaryColumn(
+    _column("median gap", "Of the certified gaps.", lambda s: _gap(s, s.median_gap), lambda s: s.median_gap),
+    _column(
         "mean gap",
         f"Shifted geometric mean of the certified gaps, shift {GAP_SHIFT:.0%}.",
         lambda s: _gap(s, s.mean_gap),
         lambda s: s.mean_gap,
     ),
-    SummaryColumn(
+    _column(
         "largest gap",
         "Of the certified gaps.",
         lambda s: _gap(s, s.largest_gap),
         lambda s: s.largest_gap,
     ),
-    SummaryColumn(
+    _column(
         "largest proved ratio",
         "To optima that are proved; only a lower bound on the competitive ratio.",
         lambda s: ratio(s.largest_ratio, is_upper=False),
         lambda s: s.largest_ratio,
     ),
-    SummaryColumn("median time", "Of results that did not fail.", lambda s: seconds(s.median_s), lambda s: s.median_s),
-    SummaryColumn(
+    _column("median time", "Of results that did not fail.", lambda s: seconds(s.median_s), lambda s: s.median_s),
+    _column(
         "mean time",
         f"Shifted geometric mean, shift {TIME_SHIFT_S:g} s; a failure counts with the time it was allowed.",
         lambda s: seconds(s.mean_s),
@@ -92,22 +92,14 @@ def caveat(lines: Sequence[MethodSummary]) -> str:
     return " ".join(said)
 
 
-def summaries(run: Run) -> list[tuple[str, list[SummaryColumn], list[MethodSummary]]]:
-    """Return caption, columns and lines by paper where methods ran several times; columns without news are left out."""
-    allowed = allowed_s(run.meta)
-    return [
-        (f"{caption(run, rows)} · {len(rows)} results by method", shown(lines), lines)
-        for _, rows in parts(run)
-        if repeated(rows)
-        for lines in [by_method(rows, allowed)]
-    ]
+def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:
+    """Return a table with a line per method, and what must be said beside it; ``None`` where each method ran once."""
+    if not repeated(rows):
+        return None
+    lines = by_method(rows, allowed)
+    return table(f"{caption} · {len(rows)} results by method", SUMMARY_COLUMNS, lines), caveat(lines)
 
 
 def repeated(rows: Sequence[Row]) -> bool:
     """Return whether a method ran several times, so that there is something to sum up."""
     return len({(row.method, row.limits) for row in rows}) < len(rows)
-
-
-def shown(lines: Sequence[MethodSummary]) -> list[SummaryColumn]:
-    """Return the columns in which at least one line has something to say."""
-    return [column for column in SUMMARY_COLUMNS if any(column.text(line) != ABSENT for line in lines)]

@@ -3,97 +3,89 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from harness.drawing import Image, OfRun, draw_pictures, write_figures
+from harness.render import told
 from harness.report import comparison
 from harness.report.page import Section, figure, template
 from harness.report.svg import inline_svg
-from harness.run import Run
 from instances.canonical import write_atomically
+from instances.errors import UsageError
 
-if TYPE_CHECKING:
-    from harness.audit.running import Audit
-    from harness.simulation.result import Simulation
+__all__ = ["inline_svg", "save", "to_figures", "to_fragment", "to_html"]
 
-__all__ = [
-    "audit_page",
-    "inline_svg",
-    "save",
-    "save_simulation",
-    "simulation_page",
-    "to_figures",
-    "to_fragment",
-    "to_html",
-]
+Found = Any
+"""A :class:`~harness.run.Run` or ``Comparison``, a ``Simulation``, or an ``Audit``."""
 
 
-def to_html(run: Run, drawn: Sequence[Image] | None = None, more: Sequence[Section] = ()) -> str:
-    """Return the report of `run` as one self-contained HTML page.
+def to_html(found: Found, drawn: Sequence[Image] | None = None, more: Sequence[Section] = ()) -> str:
+    """Return the report as one self-contained HTML page.
 
     Parameters
     ----------
-    run
-        The run.
+    found
+        What a study found.
     drawn
         Its figures, where they have been drawn already.
     more
-        Sections that follow the published numbers.
+        Sections that follow the published numbers of a comparison.
+
+    Raises
+    ------
+    UsageError
+        If there is no page of that kind.
     """
-    images, failures = (drawn, []) if drawn is not None else draw_pictures(OfRun(run))
-    return comparison.page(run, images, failures, more)
+    source, page = _page_of(found)
+    images, failures = (drawn or [], []) if drawn is not None or source is None else draw_pictures(source)
+    return page(images, failures, more)
 
 
-def save(run: Run, path: Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
+def save(found: Found, path: Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
     """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files.
 
     Raises
     ------
     OSError
         If a folder or file cannot be written.
+    UsageError
+        If there is no page of that kind.
     """
-    images, failures = draw_pictures(OfRun(run))
-    if figures is not None:
+    source, page = _page_of(found)
+    images, failures = draw_pictures(source) if source is not None else ([], [])
+    if figures is not None and images:
         write_figures(images, figures)
-    write_atomically(path, comparison.page(run, images, failures, more).encode())
+    write_atomically(path, page(images, failures, more).encode())
 
 
-def simulation_page(simulated: Simulation, drawn: Sequence[Image] | None = None) -> str:
-    """Return the page of a simulation as one self-contained HTML document; arguments as in :func:`to_html`."""
-    from harness.report import simulation
-
-    images, failures = (drawn, []) if drawn is not None else draw_pictures(simulated)
-    return simulation.page(simulated, images, failures)
-
-
-def save_simulation(simulated: Simulation, path: Path, figures: Path | None = None) -> None:
-    """Write the page of a simulation; arguments as in :func:`save`.
-
-    Raises
-    ------
-    OSError
-        If a folder or file cannot be written.
-    """
-    from harness.report import simulation
-
-    images, failures = draw_pictures(simulated)
-    if figures is not None:
-        write_figures(images, figures)
-    write_atomically(path, simulation.page(simulated, images, failures).encode())
+def _page_of(found: Found) -> tuple[Any, Callable[[Sequence[Image], Sequence[str], Sequence[Section]], str]]:
+    """Return what the figures are drawn from, if there are any, and what makes the page."""
+    kind = type(found).__name__
+    if kind in ("Run", "Comparison"):
+        run = found if kind == "Run" else found.run
+        return OfRun(run), partial(comparison.page, run)
+    if more_kinds := {"Simulation": "harness.report.simulation", "Audit": "harness.audit.page"}.get(kind):
+        source = found if kind == "Simulation" else None
+        return source, lambda images, failures, more: _only(found, more_kinds, images, failures, more)
+    raise UsageError(f"{found.folder}: there is no page of a run of this kind; its results are in the folder")
 
 
-def audit_page(audit: Audit) -> str:
-    """Return the page of an audit as one self-contained HTML document."""
-    from harness.audit import page
+def _only(found: Found, module: str, images: Sequence[Image], failures: Sequence[str], more: Sequence[Section]) -> str:
+    if more:
+        raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
+    made: str = importlib.import_module(module).page(found, images, failures)
+    return made
 
-    return page.page(audit)
 
-
-def to_fragment(run: Run) -> str:
+def to_fragment(found: Found) -> str:
     """Return headline, tables and notes as HTML to show inside another page, such as a notebook."""
-    return comparison.fragment(run)
+    blocks = [(type(block).__name__, block) for block in told(found)[0]]
+    made: str = template("fragment.html.j2").render(blocks=blocks)
+    return made
 
 
 def to_figures(drawn: Sequence[Image]) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from harness.drawing import Image
 from harness.render.columns import failed, wrong
 from harness.render.formats import not_compared, notes, published_notes
-from harness.render.headline import answers, headline, lead
-from harness.render.text import clean
+from harness.render.headline import answers, lead
 from harness.report.page import (
     Page,
     Section,
@@ -19,11 +17,11 @@ from harness.report.page import (
     published_section,
     render,
     results_section,
-    template,
 )
 from harness.report.tables import groups, legend, published_table, title_of
 from harness.run import Run
 from harness.studies import COMPARE
+from harness.text import clean
 
 
 def page(run: Run, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
@@ -60,22 +58,6 @@ def page(run: Run, images: Sequence[Image], failures: Sequence[str] = (), more: 
             counts=_counts(run),
         )
     )
-
-
-def fragment(run: Run) -> str:
-    """Return headline, tables and notes as HTML to show inside another page."""
-    found: str = template("fragment.html.j2").render(**_results(run))
-    return found
-
-
-def _results(run: Run) -> dict[str, Any]:
-    return {
-        "headline": headline(run),
-        "tables": [table for group in groups(run) for table in group.tables],
-        "notes": notes(run.rows),
-        "published": published_table(run.rows),
-        "published_notes": _published_notes(run),
-    }
 
 
 def _published_notes(run: Run) -> list[tuple[str, str]]:

@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.drawing import Image
-from harness.render.text import clean, seconds
 from harness.report.svg import inline_svg
-from harness.report.tables import Group, Table, slug
+from harness.report.tables import Group, slug
+from harness.table import Table
+from harness.text import clean, seconds
 from instances.schema import Instance
 
 MAX_DESCRIBED = 20

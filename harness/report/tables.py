@@ -1,39 +1,21 @@
-"""Tables of a page: cells with what they sort by, and the tables of a comparison."""
+"""The tables of a comparison's page, by paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from harness.render.columns import COLUMNS, Column, failed, visible, wrong
+from harness.render.columns import COLUMNS
 from harness.render.formats import PUBLISHED_COLUMNS, parts, published_lines
-from harness.render.summaries import SummaryColumn, caveat, repeated, shown
-from harness.render.text import clean, numbers, plain
+from harness.render.formats import published_table as published_of
+from harness.render.summaries import summary
 from harness.rows import Row
 from harness.run import Run
-from harness.summary import MethodSummary, allowed_s, by_method
+from harness.summary import allowed_s
+from harness.table import Cell, Column, Table, sort_key, table, visible
+from harness.text import clean, numbers, plain
 from instances.registry import PAPERS
-
-LONG = 28
-"""Longer cells may break into lines."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A table cell: its text, what it sorts by, and its classes."""
-
-    text: str
-    sort: str
-    classes: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: headings are (text, explanation, side), rows hold as many cells."""
-
-    caption: str
-    headings: Sequence[tuple[str, str, str]]
-    rows: Sequence[Sequence[Cell]]
 
 
 @dataclass(frozen=True)
@@ -44,13 +26,6 @@ class Group:
     name: str
     title: str
     tables: Sequence[Table]
-
-
-def sort_key(value: object) -> str:
-    """Return what the page sorts by: a number in full, text without case, nothing for what is absent."""
-    if value is None:
-        return ""
-    return repr(float(value)) if isinstance(value, int | float) else str(value).casefold()
 
 
 def slug(text: str) -> str:
@@ -69,75 +44,33 @@ def groups(run: Run) -> list[Group]:
     found = []
     for caption, rows in parts(run):
         paper = rows[0].paper
-        tables = (
-            _by_method(rows, allowed),
-            _results(caption, rows),
-            _property_table([row for row in rows if row.metrics]),
-        )
-        found.append(
-            Group(f"results-{slug(paper)}", clean(paper, 40), title_of(paper), [table for table in tables if table])
-        )
+        by_method = summary(caption, rows, allowed)
+        results = table(caption, [column for column in COLUMNS if column.key not in ("published", "metrics")], rows)
+        tables = [_with_caveat(*by_method)] if by_method else []
+        tables += [results, *_property_tables([row for row in rows if row.metrics])]
+        found.append(Group(f"results-{slug(paper)}", clean(paper, 40), title_of(paper), tables))
     return found
 
 
-# ---------------------------------------------------------------- results
+def _with_caveat(content: Table, caveat: str) -> Table:
+    means = "means are shifted geometric ones, failures counted."
+    return Table(f"{content.caption}; {means} {caveat}".strip(), content.columns, content.rows)
 
 
-def _results(caption: str, rows: Sequence[Row]) -> Table:
-    columns = visible(rows, leave_out=("published", "metrics"))
-    headings = [(column.header, column.explanation, column.align) for column in columns]
-    return Table(caption, headings, [[_cell(column, row) for column in columns] for row in rows])
-
-
-def _cell(column: Column, row: Row) -> Cell:
-    classes = [column.key, column.align]
-    if (column.key == "verified" and wrong(row)) or (column.key == "status" and failed(row)):
-        classes.append("bad")
-    text = column.text(row)
-    if column.key == "status" and len(text) > LONG / 2:
-        classes.append("wide")
-    return Cell(text, sort_key(column.value(row)), " ".join(classes))
-
-
-# ---------------------------------------------------------------- by method
-
-
-def _by_method(rows: Sequence[Row], allowed: float | Mapping[str, float]) -> Table | None:
-    """Return a line per method over several instances or seeds, or ``None`` where each method ran once."""
-    if not repeated(rows):
-        return None
-    lines = by_method(rows, allowed)
-    columns = shown(lines)
-    caption = f"{len(rows)} results by method; means are shifted geometric ones, failures counted. {caveat(lines)}"
-    headings = [(column.header, column.explanation, column.align) for column in columns]
-    return Table(caption.strip(), headings, [[_summary_cell(column, line) for column in columns] for line in lines])
-
-
-def _summary_cell(column: SummaryColumn, line: MethodSummary) -> Cell:
-    css = "method" if column.header == "method" else column.align
-    bad = column.header == "trouble" and (line.failed or line.wrong)
-    return Cell(column.text(line), sort_key(column.value(line)), f"{css} bad" if bad else css)
-
-
-# ---------------------------------------------------------------- properties
-
-
-def _property_table(rows: Sequence[Row]) -> Table | None:
+def _property_tables(rows: Sequence[Row]) -> list[Table]:
+    """Return the table of the decisions' properties, if they have some."""
     names = list(dict.fromkeys(name for row in rows for name in row.metrics))
     if not names:
-        return None
-    fixed = [column for column in visible(rows) if column.key in ("instance", "seed", "method")]
-    headings = [(column.header, column.explanation, column.align) for column in fixed]
-    headings += [(clean(name, 40).replace("_", " "), "", "right") for name in names]
-    cells = [
-        [_cell(column, row) for column in fixed]
-        + [Cell(numbers(row.metrics.get(name), 5), sort_key(plain(row.metrics.get(name))), "right") for name in names]
-        for row in rows
-    ]
-    return Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", headings, cells)
+        return []
+    fixed: list[Column[Row]] = [c for c in visible(COLUMNS, rows) if c.key in ("instance", "seed", "method")]
+    named = (Column[Any](n, clean(n, 40).replace("_", " "), "", str, align="right") for n in names)
+    columns: list[Column[Any]] = [*fixed, *named]
+    cells = [[*(column.cell(row) for column in fixed), *(_property(row, name) for name in names)] for row in rows]
+    return [Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", columns, cells)]
 
 
-# ---------------------------------------------------------------- published numbers
+def _property(row: Row, name: str) -> Cell:
+    return Cell(numbers(row.metrics.get(name), 5), sort_key(plain(row.metrics.get(name))), "right")
 
 
 def published_table(rows: Sequence[Row]) -> Table | None:
@@ -150,28 +83,12 @@ def published_table(rows: Sequence[Row]) -> Table | None:
         "Numbers that the paper printed about this instance, beside ours. ✓: equal to its last place; "
         "≠: not. Exact, ✓: what we measured is the exact value."
     )
-    return published_of((*PUBLISHED_COLUMNS, "unit"), found, caption)
-
-
-def published_of(headings: Sequence[str], lines: Sequence[Sequence[str]], caption: str) -> Table | None:
-    """Return lines of texts about published numbers as a table, or ``None`` where there are none."""
-    cells = [[_published_cell(text) for text in line] for line in lines]
-    return Table(caption, [(name, "", "left") for name in headings], cells) if cells else None
-
-
-def _published_cell(text: str) -> Cell:
-    classes = ["bad"] if text.endswith("≠") else []
-    if len(text) > LONG:
-        classes.append("note" if len(text) > 3 * LONG else "wide")
-    return Cell(text, text.casefold(), " ".join(classes))
-
-
-# ---------------------------------------------------------------- legend
+    return published_of((*PUBLISHED_COLUMNS, "unit"), found, caption) if found else None
 
 
 def legend(run: Run) -> list[tuple[str, str]]:
     """Return the columns that some table shows, and the problems of the rows, each with its explanation."""
-    shown = {column.key for _, rows in parts(run) for column in visible(rows)}
+    shown = {column.key for _, rows in parts(run) for column in visible(COLUMNS, rows)}
     columns = [(column.header, column.explanation) for column in COLUMNS if column.key in shown]
     return columns + _problems(run)
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from harness.environment import code_digest
-from harness.render.text import clean
-from harness.simulation.caps import Caps
-from harness.tasks import Limits
+from harness.engine.folder import Stored
+from harness.engine.limits import Limits
+from harness.engine.task import Task
+from harness.text import plain
 from heuristics.simulator import PolicySpec
 from instances import clock
 from instances.canonical import validate
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS
 from instances.schema import Horizon, Instance
-from models import MODELS
 
 ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""
@@ -61,7 +60,7 @@ BOUNDS = {spec.model: spec for spec in (TTD, TTD_SENSITIVE, JCT)}
 class Bound:
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
-    `took_s` is how long the model took, `key` what it was asked (:attr:`BoundTask.key`).
+    `took_s` is how long the model took, `key` the key of its task.
     """
 
     fingerprint: str
@@ -71,49 +70,64 @@ class Bound:
     took_s: float | None = None
     key: str = ""
 
+    record: ClassVar[str] = "bound"
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.model}: {'no bound' if self.seconds is None else 'bound'}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.seconds is not None
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        return {"bound": plain(vars(self))}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return nothing: all of it is in the line."""
+        return {}
+
+    def check(self) -> None:
+        """Check nothing: all of it is in the line."""
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
+        """Return the bound that a journal kept."""
+        return cls(**content["bound"])
+
 
 @dataclass(frozen=True)
-class BoundTask:
+class BoundTask(Task[Bound]):
     """A lower bound of a model on a metric of any schedule on an instance, in rounds of some length."""
 
     instance_json: str
     fingerprint: str
     round_s: float
     model: str
-    limits: Caps = field(default_factory=Caps)
-    code: str = field(default_factory=code_digest)
 
-    @property
-    def key(self) -> str:
-        """Digest of all that the bound depends on: content, length of a round, model and code."""
-        parts = [self.fingerprint, repr(self.round_s), self.model, self.code]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the bound depends on: content, length of a round and model."""
+        return {"of": [self.fingerprint, repr(self.round_s), self.model]}
 
     def failed(self, status: str, reason: str) -> Bound:
         """Return the absent bound of a task that could not be finished."""
         return Bound(self.fingerprint, self.model, None, f"{status}: {reason}", key=self.key)
 
-    def run(self) -> Bound:
-        """Solve the model; a failure is an absent bound."""
-        try:
-            instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
-            began = clock.now()
-            found = lower_bound(BOUNDS[self.model], instance, self.round_s)
-            return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key)
-        except MemoryError:
-            raise
-        except Exception as error:  # without a bound, the simulations are still worth their table
-            return self.failed(type(error).__name__, clean(error, 300))
+    def attempt(self) -> Bound:
+        """Solve the model."""
+        instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
+        began = clock.now()
+        found = lower_bound(BOUNDS[self.model], instance, self.round_s)
+        return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key)
 
 
 def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
     """Return the models that bound some policy; `whole` says that completion times are those of all jobs."""
     chosen = list(policies)
-    return [
-        spec.model
-        for spec in BOUNDS.values()
-        if spec.model in MODELS and (whole or spec is not JCT) and any(map(spec.applies, chosen))
-    ]
+    return [spec.model for spec in BOUNDS.values() if (whole or spec is not JCT) and any(map(spec.applies, chosen))]
 
 
 def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float | None:
@@ -124,6 +138,8 @@ def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float |
     NotApplicableError
         If the model cannot run on the instance.
     """
+    from models import MODELS
+
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
     view = PAPERS.get(spec.paper).view(endless)

@@ -24,9 +24,9 @@ from harness.plots.rounds import (
     total_times,
 )
 from harness.plots.style import label, styled
-from harness.render.text import clean, number
 from harness.simulation.rows import SimulationRow
 from harness.simulation.sensitive import Rounds
+from harness.text import clean, number
 from heuristics.simulator import Trace
 from heuristics.simulator.metrics import LONG_S
 

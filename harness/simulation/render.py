@@ -1,71 +1,226 @@
-"""A simulation as a terminal table, Markdown, CSV, JSON, and HTML for notebooks."""
+"""What a simulation tells: captions, tables, published numbers, and notes."""
 
 from __future__ import annotations
 
-import csv
-import html
-import io
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import Any
 
-from harness.render.formats import csv_cell, markdown_text, not_compared
-from harness.render.text import ABSENT, clean, differs, number, percent, plain, published_cells, verdict
-from harness.render.text import ratio as ratio_text
-from harness.simulation.rows import FIELDS, SimulationRow
+from harness.render.formats import not_compared, published_table
+from harness.simulation.rows import SimulationRow
 from harness.studies import SIMULATE
+from harness.table import Block, Column, Note, table
+from harness.text import ABSENT, clean, differs, number, percent, published_cells, verdict
+from harness.text import ratio as ratio_text
 from instances.schema import Instance
 
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.text import Text
 
-Cells = list[str]
+def _text(
+    key: str, header: str, explanation: str, text: Callable[[SimulationRow], str], **more: Any
+) -> Column[SimulationRow]:
+    return Column(key, header, explanation, text, **more)
 
-COLUMNS: dict[str, Callable[[SimulationRow], str]] = {
-    "policy": lambda row: clean(row.policy, 60),
-    "ref": lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
-    "TTD (h)": lambda row: _hours(row.ttd_s),
-    "× ref": lambda row: ABSENT if row.ttd_ratio is None else f"{row.ttd_ratio:.3f}",
-    "paper": lambda row: ABSENT if row.ttd_printed is None else f"{row.ttd_printed:g}",
-    "TTD/bound": lambda row: ratio_text(row.ttd_bound_ratio, True) if row.ttd_bound_ratio else ABSENT,
-    "JCT mean (h)": lambda row: _hours(row.jct_mean_s),
-    "JCT × ref": lambda row: ABSENT if row.jct_ratio is None else f"{row.jct_ratio:.3f}",
-    "JCT/bound": lambda row: ratio_text(row.jct_bound_ratio, True) if row.jct_bound_ratio else ABSENT,
-    "median": lambda row: _hours(row.jct_median_s),
-    "p99": lambda row: _hours(row.jct_p99_s),
-    "JCT min": lambda row: _hours(row.jct_min_s),
-    "JCT max": lambda row: _hours(row.jct_max_s),
-    "< 4 h": lambda row: _sensitive(row, _hours(row.jct_short_s)),
-    "≥ 4 h": lambda row: _sensitive(row, _hours(row.jct_long_s)),
-    "GRU": lambda row: percent(row.gru),
-    "CRU": lambda row: percent(row.cru),
-    "CPUs": lambda row: percent(row.cpu_given),
-    "needed": lambda row: percent(row.cpu_needed),
-    "LP1": lambda row: percent(row.lp1_share),
-    "worst": lambda row: percent(row.lp1_worst),
-    "estimated": lambda row: number(row.estimated_throughput),
-    "actual": lambda row: number(row.actual_throughput),
-    "stragglers": lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
-    "ΣU": lambda row: number(row.utility),
-    "decision mean (ms)": lambda row: _milliseconds(row.decision_mean_s),
-    "max": lambda row: _milliseconds(row.decision_max_s),
-    "idle GPUs": lambda row: number(row.idle_gpus, 3),
-    "restarts": lambda row: ABSENT if row.restarts is None else f"{row.restarts:,}",
-    "changing": lambda row: percent(row.changing),
-    "status": lambda row: _unfinished(row) or clean(row.status, 40),
-    "verified": lambda row: verdict(row.verified),
-}
-"""Header and cell of each column; all but the outer ones are numbers."""
 
-LEAVING = (
-    "ΣU", "max", "decision mean (ms)", "JCT min", "JCT max", "needed", "CPUs", "restarts", "changing", "idle GPUs",
-    "CRU", "≥ 4 h", "< 4 h", "median", "GRU", "p99", "paper", "worst", "× ref", "JCT × ref", "ref",
-)  # fmt: skip
-"""Columns that a narrow terminal leaves out, the first ones first."""
+def _number(
+    key: str, header: str, explanation: str, text: Callable[[SimulationRow], str], **more: Any
+) -> Column[SimulationRow]:
+    return Column(key, header, explanation, text, lambda row: getattr(row, key), align="right", **more)
 
-TEXTS = ("policy", "ref", "status", "verified")
+
+COLUMNS: tuple[Column[SimulationRow], ...] = (
+    _text(
+        "policy",
+        "policy",
+        "Registered name; “harness list policies” prints the source of each.",
+        lambda row: clean(row.policy, 60),
+        css="method",
+    ),
+    _text(
+        "reference",
+        "ref",
+        "The policy that ratios refer to.",
+        lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
+        shared=True,
+        priority=1,
+    ),
+    _number(
+        "ttd_s",
+        "TTD (h)",
+        "Total time duration: from the first arrival to the last completion.",
+        lambda row: _hours(row.ttd_s),
+    ),
+    _number(
+        "ttd_ratio",
+        "× ref",
+        "TTD divided by that of the reference.",
+        lambda row: ABSENT if row.ttd_ratio is None else f"{row.ttd_ratio:.3f}",
+        priority=3,
+    ),
+    _number(
+        "ttd_printed",
+        "paper",
+        "The same ratio as the paper printed it.",
+        lambda row: ABSENT if row.ttd_printed is None else f"{row.ttd_printed:g}",
+        priority=5,
+    ),
+    _number(
+        "ttd_bound_ratio",
+        "TTD/bound",
+        "TTD divided by a certified lower bound: at most so many times the least TTD.",
+        lambda row: ratio_text(row.ttd_bound_ratio, True) if row.ttd_bound_ratio else ABSENT,
+    ),
+    _number("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", lambda row: _hours(row.jct_mean_s)),
+    _number(
+        "jct_ratio",
+        "JCT × ref",
+        "Mean completion time divided by that of the reference.",
+        lambda row: ABSENT if row.jct_ratio is None else f"{row.jct_ratio:.3f}",
+        priority=2,
+    ),
+    _number(
+        "jct_bound_ratio",
+        "JCT/bound",
+        "Mean completion time divided by a certified lower bound.",
+        lambda row: ratio_text(row.jct_bound_ratio, True) if row.jct_bound_ratio else ABSENT,
+    ),
+    _number(
+        "jct_median_s", "median", "Median completion time in hours.", lambda row: _hours(row.jct_median_s), priority=8
+    ),
+    _number(
+        "jct_p99_s",
+        "p99",
+        "99th percentile of the completion times in hours.",
+        lambda row: _hours(row.jct_p99_s),
+        priority=6,
+    ),
+    _number(
+        "jct_min_s", "JCT min", "Shortest completion time in hours.", lambda row: _hours(row.jct_min_s), priority=18
+    ),
+    _number(
+        "jct_max_s", "JCT max", "Longest completion time in hours.", lambda row: _hours(row.jct_max_s), priority=17
+    ),
+    _number(
+        "jct_short_s",
+        "< 4 h",
+        "Mean completion time of short jobs in hours.",
+        lambda row: _sensitive(row, _hours(row.jct_short_s)),
+        priority=9,
+    ),
+    _number(
+        "jct_long_s",
+        "≥ 4 h",
+        "Mean completion time of long jobs in hours.",
+        lambda row: _sensitive(row, _hours(row.jct_long_s)),
+        priority=10,
+    ),
+    _number(
+        "gru",
+        "GRU",
+        "GPU resource utilisation: share of the GPUs' time in which they computed.",
+        lambda row: percent(row.gru),
+        priority=7,
+    ),
+    _number(
+        "cru",
+        "CRU",
+        "Cluster resource utilisation: share of the servers' time in which they computed.",
+        lambda row: percent(row.cru),
+        priority=11,
+    ),
+    _number(
+        "cpu_given",
+        "CPUs",
+        "Share of the CPUs' time in which a job computed with them.",
+        lambda row: percent(row.cpu_given),
+        priority=15,
+    ),
+    _number(
+        "cpu_needed",
+        "needed",
+        "The same, had each job the fewest CPUs at which it is as fast.",
+        lambda row: percent(row.cpu_needed),
+        priority=16,
+    ),
+    _number(
+        "lp1_share",
+        "LP1",
+        "Mean progress of a round divided by the most that LP1 allows for the jobs that were picked.",
+        lambda row: percent(row.lp1_share),
+    ),
+    _number("lp1_worst", "worst", "The least of these.", lambda row: percent(row.lp1_worst), priority=4),
+    _number(
+        "estimated_throughput",
+        "estimated",
+        "What fractional shares promise: mean over the rounds, in devices of the slowest type.",
+        lambda row: number(row.estimated_throughput),
+    ),
+    _number(
+        "actual_throughput",
+        "actual",
+        "What was done: mean over the rounds, in devices of the slowest type.",
+        lambda row: number(row.actual_throughput),
+    ),
+    _number(
+        "straggler_share",
+        "stragglers",
+        "Part of the workers that ran in gangs over several GPU types.",
+        lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
+    ),
+    _number("utility", "ΣU", "Total utility of the completed jobs.", lambda row: number(row.utility), priority=21),
+    _number(
+        "decision_mean_s",
+        "decision mean (ms)",
+        "Mean wall-clock time of a decision.",
+        lambda row: _milliseconds(row.decision_mean_s),
+        priority=19,
+    ),
+    _number(
+        "decision_max_s",
+        "max",
+        "Longest wall-clock time of a decision in milliseconds.",
+        lambda row: _milliseconds(row.decision_max_s),
+        priority=20,
+    ),
+    _number(
+        "idle_gpus",
+        "idle GPUs",
+        "Mean number of GPUs that nobody holds while a job waits.",
+        lambda row: number(row.idle_gpus, 3),
+        priority=12,
+    ),
+    _number(
+        "restarts",
+        "restarts",
+        "Changed allocations that jobs paid for.",
+        lambda row: ABSENT if row.restarts is None else f"{row.restarts:,}",
+        priority=14,
+    ),
+    _number(
+        "changing",
+        "changing",
+        "Share of the rounds in which a job that has run before gets other GPUs.",
+        lambda row: percent(row.changing),
+        priority=13,
+    ),
+    _text(
+        "status",
+        "status",
+        "How the simulation ended, and how many jobs were left.",
+        lambda row: _unfinished(row) or clean(row.status, 40),
+        css="status",
+        bad=lambda row: not row.ok and bool(row.reason),
+    ),
+    _text(
+        "verified",
+        "verified",
+        "✓: an independent checker confirms every round of the history. WRONG: it does not.",
+        lambda row: verdict(row.verified),
+        css="verified",
+        bad=lambda row: row.verified is False,
+    ),
+)
+"""Columns of a simulation; all but the outer ones are numbers."""
+
 NONE: Mapping[str, Instance] = {}
 """Where only rows are shown, and not what was published about their instances beside them."""
 
@@ -117,29 +272,17 @@ def caption(rows: Sequence[SimulationRow]) -> str:
     return " · ".join(shared)
 
 
-def visible(rows: Sequence[SimulationRow]) -> list[str]:
-    """Return the headers of the columns that are not empty; a reference that all share is in the caption."""
-    shown = [header for header, cell in COLUMNS.items() if any(cell(row) != ABSENT for row in rows)]
-    several = len({row.reference for row in rows}) > 1
-    return [header for header in shown if header != "ref" or several]
-
-
-def published_lines(rows: Sequence[SimulationRow]) -> Iterator[tuple[Cells, bool]]:
-    """Yield the cells (see `PUBLISHED`) of every published number, and whether we get it."""
+def published_lines(rows: Sequence[SimulationRow]) -> Iterator[list[str]]:
+    """Yield the cells (see `PUBLISHED`) of every published number."""
     for row in rows:
         for entry in row.published:
             printed, measured, _ = published_cells(entry)
             texts = [row.policy, entry["quantity"], printed, measured, entry["unit"], entry["where"]]
-            yield [clean(text, 80) for text in texts], not differs(entry)
-
-
-def notes(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> list[str]:
-    """Return in words what went wrong or was skipped, how many jobs are left, and notes on published numbers."""
-    return [f"{which}: {note}" for which, note in noted(rows, instances)]
+            yield [clean(text, 80) for text in texts]
 
 
 def noted(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> list[tuple[str, str]]:
-    """Return the same as pairs: about what, and what is to be said."""
+    """Return ``(subject, message)`` pairs: what went wrong or was skipped, jobs left, notes on published numbers."""
     lines = []
     for row in rows:
         name = clean(row.policy, 60)
@@ -151,111 +294,12 @@ def noted(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NON
     return [*lines, *not_compared(rows, instances, SIMULATE)]
 
 
-def to_markdown(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> str:
-    """Return a table per instance, published numbers and notes as GitHub-flavoured Markdown."""
-    blocks = []
+def blocks(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> list[Block]:
+    """Return what a command prints: a table per instance, published numbers, notes."""
+    shown: list[Block] = []
     for text, group in parts(rows):
-        headers = visible(group)
-        rule = ["---" if header in TEXTS else "---:" for header in headers]
-        lines = [headers, rule, *([markdown_text(COLUMNS[header](row)) for header in headers] for row in group)]
-        blocks += [markdown_text(text), _markdown(lines)]
-        if printed := [cells for cells, _ in published_lines(group)]:
-            blocks.append(_markdown([list(PUBLISHED), ["---"] * len(PUBLISHED), *map(_escaped, printed)]))
-        blocks += ["\n".join(f"- {markdown_text(line)}" for line in told)] if (told := notes(group, instances)) else []
-    return "\n\n".join(blocks) + "\n"
-
-
-def _escaped(cells: Cells) -> Cells:
-    return [markdown_text(cell) for cell in cells]
-
-
-def _markdown(lines: Sequence[Cells]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def to_csv(rows: Sequence[SimulationRow]) -> str:
-    """Return all fields of all rows as CSV; lists and mappings are JSON, and no cell starts a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIELDS)
-    writer.writerows([csv_cell(value) for value in row.as_dict().values()] for row in rows)
-    return out.getvalue()
-
-
-def to_json(rows: Sequence[SimulationRow]) -> str:
-    """Return a JSON list with an object of all fields per row."""
-    return "[" + ",\n ".join(json.dumps(plain(row.as_dict()), allow_nan=False) for row in rows) + "]\n"
-
-
-def to_html(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> str:
-    """Return a table per instance as an HTML fragment."""
-    out = []
-    for text, group in parts(rows):
-        headers = visible(group)
-        head = "".join(f"<th>{html.escape(header)}</th>" for header in headers)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(COLUMNS[header](row))}</td>" for header in headers) + "</tr>"
-            for row in group
-        )
-        told = "".join(f"<li>{html.escape(line)}</li>" for line in notes(group, instances))
-        out.append(f"<table><caption>{html.escape(text)}</caption><tr>{head}</tr>{body}</table><ul>{told}</ul>")
-    return "".join(out)
-
-
-def to_rich(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> RenderableType:
-    """Return what the terminal shows: a table per instance, published numbers, notes."""
-    from rich.console import Group
-
-    shown: list[RenderableType] = []
-    for text, group in parts(rows):
-        shown += [_text(text, style="bold"), *_rich_tables(group)]
-        shown += [_text(f"- {line}") for line in notes(group, instances)]
-    return Group(*shown)
-
-
-class SimulationTable:
-    """The table of one instance; it leaves out columns where the terminal is too narrow."""
-
-    def __init__(self, rows: Sequence[SimulationRow]) -> None:
-        self.rows = rows
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the table at the width at hand."""
-        from rich.cells import cell_len
-
-        from harness.render.terminal import empty_table, left_out, narrowed
-
-        shown = visible(self.rows)
-        cells = {header: [COLUMNS[header](row) for row in self.rows] for header in shown}
-        widths = {header: max(map(cell_len, (header, *texts))) for header, texts in cells.items()}
-        kept = narrowed(widths, LEAVING, options.max_width)
-        table = empty_table()
-        for header in kept:
-            table.add_column(header, justify="left" if header in TEXTS else "right", no_wrap=header == "policy")
-        for i, row in enumerate(self.rows):
-            bad = "bold red" if not row.ok else "dim" if row.status == "skipped" else ""
-            table.add_row(*(_text(cells[header][i]) for header in kept), style=bad)
-        yield table
-        if dropped := [header for header in shown if header not in kept]:
-            yield left_out(dropped)
-
-
-def _rich_tables(rows: Sequence[SimulationRow]) -> Iterator[RenderableType]:
-    from harness.render.terminal import empty_table
-
-    yield SimulationTable(rows)
-    if printed := list(published_lines(rows)):
-        below = empty_table()
-        for header in PUBLISHED:
-            below.add_column(header, no_wrap=header == "policy")
-        for cells, agrees in printed:
-            below.add_row(*map(_text, cells), style="" if agrees else "bold")
-        yield _text("published beside measured", style="bold")
-        yield below
-
-
-def _text(text: str, style: str = "") -> Text:
-    """Return a text in which nothing is read as markup."""
-    from rich.text import Text
-
-    return Text(text, style=style)
+        shown.append(table(text, COLUMNS, group, dim=lambda row: row.status == "skipped"))
+        if lines := list(published_lines(group)):
+            shown.append(published_table(PUBLISHED, lines, "published beside measured"))
+        shown += [Note(which, note) for which, note in noted(group, instances)]
+    return shown

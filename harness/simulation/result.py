@@ -75,11 +75,11 @@ class Simulation:
 
     def to_html(self) -> str:
         """Return the self-contained page."""
-        from harness.report import simulation_page
+        from harness.report import to_html
 
-        return simulation_page(self)
+        return to_html(self)
 
     def _repr_html_(self) -> str:
-        from harness.simulation.render import to_html
+        from harness.report import to_fragment
 
-        return to_html(self.rows, self.instances)
+        return to_fragment(self)

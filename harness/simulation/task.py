@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.environment import code_digest
-from harness.render.text import clean
-from harness.seeds import verified_oracle
-from harness.simulation.caps import Caps
-from harness.simulation.rows import SimulationRow
+from harness.engine.folder import Stored, packed
+from harness.engine.limits import Limits
+from harness.engine.task import Later, Task
+from harness.simulation.history import history_content, history_file, read_history
+from harness.simulation.rows import SimulationRow, row_of
 from harness.simulation.sensitive import Rounds, rounds
-from harness.tasks import Limits
+from harness.text import plain
 from harness.verify import Verdict, differ
 from harness.verify.history import check
 from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
 from heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
 from instances import clock
 from instances.canonical import validate
-from instances.errors import NotApplicableError
 from instances.sensitivity import profiles
 
 Array = NDArray[np.float64]
@@ -34,15 +33,64 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known."""
+    """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known.
+
+    History and worth are read from their file, and checked, when they are asked for.
+    """
 
     row: SimulationRow
-    trace: Trace | None = None
-    rounds: Rounds | None = None
+    kept: Later[tuple[Trace, Rounds | None]] | None = None
+
+    record: ClassVar[str] = "simulation"
+
+    @property
+    def trace(self) -> Trace | None:
+        """The history; ``None`` where the row is WRONG, so that nothing unverified is drawn."""
+        return self.kept.get()[0] if self.kept and self.row.verified else None
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """What the rounds are worth."""
+        return self.kept.get()[1] if self.kept and self.row.verified else None
+
+    @property
+    def key(self) -> str:
+        """Key of its task."""
+        return self.row.key
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.row.policy}: {self.row.status}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.row.ok and self.row.status != "skipped"
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        return {"row": plain(self.row.as_dict())}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the history as a file."""
+        return {history_file(self.row): packed(history_content(self.kept.get()[0]))} if self.kept else {}
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if the history in its file is not the one that was confirmed."""
+        if self.row.ok and self.trace is None:
+            raise ValueError(f"{history_file(self.row)} is missing")
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
+        """Return the result that a journal kept."""
+        row = row_of(content["row"])
+        instance, path = stored.instances[row.fingerprint], stored.path / history_file(row)
+        return cls(row, Later(partial(read_history, path, row, instance)) if row.verified else None)
 
 
 @dataclass(frozen=True)
-class SimulationTask:
+class SimulationTask(Task[SimulationResult]):
     """A policy to simulate on an instance, which travels as JSON text."""
 
     instance_json: str
@@ -52,15 +100,11 @@ class SimulationTask:
     seed: int
     rules: Rules
     window: Window = ALL
-    limits: Caps = field(default_factory=Caps)
-    code: str = field(default_factory=code_digest)
 
-    @property
-    def key(self) -> str:
-        """Digest of all that the result depends on: content, policy, rules, window, seed and code."""
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the result depends on: content, policy, rules, window and seed."""
         rules = {name: str(value) for name, value in asdict(self.rules).items()}
-        parts = [self.fingerprint, self.policy, self.seed, rules, str(self.window), self.code]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+        return {"of": [self.fingerprint, self.policy, self.seed, rules, str(self.window)]}
 
     def blank_row(self, **known: Any) -> SimulationRow:
         """Return the row of this task before anything is known about its result."""
@@ -84,23 +128,13 @@ class SimulationTask:
         """Return the result of a simulation that could not be finished."""
         return SimulationResult(self.blank_row(status=status.replace(" without incumbent", ""), reason=reason))
 
-    def run(self) -> SimulationResult:
-        """Simulate, check, measure; whatever the policy does becomes a row."""
-        try:
-            return self._run()
-        except NotApplicableError as reason:
-            return self.failed("skipped", str(reason))
-        except MemoryError:
-            raise  # a row needs memory as well; the pool writes it
-        except Exception as error:  # any failure of a policy is a row, so that one policy cannot end a run
-            return self.failed("error", clean(f"{type(error).__name__}: {error}", 300))
-
-    def _run(self) -> SimulationResult:
+    def attempt(self) -> SimulationResult:
+        """Simulate, check, measure."""
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         spec = POLICIES.get(self.policy)
         began = clock.now()
         rules = spec.rules(self.rules)
-        policy = spec.build(instance, verified_oracle(Limits().options(self.seed)))
+        policy = spec.build(instance, partial(_optimum, self.seed))
         work, cluster = workload(instance), servers(instance)
         tables = profiles(instance, work, cluster) if rules.sensitive else None
         trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
@@ -120,7 +154,14 @@ class SimulationTask:
             **(_numbers(_worth(trace, worth)) if worth else {}),
             **({} if violations else _numbers(spec.measures(instance, policy, trace))),
         )
-        return SimulationResult(row, trace, worth)
+        return SimulationResult(row, Later.known((trace, worth)))
+
+
+def _optimum(seed: int, model: str, view: Any) -> Any:
+    """Return the optimal decision of a model, for policies that ask for it; only these pay for importing solvers."""
+    from harness.seeds import verified_oracle
+
+    return verified_oracle(Limits().options(seed))(model, view)
 
 
 def _disagreement(verdict: Verdict, metrics: Metrics) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.audit.lab import Lab, certified
 from harness.audit.registry import CLAIMS, Claim, Count, Evidence
-from harness.render.text import numbers
 from harness.studies import COMPARE, by_reason, commands, never_compared, not_shown
+from harness.text import numbers
 from instances import load
 from instances.schema import Published
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from harness.cli.app import FAILED, INTERRUPTED, OK, app
-from harness.cli.options import Format, FormatOption, JobsOption, ResultsOption
-from harness.cli.terminal import say, sharing, stdout
+from harness.cli.app import app
+from harness.cli.options import (
+    DaskOption,
+    Format,
+    FormatOption,
+    JobsOption,
+    MemoryOption,
+    ResultsOption,
+    ResumeOption,
+)
+from harness.cli.output import emit, finish
+from harness.cli.terminal import progress
 from instances.ranges import LARGEST_SEED
-
-if TYPE_CHECKING:
-    from harness.adversary import Adversary
-
-COLUMNS = ("heuristic", "worst ratio", "guarantee there", "objective", "optimum", "jobs", "tried", "proved", "note")
 
 
 @app.command()
@@ -30,55 +34,31 @@ def adversary(
         bool, typer.Option("--anywhere", help="Look also where a guarantee of the paper promises nothing.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the search.")] = 0,
+    memory_mb: MemoryOption = 4096,
     jobs: JobsOption = 0,
+    dask: DaskOption = None,
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),
+    resume: ResumeOption = None,
 ) -> None:
     """Search the instance with the largest proved ratio of each online algorithm, shrink it and save it."""
-    from harness import listing
     from harness.adversary import adversary as run
-    from harness.adversary.running import as_dict, seconds_of
+    from harness.adversary.running import seconds_of
+    from harness.engine.limits import Limits
 
-    with sharing() as show:
+    with progress() as (start, advance):
         found = run(
             heuristic,
             budget_s=seconds_of(budget),
             most=most_jobs,
             anywhere=anywhere,
             seed=seed,
+            limits=Limits(memory_mb=memory_mb),
             jobs=jobs,
+            dask=dask,
             results=results,
-            on_slice=lambda name, ratio, share: show(f"{name}: {ratio:.4g}", share),
+            resume=resume,
+            on_start=start,
+            on_result=advance,
         )
-    say(f"results: {found.folder}")
-    if output is Format.TABLE:
-        stdout().print(listing.to_rich("largest proved ratios", COLUMNS, _lines(found)))
-        for one in found.worst:
-            if one.found:
-                file = f"{found.folder}/worst/{one.heuristic}.json"
-                say(f"replay: harness compare --instance {file} --method {one.heuristic} --method {one.found.model}")
-    elif output is Format.JSON:
-        import json
-
-        sys.stdout.write(json.dumps([as_dict(one) for one in found.worst], indent=2) + "\n")
-    else:
-        sys.stdout.write(listing.to_text(COLUMNS, _lines(found), output.value))
-    if found.interrupted:
-        say("interrupted; what was found is kept, not shrunk")
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(FAILED if any(one.exceeded for one in found.worst) else OK)
-
-
-def _lines(found: Adversary) -> list[tuple[str, ...]]:
-    from harness.render.text import ABSENT, clean, number
-
-    lines: list[tuple[str, ...]] = []
-    for one in found.worst:
-        notes = ["reaches nothing on another instance"] if one.nothing else []
-        notes += ["the guarantee does not hold here"] if one.exceeded else []
-        numbers = [ABSENT] * 5
-        if one.found:
-            guarantee, values = clean(one.found.guarantee or ABSENT, 40), (one.found.objective, one.found.optimum)
-            numbers = [f"{one.found.ratio:.4g}", guarantee, *map(number, values), str(one.found.size)]
-        lines.append((one.heuristic, *numbers, str(one.tried), str(one.proved), "; ".join(notes)))
-    return lines
+    finish(found, partial(emit, found, output), report=False)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from harness.cli.app import app
-from harness.cli.options import Format, FormatOption, JobsOption, ReportOption, ResultsOption
-from harness.cli.output import end, save_audit_report
-from harness.cli.terminal import progress, stdout
+from harness.cli.options import (
+    DaskOption,
+    Format,
+    FormatOption,
+    JobsOption,
+    MemoryOption,
+    ReportOption,
+    ResultsOption,
+    ResumeOption,
+)
+from harness.cli.output import emit, finish
+from harness.cli.terminal import progress
 from instances.ranges import LARGEST_SEED
-
-if TYPE_CHECKING:
-    from harness.audit import Audit
 
 
 @app.command()
@@ -25,9 +30,12 @@ def audit(
     claim: Annotated[list[str], typer.Option(help="Only claims that match ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
     effort: Annotated[float, typer.Option(help="Factor on how many random cases are tried.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the random cases.")] = 0,
+    memory_mb: MemoryOption = 4096,
     jobs: JobsOption = 0,
+    dask: DaskOption = None,
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),
+    resume: ResumeOption = None,
     report: ReportOption = True,
 ) -> None:
     """Try every theorem and printed number: confirmed, refuted (with a witness), only for …, not testable."""
@@ -39,22 +47,12 @@ def audit(
             claim,
             effort=effort,
             seed=seed,
+            memory_mb=memory_mb,
             jobs=jobs,
+            dask=dask,
             results=results,
+            resume=resume,
             on_start=start,
             on_result=advance,
         )
-    path = found.folder / "report.html" if report and found.findings and found.folder else None
-    write = partial(save_audit_report, found, path) if path else None
-    end(found, write, partial(_emit, found, output), "finished claims are kept")
-
-
-def _emit(found: Audit, output: Format) -> None:
-    """Print the findings to standard output."""
-    from harness.audit import render
-
-    if output is Format.TABLE:
-        stdout().print(render.to_rich(found.findings))
-    else:
-        formats = {Format.MARKDOWN: render.to_markdown, Format.CSV: render.to_csv, Format.JSON: render.to_json}
-        sys.stdout.write(formats[output](found.findings))
+    finish(found, partial(emit, found, output), report and bool(found.findings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,9 @@ from harness.cli.options import (
     ResumeOption,
     SeedOption,
 )
-from harness.cli.output import finish
+from harness.cli.output import emit, finish
 from harness.cli.terminal import progress
+from harness.engine.limits import Limits
 from instances.ranges import MOST_THREADS
 
 
@@ -31,7 +33,7 @@ def compare(
     paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: SeedOption = [0],  # noqa: B006
-    time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = 60.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = Limits.time_limit_s,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
     memory_mb: MemoryOption = 4096,
@@ -46,7 +48,6 @@ def compare(
 ) -> None:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
     from harness.comparing import compare as run_compare
-    from harness.tasks import Limits
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     with progress() as (start, advance):
@@ -63,4 +64,4 @@ def compare(
             on_start=start,
             on_result=advance,
         )
-    finish(comparison, output, report)
+    finish(comparison, partial(emit, comparison, output), report and bool(comparison.rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from harness.cli.app import FAILED, OK, app
 from harness.cli.options import Format, FormatOption
+from harness.cli.output import emit_lines
 from harness.cli.terminal import say, stdout
 
 
@@ -23,15 +23,16 @@ def diff(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say what got better, worse or slower between two runs; exit code 1 if anything but times got worse."""
-    from harness import diffing, listing
+    from harness import diffing
+    from harness.comparing import read_run
     from harness.render import difference as render
-    from harness.store import read_run
+    from harness.table import to_rich
 
     found = diffing.diff(read_run(before), read_run(after), tolerance)
     if output is Format.TABLE:
-        stdout().print(render.to_rich(found))
+        stdout().print(to_rich(render.blocks(found)))
     else:
         for line in (render.sentence(found), *found.reasons):
             say(line)
-        sys.stdout.write(listing.to_text(render.COLUMNS, render.lines(found, everything=True), output.value))
+        emit_lines("", render.COLUMNS, render.lines(found, everything=True), output)
     raise typer.Exit(OK if found.ok else FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,21 +10,21 @@ import typer
 
 from harness.cli.app import app
 from harness.cli.options import Format, FormatOption, ReportOption, ResultsOption
-from harness.cli.output import finish
+from harness.cli.output import emit, finish
 from harness.cli.terminal import say
 
 
 @app.command()
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Results folders of one code, such as the parts of a sweep.")],
+    folders: Annotated[list[Path], typer.Argument(help="Results folders of one command and code: parts of one run.")],
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),
     report: ReportOption = True,
 ) -> None:
-    """Put results folders together: each row once, certified anew with the bounds of all."""
-    from harness import merging
+    """Put results folders of one kind together: each result once, certified anew with the bounds of all."""
+    from harness.engine.study import merge as merged
 
-    comparison = merging.merge(folders, results)
-    if missing := len(comparison.run.meta["plan"]) - len(comparison.rows):
-        say(f"{missing} planned rows are in none of the folders")
-    finish(comparison, output, report)
+    found = merged(folders, results)
+    if found.meta["missing"]:
+        say(f"{found.meta['missing']} planned results are in none of the folders")
+    finish(found, partial(emit, found, output), report)

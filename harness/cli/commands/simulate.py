@@ -10,6 +10,7 @@ import typer
 
 from harness.cli.app import app
 from harness.cli.options import (
+    DaskOption,
     Format,
     FormatOption,
     InstanceOption,
@@ -22,7 +23,7 @@ from harness.cli.options import (
     ResumeOption,
     WindowOption,
 )
-from harness.cli.output import emit_simulation, end, save_simulation_report
+from harness.cli.output import emit, finish
 from harness.cli.terminal import progress
 from instances.ranges import LARGEST_SEED
 
@@ -51,15 +52,16 @@ def simulate(
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: MemoryOption = 4096,
     jobs: JobsOption = 0,
+    dask: DaskOption = None,
     output: FormatOption = Format.TABLE,
     results: ResultsOption = Path("results"),
     resume: ResumeOption = None,
     report: ReportOption = True,
 ) -> None:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
+    from harness.engine.limits import Limits
     from harness.simulating import POLICIES
     from harness.simulating import simulate as run_simulation
-    from harness.simulation.caps import Caps
     from heuristics.simulator.metrics import ALL, Window
 
     with progress() as (start, advance):
@@ -74,11 +76,11 @@ def simulate(
             window=Window.parse(window) if window else ALL,
             seed=seed,
             jobs=jobs,
-            caps=Caps(time_limit, memory_mb),
+            limits=Limits(time_limit, memory_mb=memory_mb),
+            dask=dask,
             results=results,
             resume=resume,
             on_start=start,
             on_result=advance,
         )
-    write = partial(save_simulation_report, simulation) if report and simulation.rows else None
-    end(simulation, write, partial(emit_simulation, simulation, output), f"go on with: --resume {simulation.folder}")
+    finish(simulation, partial(emit, simulation, output), report and bool(simulation.rows))

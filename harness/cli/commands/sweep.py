@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from harness.cli.options import (
     ResultsOption,
     ResumeOption,
 )
-from harness.cli.output import finish
+from harness.cli.output import emit, finish
 from harness.cli.terminal import progress
 
 
@@ -34,8 +35,8 @@ def sweep(
     report: ReportOption = True,
 ) -> None:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
+    from harness.engine.limits import Limits
     from harness.sweeping import run_sweep
-    from harness.tasks import Limits
 
     with progress() as (start, advance):
         comparison = run_sweep(
@@ -48,4 +49,4 @@ def sweep(
             on_start=start,
             on_result=advance,
         )
-    finish(comparison, output, report)
+    finish(comparison, partial(emit, comparison, output), report and bool(comparison.rows))

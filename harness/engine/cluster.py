@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from harness.engine.pool import result_of, started, submit
+from harness.engine.task import R, Task
 from harness.environment import code_digest
-from harness.pool import result_of, started, submit
-from harness.tasks import Task, TaskResult
 from instances.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def connect(address: str) -> Client:
     return client
 
 
-def run_on_cluster(tasks: Iterable[Task], client: Client) -> Iterator[TaskResult]:
+def run_on_cluster(tasks: Iterable[Task[R]], client: Client) -> Iterator[R]:
     """Run tasks on the workers of a cluster and yield each result as it finishes, each task's once.
 
     A worker that dies has its tasks run elsewhere; a task on which several workers died (Dask's setting
@@ -79,38 +79,37 @@ def run_on_cluster(tasks: Iterable[Task], client: Client) -> Iterator[TaskResult
     tasks
         Tasks of one run.
     client
-        From :func:`connect`; closed at the end, which takes back what has not run.
+        From :func:`connect`; closing it takes back what has not run.
     """
     from distributed import as_completed
 
-    with client:
-        futures = {client.submit(run_remotely, t, key=f"schedgap-{t.key}", pure=False, retries=0): t for t in tasks}
-        for future in as_completed(futures, loop=client.loop):
-            yield _result(future, futures[future])
-            future.release()
+    futures = {client.submit(run_remotely, t, key=f"schedgap-{t.key}", pure=False, retries=0): t for t in tasks}
+    for future in as_completed(futures, loop=client.loop):
+        yield _result(future, futures[future])
+        future.release()
 
 
-def run_remotely(task: Task) -> TaskResult:
+def run_remotely(task: Task[R]) -> R:
     """Run a task on a worker of the cluster, in a process of its own under the task's limits."""
     if code_digest() != task.code:
         return task.failed("error", f"the worker runs other code ({code_digest()}, wanted: {task.code})")
-    return result_of(submit(_pool(task.limits.threads), task), task)
+    return result_of(submit(_pool(task.limits.threads, type(task).__module__), task), task)
 
 
 @functools.cache
-def _pool(threads: int) -> ProcessPool:
+def _pool(threads: int, module: str) -> ProcessPool:
     """Return the processes of this worker of the cluster, as many as it has threads; they end with it."""
     from distributed import get_worker
 
     # Dask's workers are daemons, which may have no children, lest those outlive them; ours end with their parent.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
-    return started(get_worker().state.nthreads, threads, Task.__module__)
+    return started(get_worker().state.nthreads, threads, module)
 
 
-def _result(future: Any, task: Task) -> TaskResult:
+def _result(future: Any, task: Task[R]) -> R:
     """Return a finished task's result, or the failed row of one that no worker survived."""
     try:
-        result: TaskResult = future.result()
+        result: R = future.result()
     except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
         what = " ".join(f"{type(error).__name__}: {error}".split())[:240]
         return task.failed("error", f"lost on the cluster: {what}")

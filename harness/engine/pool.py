@@ -16,52 +16,12 @@ from contextlib import contextmanager
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
+from harness.engine.task import R, Task
 from harness.environment import cores
-
-R_co = TypeVar("R_co", covariant=True)
-
-
-class Caps(Protocol):
-    """What one task may take."""
-
-    @property
-    def threads(self) -> int:
-        """Threads it runs."""
-        ...
-
-    @property
-    def memory_mb(self) -> int:
-        """Megabytes beyond which its allocations fail."""
-        ...
-
-    @property
-    def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed."""
-        ...
-
-
-class Work(Protocol[R_co]):
-    """A task of the pool, picklable; whatever happens to it becomes a result."""
-
-    @property
-    def limits(self) -> Caps:
-        """What it may take."""
-        ...
-
-    def run(self) -> R_co:
-        """Do it, in a worker process; only running out of memory is raised."""
-        ...
-
-    def failed(self, status: Any, reason: str) -> R_co:
-        """Return the result of a task whose worker was killed or died."""
-        ...
-
-
-T = TypeVar("T")
 
 
 def workers_for(jobs: int, threads: int) -> int:
@@ -70,7 +30,7 @@ def workers_for(jobs: int, threads: int) -> int:
     return fitting if jobs == 0 else min(jobs, fitting)
 
 
-def run_all(tasks: Iterable[Work[T]], jobs: int = 0) -> Iterator[T]:
+def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
     """Run tasks in worker processes and yield each result as it finishes.
 
     Parameters
@@ -112,9 +72,9 @@ def started(workers: int, threads: int, module: str) -> ProcessPool:
     return ProcessPool(max_workers=workers, initializer=_settle_worker, context=context)
 
 
-def submit(pool: ProcessPool, task: Work[T]) -> Any:
+def submit(pool: ProcessPool, task: Task[R]) -> Any:
     """Hand a task to a pool; the future goes to :func:`result_of`."""
-    return pool.schedule(run_capped, args=[task], timeout=task.limits.hard_limit_s)
+    return pool.schedule(run_capped, args=[task], timeout=task.hard_limit_s)
 
 
 class _Process(ForkServerProcess):
@@ -221,7 +181,7 @@ def _end_with_main() -> None:
         os._exit(1)
 
 
-def run_capped(task: Work[T]) -> T:
+def run_capped(task: Task[R]) -> R:
     """Run a task under its memory cap: an allocation beyond it fails, and the result says so.
 
     The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
@@ -235,12 +195,12 @@ def run_capped(task: Work[T]) -> T:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def result_of(future: Any, task: Work[T]) -> T:
+def result_of(future: Any, task: Task[R]) -> R:
     """Return the task's result, or that of a task whose worker was killed or died."""
     try:
-        result: T = future.result()
+        result: R = future.result()
     except FutureTimeout:
-        reason = f"killed after {task.limits.hard_limit_s:g} s of wall-clock time"
+        reason = f"killed after {task.hard_limit_s:g} s of wall-clock time"
         return task.failed("time limit without incumbent", reason)
     except ProcessExpired as death:
         return task.failed("error", f"the worker died ({_cause(death.exitcode)})")

@@ -1,0 +1,70 @@
+"""What one task of a study may take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from instances.errors import UsageError
+from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
+
+if TYPE_CHECKING:
+    from models.solve import SolveOptions
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one task may take.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached:
+        20 s keep ``gen/200jobs`` with all papers at two minutes on two cores.
+    rel_gap, threads
+        Passed to the solver.
+    memory_mb
+        Memory cap of a worker process.
+    all_sizes
+        Run methods above their stated size, too.
+    cross_check
+        Ask PuLP/CBC for a second opinion on every model.
+
+    Raises
+    ------
+    UsageError
+        If a limit is impossible.
+    """
+
+    time_limit_s: float = 20.0
+    rel_gap: float = 1e-6
+    threads: int = 1
+    memory_mb: int = 4096
+    all_sizes: bool = False
+    cross_check: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.time_limit_s < math.inf:
+            raise UsageError(f"time_limit_s = {self.time_limit_s:g}: must be a positive number of seconds")
+        if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
+            right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
+            raise UsageError(f"memory = {self.memory_mb} MB: {right}")
+
+    def options(self, seed: int) -> SolveOptions:
+        """Return the solver's options.
+
+        Raises
+        ------
+        UsageError
+            If a limit is impossible for the solver.
+        """
+        from models.solve import SolveOptions
+
+        return SolveOptions(
+            time_limit_s=self.time_limit_s,
+            rel_gap=self.rel_gap,
+            threads=self.threads,
+            seed=seed,
+            cross_check=self.cross_check,
+        )

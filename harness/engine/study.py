@@ -1,0 +1,400 @@
+"""One way to run a study: plan → what an earlier folder already has → run → journal → collect.
+
+A *study* is tasks, how one task runs in a worker, how its result is journalled, and how results are put together.
+Comparisons, sweeps, simulations, audits and searches are studies; each module that defines one names it here by its
+kind, so that a results folder of any kind can be read, resumed, merged and reported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from harness import environment
+from harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, Stored, damage_explained, new_folder, open_stored
+from harness.engine.pool import run_all
+from harness.engine.task import Result, Task
+from harness.text import clean
+from instances.errors import UsageError
+from instances.schema import Instance
+
+F = TypeVar("F")
+
+HOMES = {
+    "compare": "harness.comparing",
+    "simulate": "harness.simulating",
+    "audit": "harness.audit.running",
+    "adversary": "harness.adversary.running",
+}
+"""Module of each kind of study; its ``STUDY`` says the rest."""
+
+Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
+"""Tasks; or a function that returns the next ones from all results so far, none at the end."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """All that a study found.
+
+    Attributes
+    ----------
+    meta
+        Content of ``run.json``.
+    instances
+        Instances by fingerprint, in the order in which they were named.
+    results
+        In the order of the plan.
+    folder
+        Results folder, where there is one.
+    """
+
+    meta: dict[str, Any]
+    instances: dict[str, Instance]
+    results: Sequence[Any]
+    folder: Path | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it early."""
+        return bool(self.meta["interrupted"])
+
+
+@dataclass(frozen=True)
+class Study(Generic[F]):
+    """A kind of study.
+
+    Parameters
+    ----------
+    kind
+        The command that runs it.
+    records
+        Types of its results.
+    collect
+        Puts what was found together.
+    tables
+        Files that hold the whole run, by path inside the results folder.
+    """
+
+    kind: str
+    records: tuple[type[Result], ...]
+    collect: Callable[[Finished], F]
+    tables: Callable[[F], Mapping[str, bytes]]
+
+    def restore(self, stored: Stored, key: str) -> Any:
+        """Return a result that a journal kept."""
+        line = stored.lines[key]
+        by_name = {result.record: result for result in self.records}
+        return by_name[line["record"]].restored(line, stored)
+
+
+def execute(
+    study: Study[F],
+    plan: Plan,
+    meta: Mapping[str, Any],
+    *,
+    instances: Sequence[Instance] = (),
+    jobs: int = 0,
+    dask: str | None = None,
+    results: Path | None = None,
+    resume: Path | None = None,
+    on_start: Callable[[int], None] = lambda count: None,
+    on_result: Callable[[Any], None] = lambda result: None,
+) -> F:
+    """Run a study; Ctrl-C ends it early, finished results stay.
+
+    Parameters
+    ----------
+    study, plan
+        What to run.
+    meta
+        What ``run.json`` says of it: ``command``, and whatever is its own. Under ``rules`` stands what must be the same
+        for a run to be resumed.
+    instances
+        What it is about.
+    jobs, dask
+        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
+    results, resume
+        Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished results
+        of the same work, limits and code stay, others are tried again, more instances are fine.
+    on_start, on_result
+        Called with the number of tasks that are going to run, and with each result that came of one.
+
+    Raises
+    ------
+    UsageError
+        If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
+    """
+    meta = described(study.kind, meta, instances)
+    earlier = _earlier(study, resume, meta) if resume else None
+    with ExitStack() as stack:
+        runner = _runner(jobs, dask, stack)
+        path = resume or (new_folder(results, meta) if results else None)
+        folder = Folder(path) if path else None
+        session = _Session(study, meta, instances, folder, earlier, runner, on_start, on_result)
+        began = time.perf_counter()
+        session.go(plan if callable(plan) else partial(_once, plan))
+    meta["duration_s"] = time.perf_counter() - began
+    found = study.collect(session.finished())
+    if folder:
+        folder.finish(meta, study.tables(found))
+    return found
+
+
+def _once(tasks: Sequence[Task[Any]], done: Sequence[Any]) -> Sequence[Task[Any]]:
+    return [] if done else tasks
+
+
+def _runner(jobs: int, dask: str | None, stack: ExitStack) -> Callable[[Sequence[Task[Any]]], Iterator[Any]]:
+    if dask is None:
+        return partial(run_all, jobs=jobs)
+    from harness.engine.cluster import connect, run_on_cluster
+
+    return partial(run_on_cluster, client=stack.enter_context(connect(dask)))
+
+
+class _Session:
+    """A study while it runs."""
+
+    def __init__(
+        self,
+        study: Study[Any],
+        meta: dict[str, Any],
+        instances: Sequence[Instance],
+        folder: Folder | None,
+        earlier: Stored | None,
+        runner: Callable[[Sequence[Task[Any]]], Iterator[Any]],
+        on_start: Callable[[int], None],
+        on_result: Callable[[Any], None],
+    ) -> None:
+        self.study, self.meta, self.folder, self.earlier = study, meta, folder, earlier
+        self.instances = {one.fingerprint: one for one in instances}
+        self.runner, self.on_start, self.on_result = runner, on_start, on_result
+        self.done: dict[str, Any] = {}
+        self.meta["plan"] = []
+
+    def go(self, plan: Callable[[Sequence[Any]], Sequence[Task[Any]]]) -> None:
+        """Run stage after stage."""
+        try:
+            while tasks := plan(list(self.done.values())):
+                self._stage(tasks)
+        except KeyboardInterrupt:
+            return
+        self.meta["interrupted"] = False
+
+    def _stage(self, tasks: Sequence[Task[Any]]) -> None:
+        keys = {task.key: task for task in tasks}
+        self.meta["plan"] += [key for key in keys if key not in self.meta["plan"]]
+        if self.folder:
+            self.folder.begin(self.meta, self.instances.values())
+        for key in keys:
+            if kept := self._kept(key):
+                self.done[key] = kept
+        left = [task for key, task in keys.items() if key not in self.done]
+        self.on_start(len(left))
+        for result in self.runner(left):
+            self.done[result.key] = result
+            if self.folder:
+                self.folder.add(result)
+            self.on_result(result)
+
+    def _kept(self, key: str) -> Any:
+        """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
+        if self.earlier is None or key not in self.earlier.lines:
+            return None
+        try:
+            result = self.study.restore(self.earlier, key)
+            result.check()
+        except DAMAGE:
+            return None
+        return result if result.finished else None
+
+    def finished(self) -> Finished:
+        """Return what was found, in the order of the plan."""
+        ordered = [self.done[key] for key in self.meta["plan"] if key in self.done]
+        return Finished(self.meta, self.instances, ordered, self.folder.path if self.folder else None)
+
+
+def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
+    """Return what ``run.json`` says of a run that starts now."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": kind,
+        **meta,
+        "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "instances": {one.fingerprint: one.name for one in instances},
+        "versions": environment.versions(),
+        "machine": environment.machine(),
+        "git_commit": environment.git_commit(),
+        "code": environment.code_digest(),
+        "interrupted": True,
+    }
+
+
+def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored:
+    """Return an earlier run.
+
+    Raises
+    ------
+    UsageError
+        If it was about other instances, which the folder would lose, or under other rules.
+    """
+    stored = open_stored(folder, study.kind)
+    with damage_explained(folder):
+        if not set(stored.meta["instances"]) <= set(meta["instances"]):
+            names = some(list(stored.meta["instances"].values()))
+            raise UsageError(f"{folder}: a run of {names}; only a run of at least these instances can go on there")
+        if stored.meta.get("rules") != meta.get("rules"):
+            raise UsageError(
+                f"{folder}: a run under other rules ({stored.meta.get('rules')}); it cannot be resumed under these"
+            )
+    return stored
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """Return names with commas, of many only the first ones."""
+    more = len(names) - most
+    return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
+
+
+def reopen(folder: Path, kind: str | None = None) -> Any:
+    """Return what a results folder of any kind holds, as the function that ran it returned it.
+
+    Parameters
+    ----------
+    folder
+        Results folder, also of a run that was killed.
+    kind
+        Kind of study that it must be of; any where absent.
+
+    Raises
+    ------
+    UsageError
+        If it is no results folder, of another study or version, or damaged.
+    """
+    stored = open_stored(folder, kind)
+    with damage_explained(folder):
+        study = study_of(stored.meta["kind"])
+        results = [study.restore(stored, key) for key in stored.meta["plan"] if key in stored.lines]
+        return study.collect(Finished(stored.meta, stored.instances, results, folder))
+
+
+def check(folder: Path) -> list[tuple[str, str]]:
+    """Check every result of a folder again, and return what each is and what is wrong with it (empty: it holds).
+
+    Raises
+    ------
+    UsageError
+        If it is no results folder, of another version, or its journal cannot be read at all.
+    """
+    stored = open_stored(folder)
+    with damage_explained(folder):
+        study, plan = study_of(stored.meta["kind"]), list(stored.meta["plan"])
+    return [_checked(study, stored, key) for key in plan]
+
+
+def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str]:
+    if key not in stored.lines:
+        return key, "planned, but not in the journal; --resume runs it"
+    try:
+        result = study.restore(stored, key)
+    except DAMAGE as error:
+        return key, f"its line in the journal is damaged: {clean(error, 200)}"
+    try:
+        result.check()
+    except DAMAGE as error:
+        return result.label, clean(error, 300)
+    return result.label, ""
+
+
+def study_of(kind: str) -> Study[Any]:
+    """Return the study of that kind.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    if kind not in HOMES:
+        raise UsageError(f"results of harness {kind}: this program has no such command")
+    study: Study[Any] = importlib.import_module(HOMES[kind]).STUDY
+    return study
+
+
+def merge(folders: Sequence[Path], results: Path) -> Any:
+    """Return what several folders of one kind hold together, each result once, in a new results folder.
+
+    Bounds of one part hold for the rows of the others. Of a result that several parts have, a finished one is kept.
+
+    Parameters
+    ----------
+    folders
+        Results folders of the same kind and code.
+    results
+        Folder in which the new one is made.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two, one is no results folder, or they cannot be one table.
+    """
+    if len({folder.resolve() for folder in folders}) < 2:
+        raise UsageError("merging takes two or more results folders")
+    first, *others = parts = [open_stored(folder) for folder in folders]
+    for part in others:
+        if part.meta["kind"] != first.meta["kind"]:
+            raise UsageError(f"{part.path}: results of harness {part.meta['kind']}, not of {first.meta['kind']}")
+        if part.meta.get("code") != first.meta.get("code"):
+            raise UsageError(
+                f"{part.path}: measured by other code than {first.path}, so the two cannot be one table; "
+                f"compare them with: harness diff {shlex.join([str(first.path), str(part.path)])}"
+            )
+    study = study_of(first.meta["kind"])
+    found: dict[str, Any] = {}
+    for part in parts:
+        with damage_explained(part.path):
+            for key in part.lines:
+                result = study.restore(part, key)
+                if key not in found or (result.finished and not found[key].finished):
+                    found[key] = result
+    return _merged(study, parts, found, results)
+
+
+def _merged(study: Study[Any], parts: Sequence[Stored], found: Mapping[str, Any], results: Path) -> Any:
+    meta = _meta([part.meta for part in parts], [part.path for part in parts])
+    instances = {mark: one for part in parts for mark, one in part.instances.items()}
+    folder = Folder(new_folder(results, meta))
+    folder.begin(meta, instances.values())
+    ordered = [found[key] for key in meta["plan"] if key in found]
+    meta["missing"] = len(meta["plan"]) - len(ordered)
+    for result in ordered:
+        folder.add(result)
+    collected = study.collect(Finished(meta, instances, ordered, folder.path))
+    folder.finish(meta, study.tables(collected))
+    return collected
+
+
+def _meta(metas: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> dict[str, Any]:
+    """Return what ``run.json`` says: of what is the same everywhere that, and each part's own beside it."""
+    told = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
+    shared = {name: value for name, value in metas[0].items() if all(meta.get(name) == value for meta in metas)}
+    return {
+        "machine": {"processor": "several machines, see run.json"},
+        "versions": {},
+        "limits": {},
+        **shared,
+        "command": shlex.join(["harness", "merge", *map(str, folders)]),
+        "started_utc": min(str(meta.get("started_utc")) for meta in metas),
+        "duration_s": sum(float(meta.get("duration_s") or 0) for meta in metas),
+        "instances": {mark: name for meta in metas for mark, name in meta["instances"].items()},
+        "plan": list(dict.fromkeys(key for meta in metas for key in meta["plan"])),
+        "interrupted": False,
+        "merged": [{name: meta.get(name) for name in told} for meta in metas],
+    }

@@ -1,0 +1,312 @@
+"""One table: columns are declared once per kind of row; one writer each makes terminal, Markdown, CSV, JSON of it.
+
+What a command prints is a list of blocks: lines, notes about something, and tables. Pages draw the same tables
+(``templates/tables.html.j2``), so a table looks and reads alike everywhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from harness.text import ABSENT, clean, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+R = TypeVar("R")
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that make a spreadsheet take text for a formula."""
+
+LONG = 28
+"""Longer cells of a page may break into lines."""
+
+SEPARATOR = 2
+"""Terminal columns that a table column takes beside its content."""
+
+
+def by_text(row: Any) -> None:
+    """Sort by what the cell says."""
+
+
+def never(row: Any) -> bool:
+    """Say that nothing is wrong with a row."""
+    return False
+
+
+@dataclass(frozen=True)
+class Column(Generic[R]):
+    """A column of a table.
+
+    Parameters
+    ----------
+    key
+        Name of the row's field it shows.
+    header, explanation
+        What stands above it, and one sentence for the legend.
+    text, value
+        The cell, and what it is sorted by where that is not its text; ``None`` sorts last.
+    align
+        Numbers stand on the right.
+    priority
+        Columns of a higher number leave first where the terminal is too narrow; 0 never leaves.
+    shared
+        Whether it says nothing where all rows agree, since the caption names what they share.
+    bad
+        Whether a row's cell tells of something wrong.
+    css
+        Class of its cells on a page, beside its alignment.
+    """
+
+    key: str
+    header: str
+    explanation: str
+    text: Callable[[R], str]
+    value: Callable[[R], Any] = by_text
+    align: Literal["left", "right"] = "left"
+    priority: int = 0
+    shared: bool = False
+    bad: Callable[[R], bool] = never
+    css: str = ""
+
+    def cell(self, row: R) -> Cell:
+        """Return the cell of a row."""
+        text = self.text(row)
+        value = self.value(row) if self.value is not by_text else None if text == ABSENT else text
+        wide = ["wide"] if self.css == "status" and len(text) > LONG / 2 else []
+        classes = [self.css, self.align, *wide, *(["bad"] if self.bad(row) else [])]
+        return Cell(text, sort_key(value), " ".join(filter(None, classes)))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A table cell: its text, what it sorts by on a page, and its classes there."""
+
+    text: str
+    sort: str = ""
+    classes: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether it tells of something wrong."""
+        return "bad" in self.classes.split()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: a caption, columns, and rows that hold as many cells. Rows in `dim` are of less interest."""
+
+    caption: str
+    columns: Sequence[Column[Any]]
+    rows: Sequence[Sequence[Cell]]
+    dim: frozenset[int] = field(default=frozenset())
+
+    @property
+    def headings(self) -> list[tuple[str, str, str]]:
+        """Header, explanation and side of each column, for pages."""
+        return [(column.header, column.explanation, column.align) for column in self.columns]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text, with a style of the terminal."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is to be said about something."""
+
+    about: str
+    text: str
+
+    @property
+    def style(self) -> str:
+        """How the terminal shows it."""
+        return "red" if self.text.startswith("WRONG") else ""
+
+
+Block = Line | Note | Table
+
+
+def visible(columns: Iterable[Column[R]], rows: Sequence[R], leave_out: Iterable[str] = ()) -> list[Column[R]]:
+    """Return the columns that tell the rows apart: neither empty nor without news."""
+    hidden = set(leave_out)
+    shown = []
+    for column in columns:
+        cells = {column.text(row) for row in rows}
+        constant = column.shared and len(cells) <= 1
+        if column.key not in hidden and not constant and not cells <= {ABSENT, ""}:
+            shown.append(column)
+    return shown
+
+
+def table(caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Callable[[R], bool] = never) -> Table:
+    """Return rows as a table with the columns that tell them apart."""
+    shown = visible(columns, rows)
+    cells = [[column.cell(row) for column in shown] for row in rows]
+    return Table(caption, shown, cells, frozenset(i for i, row in enumerate(rows) if dim(row)))
+
+
+def of_texts(headers: Sequence[str], right: Iterable[str] = ()) -> list[Column[Sequence[str]]]:
+    """Return columns for rows that are sequences of texts, the first one the name of the row."""
+    return [
+        Column(h, h, "", itemgetter(i), align="right" if h in right else "left", css="" if i else "method")
+        for i, h in enumerate(headers)
+    ]
+
+
+def sort_key(value: object) -> str:
+    """Return what a page sorts by: a number in full, text without case, nothing for what is absent."""
+    if value is None:
+        return ""
+    return repr(float(value)) if isinstance(value, int | float) else str(value).casefold()
+
+
+# ---------------------------------------------------------------- writers
+
+
+def to_markdown(blocks: Iterable[Block]) -> str:
+    """Return blocks as GitHub-flavoured Markdown: paragraphs, tables, and notes as a list."""
+    written: list[str] = []
+    for block in blocks:
+        if isinstance(block, Note):
+            line = f"- {markdown_text(block.about)}: {markdown_text(block.text)}"
+            if written and written[-1].startswith("- "):
+                written[-1] += f"\n{line}"
+            else:
+                written.append(line)
+        elif isinstance(block, Table):
+            written += [markdown_text(block.caption)] if block.caption else []
+            written.append(_markdown_table(block))
+        elif block.text:
+            written.append(markdown_text(block.text))
+    return "\n\n".join(written) + "\n"
+
+
+def _markdown_table(content: Table) -> str:
+    lines = [
+        [markdown_text(column.header) for column in content.columns],
+        ["---:" if column.align == "right" else "---" for column in content.columns],
+        *([markdown_text(cell.text) for cell in row] for row in content.rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def markdown_text(text: str) -> str:
+    """Return `text` such that Markdown shows it as it is, in a table too."""
+    entities = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*|\[\]~$])", r"\\\1", entities)
+
+
+def to_csv(fields: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
+    """Return records as CSV; lists and mappings are JSON, and no cell starts a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(fields)
+    writer.writerows([csv_cell(record[name]) for name in fields] for record in records)
+    return out.getvalue()
+
+
+def csv_cell(value: Any) -> str | int | float | bool | None:
+    """Return a cell: numbers as they are, text harmless to a spreadsheet, the rest as JSON."""
+    value = plain(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = clean(value) if isinstance(value, str) else _json(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def to_json(records: Iterable[Mapping[str, Any]]) -> str:
+    """Return a JSON list with an object per record; what is not finite is ``null``."""
+    return "[" + ",\n ".join(_json(plain(record)) for record in records) + "]\n"
+
+
+def _json(value: Any) -> str:
+    """Return JSON in which control and direction characters beyond ASCII are escaped, for terminals."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return re.sub(
+        "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]",
+        lambda m: f"\\u{ord(m[0]):04x}",
+        text,
+    )
+
+
+def to_rich(blocks: Iterable[Block]) -> RenderableType:
+    """Return what the terminal shows. All text goes in as :class:`rich.text.Text`: none of it is read as markup."""
+    from rich.console import Group
+    from rich.text import Text
+
+    shown: list[RenderableType] = []
+    for block in blocks:
+        if isinstance(block, Table):
+            shown.append(_OnTerminal(block))
+        elif isinstance(block, Note):
+            shown.append(Text(f"{block.about}: {block.text}", style=block.style))
+        else:
+            shown.append(Text(block.text, style=block.style))
+    return Group(*shown)
+
+
+class _OnTerminal:
+    """A table that leaves out its least important columns where the terminal is too narrow, and names them."""
+
+    def __init__(self, content: Table) -> None:
+        self.content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        widths = [self._width(i) for i in range(len(self.content.columns))]
+        kept = self._kept(widths, options.max_width)
+        if self.content.caption:
+            yield Text(self.content.caption, style="bold")
+        yield self._drawn(kept, widths)
+        if dropped := [c.header for i, c in enumerate(self.content.columns) if i not in kept]:
+            yield Text(f"left out for lack of width: {', '.join(dropped)}\n", style="dim")
+
+    def _width(self, i: int) -> int:
+        """Return the width at which every cell stands on one line; a status may wrap between its words."""
+        from rich.cells import cell_len
+
+        texts = [self.content.columns[i].header, *(row[i].text for row in self.content.rows)]
+        if self.content.columns[i].css == "status":
+            texts = [word for text in texts for word in text.split()]
+        return max(map(cell_len, texts))
+
+    def _kept(self, widths: Sequence[int], most: int) -> list[int]:
+        columns = self.content.columns
+        kept = list(range(len(columns)))
+        for i in sorted(kept, key=lambda i: -columns[i].priority):
+            if not columns[i].priority or sum(widths[j] + SEPARATOR for j in kept) <= most:
+                break
+            kept.remove(i)
+        return kept
+
+    def _drawn(self, kept: Sequence[int], widths: Sequence[int]) -> RenderableType:
+        from rich import box
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        for i in kept:
+            column = self.content.columns[i]
+            folds = column.css == "note"
+            width = 16 if folds else widths[i]
+            drawn.add_column(column.header, justify=column.align, min_width=width, overflow="fold")
+        for n, row in enumerate(self.content.rows):
+            cells = (Text(row[i].text, style=self._style(row[i])) for i in kept)
+            drawn.add_row(*cells, style="dim" if n in self.content.dim else "")
+        return drawn
+
+    def _style(self, cell: Cell) -> str:
+        return "bold red" if cell.bad else "dim" if cell.text == ABSENT else ""
