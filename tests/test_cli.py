@@ -325,12 +325,13 @@ def test_import_gavel_and_compare(data_dir: Path, tmp_path: Path) -> None:
     methods = [
         part for pattern in ("oef.*", "hadar.*", "synergy.lp*", "synergy.tune*") for part in ("--method", pattern)
     ]
-    compared = run("compare", "--instance", "philly.json", "--format", "json", *methods, *LIGHT, cwd=tmp_path)
+    words = ("--instance", "philly.json", "--format", "json", "--time-limit", "3")
+    compared = run("compare", *words, *methods, *LIGHT, cwd=tmp_path)
     assert compared.returncode == 0, compared.stderr
     rows = json.loads(compared.stdout)
     assert {row["paper"] for row in rows} == {"oef", "hadar", "synergy"}
     assert all(row["verified"] for row in rows if row["objective"] is not None)
-    assert {row["status"] for row in rows} <= {"optimal", "feasible", "skipped"}
+    assert {row["status"] for row in rows} <= FINISHED
 
 
 @pytest.mark.real_data

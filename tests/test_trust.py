@@ -140,7 +140,7 @@ def test_what_cannot_be_certified_is_refused_with_row_job_and_field(monkeypatch:
 
     def apart(view: Any) -> pyo.ConcreteModel:
         m = pyo.ConcreteModel()
-        m.x = pyo.Var([1, 2], bounds=(0, 1))
+        m.x = pyo.Var([1, 2], domain=pyo.Binary)  # whole numbers have no other unit
         m.room = pyo.Constraint(expr=1e-5 * m.x[1] + 1e6 * m.x[2] <= 1)
         m.gain = pyo.Objective(expr=m.x[1] + m.x[2], sense=pyo.maximize)
         return m

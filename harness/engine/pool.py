@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sys
+import sysconfig
 import threading
 import types
 from collections.abc import Iterable, Iterator, Mapping
@@ -98,7 +99,7 @@ class _Context(ForkServerContext):
     Process = _Process
 
 
-ROOT = os.path.realpath(Path(__file__).parents[1])
+ROOT = os.path.realpath(Path(__file__).parents[2])
 """Folder that this package was imported from."""
 
 
@@ -106,9 +107,11 @@ def safe_path() -> list[str]:
     """Return the path of modules without the working directory and the folder of the script that runs.
 
     A folder with somebody's instances may hold a ``numpy.py`` or a ``models.py``; workers would execute it. The folder
-    that this package comes from stays, also where that is the working directory (``python -m pytest``).
+    that this package comes from stays, also where that is the working directory (``python -m pytest``), and so does
+    that of the installed packages, in which the script that runs a notebook's kernel lies.
     """
-    strange = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - {ROOT}
+    ours = {ROOT, *map(os.path.realpath, sysconfig.get_paths().values())}
+    strange = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - ours
     return [entry for entry in sys.path if os.path.realpath(entry) not in strange]
 
 

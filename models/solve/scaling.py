@@ -25,8 +25,13 @@ ORDINARY = 2.0**10
 """Largest coefficients between 1 / this and this stay as they are."""
 
 CERTIFIABLE = 1e10
-"""Ratio of the coefficients of a row up to which a solver sees them all: models leave out what is below 1e-9 of a
-capacity, and gangs take several times that."""
+"""Ratio of the coefficients of a row, brought together, up to which a solver sees them all: models leave out what is
+below 1e-9 of a capacity, and gangs take several times that."""
+
+
+FAR = 1e7
+"""Ratio of the coefficients of a row from which on they are brought together: in units of the largest one, HiGHS drops
+those below 1e-9."""
 
 
 class NotCertifiableError(NotApplicableError):
@@ -122,15 +127,91 @@ def units(form: StandardForm) -> Units:
     NotCertifiableError
         If a row has coefficients more than :data:`CERTIFIABLE` apart.
     """
-    size = abs(form.matrix)
-    _refuse_far_apart(form)
-    row = _power(size.max(axis=1).toarray().ravel())
-    size = sp.csc_array(sp.diags_array(1 / row) @ size)
-    column = np.where(form.integer, 1.0, 1 / _power(size.max(axis=0).toarray().ravel()))
+    entries = _Entries(form)
+    row, column = entries.together() if entries.far() else entries.largest()
     if not form.integer.any():
         amount = _power(_largest(form.row_lower / row, form.row_upper / row, form.lower / column, form.upper / column))
         row, column = row * amount, column * amount
     return Units(row, column, float(_power(_largest(form.cost * column))[0]))
+
+
+PASSES = 6
+"""Passes over rows and columns; those of OEF with weights of 1e±9 are within 1e5 after three."""
+
+
+class _Entries:
+    """The nonzero coefficients of a form, as powers of two.
+
+    Parameters
+    ----------
+    form
+        The form.
+    """
+
+    def __init__(self, form: StandardForm) -> None:
+        entries = sp.coo_array(form.matrix)
+        entries.eliminate_zeros()
+        self.form, (self.rows, self.columns) = form, entries.shape
+        self.at, self.of = (np.asarray(places, np.int64) for places in entries.coords)
+        self.size = np.log2(np.abs(entries.data))
+
+    def far(self) -> bool:
+        """Return whether a row has coefficients so far apart that a solver might not see them all."""
+        return bool(self.apart(self.size).max(initial=0.0) > FAR)
+
+    def largest(self) -> tuple[Array, Array]:
+        """Return units in which the largest coefficient of every row and column is about 1."""
+        row = np.log2(_power(np.exp2(_ends(self.at, self.size, self.rows)[1])))
+        most = _ends(self.of, self.size - row[self.at], self.columns)[1]
+        column = np.where(self.form.integer, 0.0, -np.log2(_power(np.exp2(most))))
+        return np.exp2(row), np.exp2(column)
+
+    def together(self) -> tuple[Array, Array]:
+        """Return units that bring the coefficients of each row together.
+
+        Each pass divides by the geometric mean of the least and the largest coefficient, first of rows, then of
+        columns.
+
+        Raises
+        ------
+        NotCertifiableError
+            If those of a row stay too far apart.
+        """
+        row, column = np.zeros(self.rows), np.zeros(self.columns)
+        for _ in range(PASSES):
+            row += _middle(self.at, self.size - row[self.at] + column[self.of], self.rows)
+            middle = _middle(self.of, self.size - row[self.at] + column[self.of], self.columns)
+            column -= np.where(self.form.integer, 0.0, middle)
+        row, column = np.round(row), np.round(column)
+        apart = self.apart(self.size - row[self.at] + column[self.of])
+        if apart.max(initial=0.0) > CERTIFIABLE:
+            self.refuse(int(np.argmax(apart > CERTIFIABLE)))
+        return np.exp2(row), np.exp2(column)
+
+    def apart(self, size: Array) -> Array:
+        """Return how many times the largest coefficient of each row is its least one."""
+        least, most = _ends(self.at, size, self.rows)
+        return np.asarray(np.exp2(most - least))
+
+    def refuse(self, i: int) -> None:
+        """Raise, and name a row and its coefficients."""
+        what, mine = self.form.rows[i].name if len(self.form.rows) else f"row {i}", np.exp2(self.size[self.at == i])
+        told = f"{what}: coefficients from {mine.min():.3g} to {mine.max():.3g} in one row"
+        raise NotCertifiableError(f"{told}, too far apart to certify any answer")
+
+
+def _ends(group: NDArray[np.int64], size: Array, count: int) -> tuple[Array, Array]:
+    """Return the least and the largest size of each group; 0 where a group is empty."""
+    least, most = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(least, group, size)
+    np.maximum.at(most, group, size)
+    empty = np.isinf(least)
+    return np.where(empty, 0.0, least), np.where(empty, 0.0, most)
+
+
+def _middle(group: NDArray[np.int64], size: Array, count: int) -> Array:
+    least, most = _ends(group, size, count)
+    return np.asarray((least + most) / 2)
 
 
 def _largest(*numbers: Array) -> Array:
@@ -143,21 +224,3 @@ def _power(largest: Array) -> Array:
     """Return the power of two at or below each number; 1 for 0 and for ordinary ones."""
     ordinary = (largest == 0) | ((largest >= 1 / ORDINARY) & (largest <= ORDINARY))
     return np.asarray(np.where(ordinary, 1.0, np.exp2(np.floor(np.log2(np.where(ordinary, 1.0, largest))))))
-
-
-def _refuse_far_apart(form: StandardForm) -> None:
-    """Raise where a row has coefficients so far apart that a solver does not see the smaller ones."""
-    matrix = sp.csr_array(form.matrix)
-    matrix.eliminate_zeros()
-    some = np.flatnonzero(np.diff(matrix.indptr))
-    if not some.size:
-        return
-    size, first = np.abs(matrix.data), matrix.indptr[some]
-    least, most = np.minimum.reduceat(size, first), np.maximum.reduceat(size, first)
-    far = np.flatnonzero(most > CERTIFIABLE * least)
-    if not far.size:
-        return
-    i = int(far[0])
-    what = form.rows[some[i]].name if len(form.rows) else f"row {some[i]}"
-    text = f"{what}: coefficients from {least[i]:.3g} to {most[i]:.3g} in one row, too far apart to certify any answer"
-    raise NotCertifiableError(text)
