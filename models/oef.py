@@ -174,15 +174,12 @@ def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
 def build_noncooperative(view: View) -> pyo.ConcreteModel:
     """Return (9): total efficiency at one common level of efficiency per weight."""
     m = shares(view)
-    # A row is divided by √(e_l·π_l), so that neither side drowns where weights are far from 1; E keeps its own unit.
-    scale = np.sqrt(view.split_efficiency * view.weight)
-    m.own = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups / scale[:, None]))
-    m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate((view.weight / scale).tolist())))
+    m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
     m.E = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
     def equal_efficiency(m: Any, l: int) -> Any:
-        return sum(m.own[l, j] * m.x[l, j] for j in m.TYPES) - m.weight[l] * m.E == 0
+        return sum(m.speedup[l, j] * m.x[l, j] for j in m.TYPES) - m.weight[l] * m.E == 0
 
     return maximise_efficiency(m)
 

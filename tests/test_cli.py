@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.rows import FIELDS
+from harness.rows import FIELDS, FINISHED
 
 COMMAND = Path(sys.executable).with_name("harness")
 LIGHT = ["--no-report", "--jobs", "1"]

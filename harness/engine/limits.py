@@ -46,7 +46,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not 0 < self.time_limit_s < math.inf:
-            raise UsageError(f"time_limit_s = {self.time_limit_s:g}: must be a positive number of seconds")
+            raise UsageError(f"time limit = {self.time_limit_s:g} s: must be a positive number of seconds")
         if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
             right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
             raise UsageError(f"memory = {self.memory_mb} MB: {right}")
