@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from harness.certify import certify
 from harness.comparison import Comparison
 from harness.engine.limits import Limits
-from harness.engine.study import Finished, Study, execute, reopen
+from harness.engine.study import Finished, Running, Study, execute, reopen
 from harness.engine.task import Opened
 from harness.published import with_published
 from harness.rows import Name, Row
@@ -34,13 +34,8 @@ def compare(
     *,
     seeds: Sequence[int] = (0,),
     limits: Limits | Mapping[str, Limits] | None = None,
-    jobs: int = 0,
-    dask: str | None = None,
-    results: Path | None = None,
-    resume: Path | None = None,
     command: str | None = None,
-    on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[MethodResult], None] = lambda result: None,
+    **running: Unpack[Running],
 ) -> Comparison:
     """Run methods on one or more instances and return certified rows; Ctrl-C ends the run early, finished rows stay.
 
@@ -51,15 +46,10 @@ def compare(
     seeds, limits
         Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
         method runs once with each.
-    jobs, dask
-        Worker processes here (0: as many as there are cores), or the address of a Dask scheduler.
-    results, resume
-        Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished rows
-        of the same content, method, seed, limits and code stay, failed ones are tried again, more instances are fine.
     command
         How to reproduce the run, for the report; composed from the arguments where absent.
-    on_start, on_result
-        Called with the number of tasks to run, and with each result that came of one.
+    **running
+        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
 
     Raises
     ------
@@ -83,12 +73,7 @@ def compare(
         plan(loaded, chosen, seeds, kinds),
         meta,
         instances=loaded,
-        jobs=jobs,
-        dask=dask,
-        results=results,
-        resume=resume,
-        on_start=on_start,
-        on_result=on_result,
+        **running,
     )
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from harness.engine.limits import Limits
-from harness.engine.study import Finished, Study, execute
+from harness.engine.study import Finished, Running, Study, execute
 from harness.engine.task import Later, Opened
 from harness.simulation.bounds import Bound, BoundTask, wanted
 from harness.simulation.compared import compared
@@ -58,14 +58,9 @@ def simulate(
     profiling_s: float = 0.0,
     window: Window = ALL,
     seed: int = 0,
-    jobs: int = 0,
     limits: Limits | None = None,
-    dask: str | None = None,
-    results: Path | None = None,
-    resume: Path | None = None,
     command: str | None = None,
-    on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[Any], None] = lambda result: None,
+    **running: Unpack[Running],
 ) -> Simulation:
     """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
 
@@ -82,13 +77,10 @@ def simulate(
         Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
     seed, limits
         Seed of the solver, for policies that ask for optima; wall-clock seconds and memory of one simulation.
-    jobs, dask
-        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
-    results, resume, command
-        Folder in which a new results folder is made, if any; an earlier one to complete instead: finished policies of
-        the same content, rules, seed and code stay, checked again; how to reproduce the run, if not by these arguments.
-    on_start, on_result
-        Called with the number of simulations, and with each finished row.
+    command
+        How to reproduce the run, if not by these arguments.
+    **running
+        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
 
     Raises
     ------
@@ -115,12 +107,7 @@ def simulate(
         [*tasks, *_bound_tasks(loaded, chosen, rules, window)],
         meta,
         instances=loaded,
-        jobs=jobs,
-        dask=dask,
-        results=results,
-        resume=resume,
-        on_start=on_start,
-        on_result=on_result,
+        **running,
     )
 
 

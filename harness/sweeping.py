@@ -24,10 +24,10 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self, Unpack
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -35,6 +35,7 @@ from pydantic import Field, model_validator
 from harness.comparing import compare, select
 from harness.comparison import Comparison
 from harness.engine.limits import Limits
+from harness.engine.study import Running
 from instances.canonical import read_mapping
 from instances.catalogue import MAX_REFERENCE
 from instances.errors import UsageError
@@ -156,12 +157,7 @@ def run_sweep(
     path: Path,
     *,
     limits: Limits | None = None,
-    jobs: int = 0,
-    dask: str | None = None,
-    results: Path | None = None,
-    resume: Path | None = None,
-    on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[Any], None] = lambda result: None,
+    **running: Unpack[Running],
 ) -> Comparison:
     """Run a sweep file and return certified rows; see :func:`harness.comparing.compare`.
 
@@ -171,8 +167,8 @@ def run_sweep(
         The file.
     limits
         What one method may take, where the file does not say it.
-    jobs, dask, results, resume, on_start, on_result
-        As in :func:`harness.comparing.compare`.
+    **running
+        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
 
     Raises
     ------
@@ -188,11 +184,6 @@ def run_sweep(
         sweep.papers,
         seeds=sweep.seeds,
         limits=sweep.kinds(limits),
-        jobs=jobs,
-        dask=dask,
-        results=results,
-        resume=resume,
         command=shlex.join(["harness", "sweep", str(path), *words]),
-        on_start=on_start,
-        on_result=on_result,
+        **running,
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from harness.adversary.search import Lab, Proved, Slice, provers, search, searchable, shrink, usable, worst
 from harness.engine.limits import Limits
 from harness.engine.pool import workers_for
-from harness.engine.study import Finished, Study, execute
+from harness.engine.study import Finished, Running, Study, execute
 from harness.engine.task import Task
 from harness.tasks import find_spec
 from heuristics import HEURISTICS, HeuristicSpec
@@ -221,12 +221,7 @@ def adversary(
     anywhere: bool = False,
     seed: int = 0,
     limits: Limits | None = None,
-    jobs: int = 0,
-    dask: str | None = None,
-    results: Path | None = None,
-    resume: Path | None = None,
-    on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[Any], None] = lambda result: None,
+    **running: Unpack[Running],
 ) -> Adversary:
     """Search the instance with the largest proved ratio of each heuristic, shrink it and save it.
 
@@ -250,12 +245,8 @@ def adversary(
         Seed of the search.
     limits
         Memory of a worker process.
-    jobs, dask
-        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
-    results, resume
-        Folder in which a new results folder is made, if any; or an earlier one to complete instead.
-    on_start, on_result
-        Called with the number of slices of each stage, and with each slice that has ended.
+    **running
+        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
 
     Raises
     ------
@@ -267,17 +258,12 @@ def adversary(
     words += ["--most-jobs", str(most)] * (most != MOST_JOBS)
     command = shlex.join(["harness", "adversary", *words, "--budget", f"{budget_s:g}s", "--seed", str(seed)])
     labs = [Lab(spec.id, usable(spec.id), anywhere) for spec in specs]
-    plan = Plan(labs, budget_s, tries, most, seed, workers_for(jobs, 1), limits or Limits())
+    plan = Plan(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1), limits or Limits())
     return execute(
         STUDY,
         plan,
         {"command": command, "heuristics": [spec.id for spec in specs]},
-        jobs=jobs,
-        dask=dask,
-        results=results,
-        resume=resume,
-        on_start=on_start,
-        on_result=on_result,
+        **running,
     )
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import fnmatch
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.audit.finding import Finding, headline
 from harness.audit.registry import CLAIMS, Claim
 from harness.audit.render import blocks
 from harness.audit.task import ClaimTask
 from harness.engine.limits import Limits
-from harness.engine.study import Finished, Study, execute
+from harness.engine.study import Finished, Running, Study, execute
 from harness.table import to_json, to_markdown
 from instances.errors import UnknownNameError, UsageError
 from instances.ranges import LARGEST_SEED
@@ -103,13 +103,8 @@ def run(
     effort: float = 1.0,
     seed: int = 0,
     memory_mb: int = Limits.memory_mb,
-    jobs: int = 0,
-    dask: str | None = None,
-    results: Path | None = None,
-    resume: Path | None = None,
     command: str | None = None,
-    on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[Finding], None] = lambda finding: None,
+    **running: Unpack[Running],
 ) -> Audit:
     """Try claims of the papers; Ctrl-C ends it early, findings so far stay.
 
@@ -121,13 +116,10 @@ def run(
         Factor on how many random cases are tried; seed of the cases. The same numbers give the same findings.
     memory_mb
         Memory cap of a worker process.
-    jobs, dask
-        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
-    results, resume, command
-        Folder in which a new results folder is made, if any; an earlier one to complete instead; how to reproduce the
-        run, if not by these arguments.
-    on_start, on_result
-        Called with the number of claims, and with each finding.
+    command
+        How to reproduce the run, if not by these arguments.
+    **running
+        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
 
     Raises
     ------
@@ -151,12 +143,7 @@ def run(
         STUDY,
         [ClaimTask(claim.id, seed, effort, limits=limits) for claim in chosen],
         meta,
-        jobs=jobs,
-        dask=dask,
-        results=results,
-        resume=resume,
-        on_start=on_start,
-        on_result=on_result,
+        **running,
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from harness import environment
 from harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, Stored, damage_explained, new_folder, open_stored
@@ -95,18 +95,35 @@ class Study(Generic[F]):
         return by_name[line["record"]].restored(line, stored)
 
 
+class Running(TypedDict, total=False):
+    """How a study runs, the same for all of them.
+
+    Attributes
+    ----------
+    jobs, dask
+        Worker processes here (0, the default: as many as there are cores), or the address of a Dask scheduler.
+    results, resume
+        Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished results
+        of the same work, limits and code stay, others are tried again, more instances are fine.
+    on_start, on_result
+        Called with the number of tasks that are going to run, and with each :class:`~harness.engine.task.Result`.
+    """
+
+    jobs: int
+    dask: str | None
+    results: Path | None
+    resume: Path | None
+    on_start: Callable[[int], None]
+    on_result: Callable[[Any], None]
+
+
 def execute(
     study: Study[F],
     plan: Plan,
     meta: Mapping[str, Any],
     *,
     instances: Sequence[Instance] = (),
-    jobs: int = 0,
-    dask: str | None = None,
-    results: Path | None = None,
-    resume: Path | None = None,
-    on_start: Callable[[int], None] = lambda count: None,
-    on_result: Callable[[Any], None] = lambda result: None,
+    **running: Unpack[Running],
 ) -> F:
     """Run a study; Ctrl-C ends it early, finished results stay.
 
@@ -119,26 +136,22 @@ def execute(
         for a run to be resumed.
     instances
         What it is about.
-    jobs, dask
-        Worker processes here (0: as many as there are cores), or a Dask scheduler's address.
-    results, resume
-        Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished results
-        of the same work, limits and code stay, others are tried again, more instances are fine.
-    on_start, on_result
-        Called with the number of tasks that are going to run, and with each result that came of one.
+    **running
+        Workers, results folder and callbacks, see :class:`Running`.
 
     Raises
     ------
     UsageError
         If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
     """
+    results, resume = running.get("results"), running.get("resume")
     meta = described(study.kind, meta, instances)
     earlier = _earlier(study, resume, meta) if resume else None
     with ExitStack() as stack:
-        runner = _runner(jobs, dask, stack)
+        runner = _runner(running.get("jobs", 0), running.get("dask"), stack)
         path = resume or (new_folder(results, meta) if results else None)
         folder = Folder(path) if path else None
-        session = _Session(study, meta, instances, folder, earlier, runner, on_start, on_result)
+        session = _Session(study, meta, instances, folder, earlier, runner, running)
         began = time.perf_counter()
         session.go(plan if callable(plan) else partial(_once, plan))
     meta["duration_s"] = time.perf_counter() - began
@@ -146,6 +159,10 @@ def execute(
     if folder:
         folder.finish(meta, study.tables(found))
     return found
+
+
+def _ignore(_: Any) -> None:
+    """Ignore what is told."""
 
 
 def _once(tasks: Sequence[Task[Any]], done: Sequence[Any]) -> Sequence[Task[Any]]:
@@ -171,12 +188,12 @@ class _Session:
         folder: Folder | None,
         earlier: Stored | None,
         runner: Callable[[Sequence[Task[Any]]], Iterator[Any]],
-        on_start: Callable[[int], None],
-        on_result: Callable[[Any], None],
+        running: Running,
     ) -> None:
         self.study, self.meta, self.folder, self.earlier = study, meta, folder, earlier
         self.instances = {one.fingerprint: one for one in instances}
-        self.runner, self.on_start, self.on_result = runner, on_start, on_result
+        self.runner = runner
+        self.on_start, self.on_result = running.get("on_start", _ignore), running.get("on_result", _ignore)
         self.done: dict[str, Any] = {}
         self.meta["plan"] = []
 
