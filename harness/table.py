@@ -135,7 +135,15 @@ class Note:
         return "red" if self.text.startswith("WRONG") else ""
 
 
-Block = Line | Note | Table
+@dataclass(frozen=True)
+class Command:
+    """A command that shows what is being talked about; people copy it, so no writer breaks it into lines."""
+
+    about: str
+    text: str
+
+
+Block = Line | Note | Command | Table
 
 
 def visible(columns: Iterable[Column[R]], rows: Sequence[R], leave_out: Iterable[str] = ()) -> list[Column[R]]:
@@ -179,8 +187,9 @@ def to_markdown(blocks: Iterable[Block]) -> str:
     """Return blocks as GitHub-flavoured Markdown: paragraphs, tables, and notes as a list."""
     written: list[str] = []
     for block in blocks:
-        if isinstance(block, Note):
-            line = f"- {markdown_text(block.about)}: {markdown_text(block.text)}"
+        if isinstance(block, Note | Command):
+            text = f"`{block.text}`" if isinstance(block, Command) else markdown_text(block.text)
+            line = f"- {markdown_text(block.about)}: {text}"
             if written and written[-1].startswith("- "):
                 written[-1] += f"\n{line}"
             else:
@@ -252,6 +261,8 @@ def to_rich(blocks: Iterable[Block]) -> RenderableType:
             shown.append(_OnTerminal(block))
         elif isinstance(block, Note):
             shown.append(Text(f"{block.about}: {block.text}", style=block.style))
+        elif isinstance(block, Command):
+            shown.append(Text(f"  {block.text}", no_wrap=True, overflow="ignore"))
         else:
             shown.append(Text(block.text, style=block.style))
     return Group(*shown)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from simulated import cluster, jobs
 
 import instances
-from harness.simulation.render import visible
+from harness.simulation.render import COLUMNS
 from harness.simulation.rows import SimulationRow
 from harness.simulation.task import SimulationTask
+from harness.table import visible
 from heuristics import oef
 from heuristics.allox import match
 from heuristics.oef.placement import by_type, on_hosts, round_robin
@@ -525,7 +526,7 @@ def test_who_compares_oef_sees_what_was_promised_done_and_mixed() -> None:
     assert rows["oef.allox"].actual_throughput
     assert rows["oef.allox"].estimated_throughput is None
     assert rows["hadar.gavel"].actual_throughput is None
-    assert {"estimated", "actual", "stragglers"} <= set(visible(list(rows.values())))
+    assert {"estimated", "actual", "stragglers"} <= {c.header for c in visible(COLUMNS, list(rows.values()))}
 
 
 def test_who_keeps_no_deviation_starves_small_shares() -> None:

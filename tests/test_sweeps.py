@@ -174,7 +174,7 @@ def test_every_method_runs_once_under_each_of_the_limits(tmp_path: Path) -> None
     kinds = read(path).kinds(Limits(memory_mb=2048))
     assert [(name, k.time_limit_s, k.rel_gap, k.memory_mb, k.all_sizes) for name, k in kinds.items()] == [
         ("short", 10.0, 1e-6, 2048, True),
-        ("rough", 60.0, 0.01, 2048, True),
+        ("rough", 20.0, 0.01, 2048, True),
     ]
     comparison = run_sweep(path, jobs=1, results=tmp_path)
     assert [(row.method, row.seed, row.limits) for row in comparison.rows] == [

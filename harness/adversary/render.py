@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.adversary.running import Adversary, Worst
-from harness.table import Block, Column, Note, table
+from harness.table import Block, Column, Command, table
 from harness.text import ABSENT, clean, number
 
 
@@ -40,5 +40,5 @@ def blocks(found: Adversary) -> list[Block]:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
             how = f"harness compare --instance {file} --method {one.heuristic} --method {one.found.model}"
-            shown.append(Note("replay", how))
+            shown.append(Command("replay", how))
     return shown

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from harness.audit.finding import FAILED, Finding, headline
 from harness.audit.registry import REFUTED
-from harness.table import Block, Column, Line, Note, Table, table
+from harness.table import Block, Column, Command, Line, Note, Table, table
 from harness.text import ABSENT, clean
 
 CONFIRMED_IS = (
@@ -90,4 +90,4 @@ def blocks(findings: Sequence[Finding]) -> list[Block]:
         shown += [Line(""), Line(clean(paper), "bold"), content]
     told = replays(findings)
     shown += [Line("witnesses", "bold")] if told else []
-    return [*shown, *(Note(name, f"{what}: {how}") for name, what, how in told)]
+    return [*shown, *(block for name, what, how in told for block in (Note(name, what), Command("replay", how)))]
