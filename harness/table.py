@@ -250,22 +250,18 @@ def _json(value: Any) -> str:
     )
 
 
-def to_rich(blocks: Iterable[Block]) -> RenderableType:
-    """Return what the terminal shows. All text goes in as :class:`rich.text.Text`: none of it is read as markup."""
-    from rich.console import Group
+def show(console: Console, blocks: Iterable[Block]) -> None:
+    """Print blocks on a terminal. All text goes in as :class:`rich.text.Text`: none of it is read as markup."""
     from rich.text import Text
 
-    shown: list[RenderableType] = []
     for block in blocks:
         if isinstance(block, Table):
-            shown.append(_OnTerminal(block))
-        elif isinstance(block, Note):
-            shown.append(Text(f"{block.about}: {block.text}", style=block.style))
+            console.print(_OnTerminal(block))
         elif isinstance(block, Command):
-            shown.append(Text(f"  {block.text}", no_wrap=True, overflow="ignore"))
+            console.print(Text(f"  {block.text}"), soft_wrap=True)
         else:
-            shown.append(Text(block.text, style=block.style))
-    return Group(*shown)
+            about = f"{block.about}: " if isinstance(block, Note) else ""
+            console.print(Text(f"{about}{block.text}", style=block.style))
 
 
 class _OnTerminal:

@@ -22,7 +22,7 @@ from harness.audit.render import blocks
 from harness.audit.running import Audit, select
 from harness.audit.task import ClaimTask
 from harness.cli import main
-from harness.table import to_csv, to_json, to_markdown, to_rich
+from harness.table import show, to_csv, to_json, to_markdown
 from instances.canonical import read
 from instances.errors import UnknownNameError, UsageError
 from instances.small import picker
@@ -406,7 +406,7 @@ def test_the_terminal_shows_verdicts_and_replays(audited: Audit) -> None:
     from rich.console import Console
 
     console = Console(width=150, file=io.StringIO(), record=True)
-    console.print(to_rich(blocks(audited.findings)))
+    show(console, blocks(audited.findings))
     text = console.export_text()
     for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method 'zhou.ps.amincost?printed=true'"):
         assert part in text

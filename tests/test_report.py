@@ -36,7 +36,7 @@ from harness.report import comparison, inline_svg, save, to_fragment, to_html
 from harness.rows import FIELDS
 from harness.run import Run
 from harness.showing import words
-from harness.table import csv_cell, markdown_text, to_csv, to_json, to_markdown, to_rich, visible
+from harness.table import csv_cell, markdown_text, show, to_csv, to_json, to_markdown, visible
 from instances.errors import UsageError
 
 MARK = instance().fingerprint
@@ -281,7 +281,7 @@ def test_headline_over_several_instances_and_papers() -> None:
 def test_why_a_published_number_differs_stands_below_the_table() -> None:
     note = "the text adds up rounded numbers"
     out = io.StringIO()
-    Console(width=200, file=out).print(to_rich(blocks(oef_run())))
+    show(Console(width=200, file=out), blocks(oef_run()))
     assert out.getvalue().endswith(f"≠ oef.gandiva_fair, objective: {note}\n")
     assert "4.3485 ✓" in out.getvalue()
     assert to_markdown(blocks(oef_run())).endswith(f"\n\n- ≠ oef.gandiva_fair, objective: {note}\n")
@@ -326,7 +326,7 @@ def test_csv_keeps_numbers_exactly() -> None:
 @pytest.mark.parametrize("width", [60, 80, 140, 200])
 def test_terminal_table_keeps_what_matters_at_every_width(width: int) -> None:
     console = Console(width=width, file=io.StringIO(), record=True)
-    console.print(to_rich(blocks(troubled_run())))
+    show(console, blocks(troubled_run()))
     shown = console.export_text()
     assert max(map(len, shown.splitlines())) <= width
     for wanted in ("gap", "objective", "verified", "WRONG") if width >= 80 else ("gap",):
@@ -370,7 +370,7 @@ def _is_number(text: str) -> bool:
 
 def test_terminal_shows_hostile_text_as_it_is() -> None:
     out = io.StringIO()
-    Console(width=200, file=out, force_terminal=True, color_system=None).print(to_rich(blocks(hostile_run())))
+    show(Console(width=200, file=out, force_terminal=True, color_system=None), blocks(hostile_run()))
     assert "[red]x[/red]" in out.getvalue()
     assert "\x1b[31m" not in out.getvalue()
 

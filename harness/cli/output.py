@@ -117,7 +117,7 @@ def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapp
     from harness import table
 
     if output is Format.TABLE:
-        stdout().print(table.to_rich(blocks))
+        table.show(stdout(), blocks)
     elif output is Format.MARKDOWN:
         sys.stdout.write(table.to_markdown(blocks))
     else:

@@ -26,11 +26,11 @@ def diff(
     from harness import diffing
     from harness.comparing import read_run
     from harness.render import difference as render
-    from harness.table import to_rich
+    from harness.table import show
 
     found = diffing.diff(read_run(before), read_run(after), tolerance)
     if output is Format.TABLE:
-        stdout().print(to_rich(render.blocks(found)))
+        show(stdout(), render.blocks(found))
     else:
         for line in (render.sentence(found), *found.reasons):
             say(line)
