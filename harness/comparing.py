@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,19 +12,22 @@ from harness.certify import certify
 from harness.comparison import Comparison
 from harness.engine.limits import Limits
 from harness.engine.study import Finished, Running, Study, execute, reopen
-from harness.engine.task import Opened
+from harness.engine.task import Later, Opened
 from harness.published import with_published
 from harness.rows import Name, Row
 from harness.run import Run
+from harness.seeds import related, starts_from_decisions
 from harness.tables import rows_parquet, traces_parquet
-from harness.tasks import MethodResult, MethodTask, Spec, specs
+from harness.tasks import MethodResult, MethodTask, Spec, find_spec, specs
 from instances import load
 from instances.canonical import to_json
 from instances.errors import UnknownNameError, UsageError
+from instances.parameters import base_id
 from instances.registry import PAPERS, in_order, matching, unknown
 from instances.schema import Instance
 
 Reference = str | Path | Instance
+Stages = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
 
 
 def compare(
@@ -70,7 +73,7 @@ def compare(
     }
     return execute(
         STUDY,
-        plan(loaded, chosen, seeds, kinds),
+        staged(plan(loaded, chosen, seeds, kinds)),
         meta,
         instances=loaded,
         **running,
@@ -159,13 +162,71 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    rows = certify(task.run().row for task in plan([instance], select(methods, ()), [seed], kinds))
+    rows = certify(result.row for result in run_here(plan([instance], select(methods, ()), [seed], kinds)))
     return with_published(rows, {instance.fingerprint: instance})
+
+
+def run_here(tasks: Sequence[MethodTask]) -> list[MethodResult]:
+    """Run the tasks of a comparison in this process, stage by stage; return the results in the order of the table."""
+    stages = staged(tasks, helpers=False)
+    done: list[MethodResult] = []
+    while some := stages(done):
+        done += [task.run() for task in some]
+    return _shown(done, list(dict.fromkeys(task.fingerprint for task in tasks)))
+
+
+def staged(tasks: Sequence[MethodTask], helpers: bool = True) -> Stages:
+    """Return the stages of a comparison: models that start from known decisions come last, with those of the others.
+
+    Parameters
+    ----------
+    tasks
+        One per instance, method, seed and kind of limits.
+    helpers
+        Whether heuristics that only these models need run as well.
+    """
+    last = [task for task in tasks if starts_from_decisions(find_spec(task.method))]
+    first = [task for task in tasks if not starts_from_decisions(find_spec(task.method))]
+    if helpers:
+        asked = {_place(task, task.method) for task in first}
+        wanted = (replace(task, method=h.id, helps=True) for task in last for h in related(find_spec(task.method)))
+        first += [task for task in dict.fromkeys(wanted) if _place(task, task.method) not in asked]
+
+    def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
+        if first and not done:
+            return first
+        return [] if len(done) > len(first) else [replace(task, known=_known(task, done)) for task in last]
+
+    return stages
+
+
+def _place(task: MethodTask, method: str) -> tuple[str, str, int, str]:
+    return task.fingerprint, method, task.seed, task.limits_name
+
+
+def _known(task: MethodTask, done: Sequence[MethodResult]) -> tuple[tuple[str, Any], ...]:
+    """Return the verified decisions of heuristics that a model can start from, by method."""
+    of = {h.id for h in related(find_spec(task.method))}
+    mine = (r for r in done if r.row.method in of and r.row.verified and r.row.name == _place(task, r.row.method))
+    known = {r.row.method: r.decision.get() if isinstance(r.decision, Later) else r.decision for r in mine}
+    return tuple(sorted(known.items()))
+
+
+def _shown(results: Iterable[MethodResult], instances: Sequence[str]) -> list[MethodResult]:
+    """Return the results of methods that were asked for, in the order of instances and of registration."""
+    at = {name: i for i, name in enumerate(instances)}
+    order = {spec.id: i for i, spec in enumerate(specs())}
+
+    def place(result: MethodResult) -> tuple[int, int]:
+        method = result.row.method
+        return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
+
+    return sorted((result for result in results if not result.helps), key=place)
 
 
 def collected(found: Finished) -> Comparison:
     """Put results into a comparison: in the order of the plan, with bounds, gaps and ratios certified."""
-    results: Sequence[MethodResult] = found.results
+    results = _shown(found.results, list(found.instances))
     _refuse_doubles(results)
     run = Run(
         meta=found.meta,

@@ -129,10 +129,10 @@ def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
     methods
         Ids or shell patterns.
     """
-    from harness.comparing import collected, plan, select
+    from harness.comparing import collected, plan, run_here, select
     from harness.engine.limits import Limits
     from harness.engine.study import Finished
 
     tasks = plan([instance], select(methods, ()), (0,), {"": Limits()})
     meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
-    return collected(Finished(meta, {instance.fingerprint: instance}, [task.run() for task in tasks]))
+    return collected(Finished(meta, {instance.fingerprint: instance}, run_here(tasks)))

@@ -21,7 +21,7 @@ from harness.engine.folder import Stored, damage_explained, packed
 from harness.engine.task import Later, Task
 from harness.published import evaluated
 from harness.rows import FIELDS, FINISHED, Row, Status
-from harness.seeds import known_decisions, verified_oracle
+from harness.seeds import seeds, verified_oracle
 from harness.verify import VERIFIERS, Verdict, differ
 from heuristics import HEURISTICS, Context, HeuristicSpec
 from instances import clock
@@ -42,7 +42,8 @@ ROUNDING = 1e-9
 class MethodTask(Task["MethodResult"]):
     """A method to run on an instance. The instance travels as JSON text; each worker parses it once.
 
-    `limits_name` tells rows of one run under several limits apart.
+    `limits_name` tells rows of one run under several limits apart. `known` has decisions by method for models that
+    start from some. What only `helps` is not shown.
     """
 
     instance_json: str
@@ -51,10 +52,14 @@ class MethodTask(Task["MethodResult"]):
     method: str
     seed: int = 0
     limits_name: str = ""
+    known: tuple[tuple[str, Any], ...] = ()
+    helps: bool = False
 
     def identity(self) -> Mapping[str, Any]:
         """Return all that the result depends on."""
-        return {"fingerprint": self.fingerprint, "method": self.method, "seed": self.seed}
+        known = [method for method, _ in self.known]
+        about = {"fingerprint": self.fingerprint, "method": self.method, "seed": self.seed}
+        return about | {"known": known, "helps": self.helps}
 
     @property
     def hard_limit_s(self) -> float:
@@ -69,7 +74,8 @@ class MethodTask(Task["MethodResult"]):
         except NotCertifiableError as reason:
             text = f"{reason}; in the instance, {furthest(_instance(self.fingerprint, self.instance_json))}"
             return self.failed("skipped", text)
-        return replace(result, row=result.row.replace(total_s=time.perf_counter() - began))
+        row = result.row.replace(total_s=time.perf_counter() - began)
+        return replace(result, row=row, helps=self.helps)
 
     def failed(self, status: Status, reason: str) -> MethodResult:
         """Return the result of a task that could not be finished."""
@@ -102,6 +108,7 @@ class MethodResult:
     decision: Any = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     prices: NDArray[np.float64] | None = None
+    helps: bool = False
 
     record: ClassVar[str] = "row"
 
@@ -123,6 +130,7 @@ class MethodResult:
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
         line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
+        line |= {"helps": True} if self.helps else {}
         return line | ({"prices": codec.plain(self.prices)} if self.prices is not None else {})
 
     def files(self) -> Mapping[str, bytes]:
@@ -145,7 +153,8 @@ class MethodResult:
                 partial(_decision, stored.path / _decision_file(row), row, stored.instances[row.fingerprint])
             )
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
-        return cls(row, decision, trace, codec.rich(content["prices"]) if "prices" in content else None)
+        prices = codec.rich(content["prices"]) if "prices" in content else None
+        return cls(row, decision, trace, prices, content.get("helps", False))
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
@@ -238,7 +247,7 @@ def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
 
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     options = task.limits.options(task.seed)
-    outcome = spec.run(view, replace(options, seeds=known_decisions(spec, view, options)))
+    outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
     solution = outcome.solution
     bounds = spec.kind != "baseline"
     fields: dict[str, Any] = {

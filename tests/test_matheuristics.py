@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,16 @@ from test_columns import TIGHT, Known, known
 
 import instances
 import models
-from harness import seeds
-from harness.engine.limits import Limits
-from harness.seeds import known_decisions
-from harness.tasks import MethodTask
+from harness.comparing import compare, select
+from harness.seeds import related, seeds, verified_oracle
 from harness.verify import VERIFIERS
-from heuristics import HEURISTICS, HeuristicSpec
-from instances.canonical import to_json, validate
+from heuristics import HEURISTICS, Context
+from instances.canonical import validate
 from instances.errors import NotApplicableError
 from instances.registry import PAPERS
 from instances.small import SMALL
 from instances.views.hadar import Schedule
-from models import MODELS
+from models import MODELS, ModelSpec
 from models.columns import Choice, Columns, Packing, PackingOptions, generate, pack
 from models.columns.integer import LATE
 from models.hadar.pricing import Pricing
@@ -173,6 +170,12 @@ def test_rounding_proves_no_infeasibility() -> None:
     assert generate(problem.packing, problem.oracle).ended == "gap"
 
 
+def decided(spec: ModelSpec, view: Any) -> Sequence[Seed]:
+    """What all heuristics of a model's problem decide that is feasible in it."""
+    context = Context(np.random.default_rng(0), verified_oracle(SolveOptions()))
+    return seeds(spec, view, [(h.id, h.run(view, context)) for h in related(spec) if not h.skip(view)])
+
+
 REF, FIG1 = "gen/20jobs?jobs=8", "paper/hadar-fig1"
 
 
@@ -182,32 +185,23 @@ REF, FIG1 = "gen/20jobs?jobs=8", "paper/hadar-fig1"
 def test_a_model_is_no_worse_than_any_heuristic(model: str) -> None:
     spec = models.get(model)
     view = PAPERS.get(spec.paper).view(instances.load(FIG1 if spec.paper == "hadar" else REF))
-    found = known_decisions(spec, view, SolveOptions())(None)
+    found = decided(spec, view)
     own = {h.id for h in HEURISTICS if h.problem == spec.problem}
     assert own <= {seed.method for seed in found}
-    outcome = spec.run(view, SolveOptions(seeds=lambda seconds: found))
+    outcome = spec.run(view, SolveOptions(seeds=found))
     verdict = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, ())
     assert not verdict.violations
     better = max if spec.sense == "max" else min
     assert better([verdict.objective, *(seed.objective for seed in found)]) == pytest.approx(verdict.objective)
 
 
-def test_the_harness_hands_decisions_to_models() -> None:
-    instance = instances.load(FIG1)
-    limits = Limits(time_limit_s=30)
-    task = MethodTask(to_json(instance), instance.name, instance.fingerprint, "hadar.p2.columns", limits=limits)
-    row = task.run().row
-    assert (row.status, row.kind) == ("optimal", "matheuristic")
-    assert int(str(row.termination).split(" known decisions")[0].split()[-1]) > 5
-
-
 def test_a_seed_that_no_packing_reaches_is_the_incumbent(monkeypatch: pytest.MonkeyPatch) -> None:
     view = PAPERS.get("hadar").view(instances.load(FIG1))
     spec = models.get("hadar.p2.columns")
-    (seed,) = [s for s in known_decisions(spec, view, SolveOptions())(None) if s.method == "hadar.srtf"]
+    (seed,) = [s for s in decided(spec, view) if s.method == "hadar.srtf"]
     monkeypatch.setattr(Pricing, "insert", lambda *args: None)
     monkeypatch.setattr("models.columns.integer._Packer.load", lambda self, known: None)
-    outcome = spec.run(view, SolveOptions(seeds=lambda seconds: [seed]))
+    outcome = spec.run(view, SolveOptions(seeds=[seed]))
     assert outcome.decision is seed.decision
     assert outcome.solution.objective == seed.objective
     assert outcome.solution.status == "gap left"
@@ -218,7 +212,7 @@ def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
     """Where nothing else can be inserted, the schedule is that of the seed, job by job."""
     view = PAPERS.get("hadar").view(instances.load(FIG1))
     spec = models.get("hadar.p2.columns")
-    (seed,) = [s for s in known_decisions(spec, view, SolveOptions())(None) if s.method == "hadar.fifo"]
+    (seed,) = [s for s in decided(spec, view) if s.method == "hadar.fifo"]
     from models.hadar.columns import read
 
     read_back = read(view, Pricing(view), seed.decision)
@@ -227,36 +221,27 @@ def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
 
 
 def test_starting_from_decisions_can_be_turned_off() -> None:
-    def never(seconds: float | None) -> list[Seed]:
-        raise AssertionError("asked for known decisions")
-
     view = PAPERS.get("hadar").view(instances.load(FIG1))
-    options = SolveOptions(seeds=never)
-    unseeded = models.get("hadar.p2.columns?seeded=false")
-    assert unseeded.run(view, options).solution.objective is not None
-    with pytest.raises(AssertionError, match="known decisions"):
-        models.get("hadar.p2.columns").run(view, options)
+    options = SolveOptions(seeds=decided(models.get("hadar.p2.columns"), view))
+    begins = [models.get(f"hadar.p2.columns{ask}").run(view, options).solution.trace[0] for ask in ("", "?seeded=false")]
+    assert begins[0].incumbent == max(seed.objective for seed in options.seeds)
+    assert begins[1].incumbent is None
 
 
-def test_heuristics_that_hang_fail_or_decide_wrongly_are_no_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hang(view: Any, context: Any) -> Schedule:
-        time.sleep(60)
-        raise AssertionError
-
-    def fail(view: Any, context: Any) -> Schedule:
-        raise ValueError
-
-    def cheat(view: Any, context: Any) -> Schedule:
-        return Schedule.of(np.array([[0, 0, 0, 1]]))
-
-    def idle(view: Any, context: Any) -> Schedule:
-        return Schedule.of(np.zeros((0, 4)))
-
-    fifo = HEURISTICS.get("hadar.fifo")
-    some: list[HeuristicSpec] = [
-        replace(fifo, id=f"hadar.{run.__name__}", run=run) for run in (hang, fail, cheat, idle)
-    ]
-    monkeypatch.setattr(seeds, "HEURISTICS", [*some, HEURISTICS.get("oef.gandiva_fair")])
+def test_decisions_that_are_wrong_or_of_another_problem_are_no_seeds() -> None:
+    """P2 that completes everybody takes no decision that leaves somebody out; nobody takes one that breaks a rule."""
     view = PAPERS.get("hadar").view(instances.load(FIG1))
-    found = known_decisions(models.get("hadar.p2.columns"), view, SolveOptions())(2.0)
-    assert [(seed.method, seed.objective) for seed in found] == [("hadar.idle", 0.0)]
+    cheat, idle = Schedule.of(np.array([[0, 0, 0, 1]])), Schedule.of(np.zeros((0, 4)))
+    known = [("hadar.cheat", cheat), ("hadar.idle", idle)]
+    assert [s.method for s in seeds(models.get("hadar.p2.columns"), view, known)] == ["hadar.idle"]
+    assert seeds(models.get("hadar.p2.columns.complete"), view, known) == []
+
+
+def test_a_comparison_hands_over_what_heuristics_decide_also_those_that_nobody_asked_for() -> None:
+    alone = compare(FIG1, ["hadar.p2.columns"], jobs=2)
+    assert [row.method for row in alone.rows] == ["hadar.p2.columns"]
+    together = compare(FIG1, ["hadar.*"], jobs=2)
+    (beside,) = (row for row in together.rows if row.method == "hadar.p2.columns")
+    for row in (alone.rows[0], beside):
+        assert int(str(row.termination).split(" known decisions")[0].split()[-1]) > 5
+    assert [row.method for row in together.rows] == [spec.id for spec in select(["hadar.*"], [])]

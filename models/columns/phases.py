@@ -14,9 +14,6 @@ from models.columns.integer import LATE, Packed, PackingOptions, Start
 from models.columns.packing import Packing, statement
 from models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
-SEED_SHARE = 0.5
-"""Share of the time limit that finding known decisions may take; it rarely takes more than seconds."""
-
 SEARCH = (
     "Then, from the decisions of all heuristics of the problem, ruin and recreate, and the master as an integer "
     "program, until bound or time limit is reached. Where all columns that can be part of a better decision are few, "
@@ -98,7 +95,8 @@ def solve_in_phases(
         Whether it starts from known decisions.
     """
     began = clock.now()
-    seeds = _seeds(options, problem.sense) if seeded else []
+    best_first = sorted(options.seeds, key=lambda seed: problem.sense * seed.objective, reverse=True)
+    seeds = best_first if seeded else []
     starts = [problem.read(seed.decision) for seed in seeds]
     seeded_s = clock.now() - began
     bounding = GenerationOptions(gap=options.rel_gap, time_limit_s=_left(options, seeded_s, problem.share))
@@ -123,14 +121,6 @@ def solve_in_phases(
     if options.cross_check:
         solution = replace(solution, cross_check=_second_opinion(problem.packing, generated, options))
     return Answer(solution, generated, packed, seed)
-
-
-def _seeds(options: SolveOptions, sense: int) -> list[Seed]:
-    """Return known decisions, the best first."""
-    if options.seeds is None:
-        return []
-    found = options.seeds(_left(options, 0.0, SEED_SHARE))
-    return sorted(found, key=lambda seed: sense * seed.objective, reverse=True)
 
 
 def _left(options: SolveOptions, spent_s: float, share: float = 1.0) -> float | None:

@@ -24,7 +24,7 @@ from models.solve.fallback import solve_through_pyomo
 from models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model
 from models.solve.scaling import NotCertifiableError, units
 from models.solve.session import Session, dual_bound, peak_mb
-from models.solve.solution import Seed, Seeds, Size, Solution, SolveOptions, Status, Times, TracePoint
+from models.solve.solution import Seed, Size, Solution, SolveOptions, Status, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",
@@ -32,7 +32,6 @@ __all__ = [
     "NotCertifiableError",
     "NotLinearError",
     "Seed",
-    "Seeds",
     "Session",
     "Size",
     "Solution",

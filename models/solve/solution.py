@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -35,10 +35,6 @@ class Seed(NamedTuple):
     objective: float
 
 
-Seeds = Callable[[float | None], Sequence[Seed]]
-"""``seeds(seconds)`` returns known decisions, found within about so many seconds (``None``: however long it takes)."""
-
-
 @dataclass(frozen=True)
 class SolveOptions:
     """Options of one solve.
@@ -62,7 +58,7 @@ class SolveOptions:
     cross_check
         Solve the same Pyomo model with PuLP/CBC too, and report the relative difference of the objectives.
     seeds
-        Finds decisions for models that can start from some; ``None`` where there are none.
+        Known decisions for models that can start from some.
     """
 
     time_limit_s: float | None = None
@@ -74,7 +70,7 @@ class SolveOptions:
     mip_start: Mapping[str, float] | None = None
     basis: Any = None
     cross_check: bool = False
-    seeds: Seeds | None = None
+    seeds: Sequence[Seed] = ()
 
     def __post_init__(self) -> None:
         """Refuse limits that no solve can meet."""
