@@ -28,6 +28,12 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 LONG = 28
 """Longer cells of a page may break into lines."""
 
+SENTENCES = ("note", "wide", "text")
+"""Classes of columns whose cells may take several lines, as a status may; no other cell is ever cut or broken."""
+
+NARROWEST = 16
+"""Width of a column of sentences in a terminal that has no room for more."""
+
 SEPARATOR = 2
 """Terminal columns that a table column takes beside its content."""
 
@@ -168,7 +174,7 @@ def table(caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Ca
 def of_texts(headers: Sequence[str], right: Iterable[str] = ()) -> list[Column[Sequence[str]]]:
     """Return columns for rows that are sequences of texts, the first one the name of the row."""
     return [
-        Column(h, h, "", itemgetter(i), align="right" if h in right else "left", css="" if i else "method")
+        Column(h, h, "", itemgetter(i), align="right" if h in right else "left", css="text" if i else "method")
         for i, h in enumerate(headers)
     ]
 
@@ -282,13 +288,15 @@ class _OnTerminal:
             yield Text(f"left out for lack of width: {', '.join(dropped)}\n", style="dim")
 
     def _width(self, i: int) -> int:
-        """Return the width at which every cell stands on one line; a status may wrap between its words."""
+        """Return the width that a column needs: every cell on one line, but for those that wrap between words."""
         from rich.cells import cell_len
 
-        texts = [self.content.columns[i].header, *(row[i].text for row in self.content.rows)]
-        if self.content.columns[i].css == "status":
+        header, css = self.content.columns[i].header, self.content.columns[i].css
+        texts = [header, *(row[i].text for row in self.content.rows)]
+        if css == "status":
             texts = [word for text in texts for word in text.split()]
-        return max(map(cell_len, texts))
+        whole = max(map(cell_len, texts))
+        return min(whole, max(NARROWEST, cell_len(header))) if css in SENTENCES else whole
 
     def _kept(self, widths: Sequence[int], most: int) -> list[int]:
         columns = self.content.columns
@@ -307,9 +315,8 @@ class _OnTerminal:
         drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for i in kept:
             column = self.content.columns[i]
-            folds = column.css == "note"
-            width = 16 if folds else widths[i]
-            drawn.add_column(column.header, justify=column.align, min_width=width, overflow="fold")
+            line = column.css not in (*SENTENCES, "status")
+            drawn.add_column(column.header, justify=column.align, min_width=widths[i], overflow="fold", no_wrap=line)
         for n, row in enumerate(self.content.rows):
             cells = (Text(row[i].text, style=self._style(row[i])) for i in kept)
             drawn.add_row(*cells, style="dim" if n in self.content.dim else "")

@@ -223,7 +223,8 @@ def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
 def test_starting_from_decisions_can_be_turned_off() -> None:
     view = PAPERS.get("hadar").view(instances.load(FIG1))
     options = SolveOptions(seeds=decided(models.get("hadar.p2.columns"), view))
-    begins = [models.get(f"hadar.p2.columns{ask}").run(view, options).solution.trace[0] for ask in ("", "?seeded=false")]
+    ways = (models.get(f"hadar.p2.columns{ask}") for ask in ("", "?seeded=false"))
+    begins = [way.run(view, options).solution.trace[0] for way in ways]
     assert begins[0].incumbent == max(seed.objective for seed in options.seeds)
     assert begins[1].incumbent is None
 
