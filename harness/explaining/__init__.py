@@ -16,6 +16,7 @@ from harness.explaining.sizes import Sizes, measure
 from heuristics import HEURISTICS
 from instances import load
 from instances.errors import UnknownNameError
+from instances.parameters import base_id
 from instances.registry import unknown
 from instances.schema import Instance
 from models import MODELS
@@ -110,18 +111,18 @@ def find(name: str) -> list[str]:
         If there are none.
     """
     known = [*MODELS.ids(), *HEURISTICS.ids()]
-    if name in known:
+    if base_id(name) in known:
         return [name]
     found = [i for i in known if i.startswith(f"{name}.")] or [i for i in known if fnmatch.fnmatchcase(i, name)]
     if not found:
         families = {i.rsplit(".", k)[0] for i in known for k in range(1, i.count(".") + 1)}
         raise UnknownNameError(unknown("model or heuristic", name, [*known, *sorted(families - set(known))]))
-    return sorted(found, key=lambda i: (i not in MODELS, bool(_base(i, found)), known.index(i)))
+    return sorted(found, key=lambda i: (i not in MODELS, bool(_base(i, found)), known.index(base_id(i))))
 
 
 def _base(name: str, among: Sequence[str]) -> str:
     """Return the model of which another one among them is a variant, if any."""
-    base = FORMULATIONS.get(name).variant_of if name in MODELS else ""
+    base = FORMULATIONS.get(base_id(name)).variant_of if name in MODELS else ""
     return base if base in among else ""
 
 
@@ -134,7 +135,7 @@ def _document(
 ) -> Document:
     if name not in MODELS:
         return of_heuristic(HEURISTICS.get(name), given or _example_of(HEURISTICS.get(name).paper))
-    spec, formulation = MODELS.get(name), FORMULATIONS.get(name)
+    spec, formulation = MODELS.get(name), FORMULATIONS.get(base_id(name))
     instance = given or load(formulation.example)
     if on_model:
         on_model(name, instance.name)
