@@ -11,8 +11,8 @@ from typing import Any, Unpack
 from harness.certify import certify
 from harness.comparison import Comparison
 from harness.engine.limits import Limits
+from harness.engine.result import Later, Opened
 from harness.engine.study import Finished, Running, Study, execute, reopen
-from harness.engine.task import Later, Opened
 from harness.published import with_published
 from harness.rows import Name, Row
 from harness.run import Run

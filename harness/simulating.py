@@ -13,8 +13,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from harness.engine.limits import Limits
+from harness.engine.result import Later, Opened
 from harness.engine.study import Finished, Running, Study, execute
-from harness.engine.task import Later, Opened
 from harness.simulation.bounds import Bound, BoundTask, wanted
 from harness.simulation.compared import compared
 from harness.simulation.naming import resolve
@@ -102,13 +102,8 @@ def simulate(
         "policies": [spec.id for spec in chosen],
         "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
     }
-    return execute(
-        STUDY,
-        [*tasks, *_bound_tasks(loaded, chosen, rules, window)],
-        meta,
-        instances=loaded,
-        **running,
-    )
+    bounds = _bound_tasks(loaded, chosen, rules, window)
+    return execute(STUDY, [*tasks, *bounds], meta, instances=loaded, **running)
 
 
 def _collected(found: Finished) -> Simulation:

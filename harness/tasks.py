@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import codec
-from harness.engine.folder import Stored, damage_explained, packed
-from harness.engine.task import Later, Task
+from harness.engine.folder import damage_explained, packed
+from harness.engine.result import Later, Stored
+from harness.engine.task import Task
 from harness.published import evaluated
 from harness.rows import FIELDS, FINISHED, Row, Status
 from harness.seeds import seeds, verified_oracle

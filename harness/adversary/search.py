@@ -15,8 +15,8 @@ import numpy as np
 
 from harness.adversary.mutations import Document, document, mutated, possible, simpler
 from harness.comparing import certified
-from harness.engine.folder import Stored
 from harness.engine.limits import Limits
+from harness.engine.result import Stored
 from harness.rows import Row
 from harness.tasks import find_spec
 from heuristics import HEURISTICS, HeuristicSpec

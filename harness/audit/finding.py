@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.audit.registry import CLAIMS, ONLY, Claim, Evidence, Tally, Witness, decide
-from harness.engine.folder import Stored
+from harness.engine.result import Stored
 from harness.text import plain
 from instances.canonical import to_json
 

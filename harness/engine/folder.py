@@ -20,12 +20,11 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from harness.engine.task import Result
+from harness.engine.result import Result, Stored
 from instances.canonical import read, to_json, write_atomically
 from instances.errors import UsageError
 from instances.schema import Instance
@@ -135,33 +134,6 @@ def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
     now = datetime.now(UTC)
     content = json.dumps(meta, sort_keys=True) + now.isoformat()
     return parent / f"{now:%Y%m%dT%H%M%SZ}-{hashlib.sha256(content.encode()).hexdigest()[:6]}-{meta['kind']}"
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A results folder as it was found.
-
-    Attributes
-    ----------
-    path, meta
-        The folder, and the content of ``run.json``.
-    lines
-        The journal's lines by key, the last one of each; a line torn by a kill is left out.
-    instances
-        Instances of the run by fingerprint.
-    """
-
-    path: Path
-    meta: dict[str, Any]
-    lines: Mapping[str, Mapping[str, Any]]
-    instances: dict[str, Instance] = field(repr=False)
-
-    def instance(self, name: str) -> Instance:
-        """Return the instance in a file of the folder; names from a file never lead out of it."""
-        path = (self.path / name).resolve()
-        if not path.is_relative_to(self.path.resolve()):
-            raise ValueError(f"{name}: outside of the folder")
-        return read(path)
 
 
 def packed(content: Any) -> bytes:

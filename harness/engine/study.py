@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from harness import environment
-from harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, Stored, damage_explained, new_folder, open_stored
+from harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damage_explained, new_folder, open_stored
 from harness.engine.pool import run_all
-from harness.engine.task import Result, Task
+from harness.engine.result import Result, Stored
+from harness.engine.task import Task
 from harness.text import clean
 from instances.errors import UsageError
 from instances.schema import Instance

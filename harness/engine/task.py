@@ -1,64 +1,20 @@
-"""What a study consists of: tasks that a worker process can run, and results that a journal can keep."""
+"""What a study consists of: tasks that a worker process can run. Whatever happens to one becomes a result."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from harness.engine.limits import Limits
 from harness.environment import code_digest
 from harness.text import clean
 from instances.errors import NotApplicableError
 
-if TYPE_CHECKING:
-    from harness.engine.folder import Stored
-
-
-class Result(Protocol):
-    """What comes of a task; it is kept as a line of the journal, and files beside it."""
-
-    record: ClassVar[str]
-    """What lines of the journal call it."""
-
-    @property
-    def key(self) -> str:
-        """Key of its task."""
-        ...
-
-    @property
-    def label(self) -> str:
-        """What progress shows."""
-        ...
-
-    @property
-    def finished(self) -> bool:
-        """Whether a resumed run need not try it again."""
-        ...
-
-    def content(self) -> dict[str, Any]:
-        """Return what the journal keeps, as plain data."""
-        ...
-
-    def files(self) -> Mapping[str, bytes]:
-        """Return what is kept in files, by path inside the results folder."""
-        ...
-
-    def check(self) -> None:
-        """Raise ``ValueError`` if its files do not hold what its line says."""
-        ...
-
-    @classmethod
-    def restored(cls, content: Mapping[str, Any], stored: Stored) -> Self:
-        """Return the result that a journal kept."""
-        ...
-
-
 R = TypeVar("R", bound=Any)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -112,59 +68,3 @@ class Task(ABC, Generic[R]):
             raise  # a result needs memory as well; the pool makes it
         except Exception as error:  # any failure is a result, so that one task cannot end a run
             return self.failed("error", clean(f"{type(error).__name__}: {error}", 300))
-
-
-class Later(Generic[T]):
-    """A value that is read when it is first asked for.
-
-    Parameters
-    ----------
-    read
-        Reads it; picklable.
-    """
-
-    def __init__(self, read: Callable[[], T]) -> None:
-        self._read = read
-
-    @classmethod
-    def known(cls, value: T) -> Later[T]:
-        """Return one that need not be read."""
-        one = cls(lambda: value)
-        one._value = value
-        return one
-
-    def __reduce__(self) -> Any:
-        """Travel with the value where it is known, else with what reads it."""
-        return (Later.known, (self._value,)) if hasattr(self, "_value") else (Later, (self._read,))
-
-    def get(self) -> T:
-        """Return the value."""
-        if not hasattr(self, "_value"):
-            self._value = self._read()
-        return self._value
-
-
-K = TypeVar("K")
-
-
-class Opened(Mapping[K, T]):
-    """A mapping some of whose values are read when they are first asked for.
-
-    Parameters
-    ----------
-    values
-        Values, or :class:`Later` ones.
-    """
-
-    def __init__(self, values: Mapping[K, T | Later[T]]) -> None:
-        self._values = values
-
-    def __getitem__(self, key: K) -> T:
-        value = self._values[key]
-        return value.get() if isinstance(value, Later) else value
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)

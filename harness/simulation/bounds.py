@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from harness.engine.folder import Stored
 from harness.engine.limits import Limits
+from harness.engine.result import Stored
 from harness.engine.task import Task
 from harness.text import plain
 from heuristics.simulator import PolicySpec

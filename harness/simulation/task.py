@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.engine.folder import Stored, packed
+from harness.engine.folder import packed
 from harness.engine.limits import Limits
-from harness.engine.task import Later, Task
+from harness.engine.result import Later, Stored
+from harness.engine.task import Task
 from harness.simulation.history import history_content, history_file, read_history
 from harness.simulation.rows import SimulationRow, row_of
 from harness.simulation.sensitive import Rounds, rounds

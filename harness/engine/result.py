@@ -1,0 +1,133 @@
+"""What comes of tasks: results that a journal keeps and gives back; large parts are read when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from instances.canonical import read
+from instances.schema import Instance
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A results folder as it was found.
+
+    Attributes
+    ----------
+    path, meta
+        The folder, and the content of ``run.json``.
+    lines
+        The journal's lines by key, the last one of each; a line torn by a kill is left out.
+    instances
+        Instances of the run by fingerprint.
+    """
+
+    path: Path
+    meta: dict[str, Any]
+    lines: Mapping[str, Mapping[str, Any]]
+    instances: dict[str, Instance] = field(repr=False)
+
+    def instance(self, name: str) -> Instance:
+        """Return the instance in a file of the folder; names from a file never lead out of it."""
+        path = (self.path / name).resolve()
+        if not path.is_relative_to(self.path.resolve()):
+            raise ValueError(f"{name}: outside of the folder")
+        return read(path)
+
+
+class Result(Protocol):
+    """What comes of a task; it is kept as a line of the journal, and files beside it."""
+
+    record: ClassVar[str]
+    """What lines of the journal call it."""
+
+    @property
+    def key(self) -> str:
+        """Key of its task."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether a resumed run need not try it again."""
+        ...
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps, as plain data."""
+        ...
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return what is kept in files, by path inside the results folder."""
+        ...
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if its files do not hold what its line says."""
+        ...
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> Self:
+        """Return the result that a journal kept."""
+        ...
+
+
+class Later(Generic[T]):
+    """A value that is read when it is first asked for.
+
+    Parameters
+    ----------
+    read
+        Reads it; picklable.
+    """
+
+    def __init__(self, read: Callable[[], T]) -> None:
+        self._read = read
+
+    @classmethod
+    def known(cls, value: T) -> Later[T]:
+        """Return one that need not be read."""
+        one = cls(lambda: value)
+        one._value = value
+        return one
+
+    def __reduce__(self) -> Any:
+        """Travel with the value where it is known, else with what reads it."""
+        return (Later.known, (self._value,)) if hasattr(self, "_value") else (Later, (self._read,))
+
+    def get(self) -> T:
+        """Return the value."""
+        if not hasattr(self, "_value"):
+            self._value = self._read()
+        return self._value
+
+
+class Opened(Mapping[K, T]):
+    """A mapping some of whose values are read when they are first asked for.
+
+    Parameters
+    ----------
+    values
+        Values, or :class:`Later` ones.
+    """
+
+    def __init__(self, values: Mapping[K, T | Later[T]]) -> None:
+        self._values = values
+
+    def __getitem__(self, key: K) -> T:
+        value = self._values[key]
+        return value.get() if isinstance(value, Later) else value
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
