@@ -35,13 +35,12 @@ written to.
 """
 
 from heuristics.simulator.engine import runnable, simulate
+from heuristics.simulator.policies import POLICIES, PolicySpec
 from heuristics.simulator.state import (
     NOTHING,
-    POLICIES,
     Assignment,
     InvalidAssignmentError,
     Policy,
-    PolicySpec,
     Shares,
     State,
 )

@@ -10,7 +10,8 @@ import numpy as np
 
 from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
 from heuristics.simulator.engine import simulate
-from heuristics.simulator.state import POLICIES, Policy, PolicySpec
+from heuristics.simulator.policies import POLICIES, PolicySpec
+from heuristics.simulator.state import Policy
 from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
 from instances.errors import NotApplicableError
 from instances.workload import Ints, Servers, Workload

@@ -14,7 +14,8 @@ import numpy as np
 
 from heuristics.registry import Context
 from heuristics.simulator.model_time import in_slots, register
-from heuristics.simulator.state import Policy, PolicySpec
+from heuristics.simulator.policies import PolicySpec
+from heuristics.simulator.state import Policy
 from instances.parameters import passing
 from instances.views.hadar import UTILITY, Schedule, View
 

@@ -1,21 +1,14 @@
-"""What a policy sees and returns, and the registry of policies."""
+"""What a policy sees and returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from instances.parameters import Parametrised
-from instances.registry import Registry
-from instances.schema import Instance
 from instances.workload import Array, Ints, Servers, Workload
-
-if TYPE_CHECKING:
-    from heuristics.simulator.trace import Rules, Trace
 
 
 class InvalidAssignmentError(ValueError):
@@ -139,49 +132,3 @@ class State:
 
 
 Policy = Callable[[State], Assignment]
-
-
-@dataclass(frozen=True)
-class PolicySpec(Parametrised):
-    """A simulated scheduler. Its parameters are keywords of `build`.
-
-    Parameters
-    ----------
-    id
-        ``<paper>.<name>``.
-    paper
-        Id of the paper that defines it or compares with it.
-    build
-        ``build(instance, oracle)`` returns a fresh policy for one simulation.
-    source
-        Paper, section or algorithm.
-    forks
-        Whether its jobs may run as several copies at once (see :mod:`heuristics.simulator`).
-    sensitive
-        Whether it gives out CPUs and memory, on which rates then depend.
-    profiled
-        Whether it must know a job's sensitivity before it can schedule it.
-    reference
-        Id of the policy that its times are divided by; empty for its paper's own algorithm, ``<paper>.online``.
-    measures
-        ``measures(instance, policy, trace)`` returns what its paper measures beside the metrics of all policies, by
-        field of the row.
-    """
-
-    id: str
-    paper: str
-    build: Callable[..., Policy]
-    source: str
-    forks: bool = False
-    sensitive: bool = False
-    profiled: bool = False
-    reference: str = ""
-    measures: Callable[[Instance, Policy, Trace], Mapping[str, float]] = lambda instance, policy, trace: {}
-
-    def rules(self, asked: Rules) -> Rules:
-        """Return the rules that hold for this policy where `asked` are the rules of a simulation."""
-        profiling_s = asked.profiling_s if self.profiled else 0.0
-        return replace(asked, forks=self.forks, sensitive=self.sensitive, profiling_s=profiling_s)
-
-
-POLICIES: Registry[PolicySpec] = Registry("policy")
