@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from harness.certify import certify
 from harness.comparison import Comparison
 from harness.engine.limits import Limits
-from harness.engine.result import Later, Opened
+from harness.engine.result import Opened, opened
 from harness.engine.study import Finished, Running, Study, execute, reopen
 from harness.published import with_published
 from harness.rows import Name, Row
@@ -195,21 +195,22 @@ def staged(tasks: Sequence[MethodTask], helpers: bool = True) -> Stages:
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:
             return first
-        return [] if len(done) > len(first) else [replace(task, known=_known(task, done)) for task in last]
+        if len(done) > len(first):
+            return []
+        verified = {result.row.name: result.decision for result in done if result.row.verified}
+        return [replace(task, known=_known(task, verified)) for task in last]
 
     return stages
 
 
-def _place(task: MethodTask, method: str) -> tuple[str, str, int, str]:
+def _place(task: MethodTask, method: str) -> Name:
     return task.fingerprint, method, task.seed, task.limits_name
 
 
-def _known(task: MethodTask, done: Sequence[MethodResult]) -> tuple[tuple[str, Any], ...]:
+def _known(task: MethodTask, verified: Mapping[Name, Any]) -> tuple[tuple[str, Any], ...]:
     """Return the verified decisions of heuristics that a model can start from, by method."""
-    of = {h.id for h in related(find_spec(task.method))}
-    mine = (r for r in done if r.row.method in of and r.row.verified and r.row.name == _place(task, r.row.method))
-    known = {r.row.method: r.decision.get() if isinstance(r.decision, Later) else r.decision for r in mine}
-    return tuple(sorted(known.items()))
+    places = {h.id: _place(task, h.id) for h in related(find_spec(task.method))}
+    return tuple((method, opened(verified[places[method]])) for method in sorted(places) if places[method] in verified)
 
 
 def _shown(results: Iterable[MethodResult], instances: Sequence[str]) -> list[MethodResult]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from harness import codec
 from harness.engine.folder import damage_explained, packed
-from harness.engine.result import Later, Stored
+from harness.engine.result import Later, Stored, opened
 from harness.engine.task import Task
 from harness.published import evaluated
 from harness.rows import FIELDS, FINISHED, Row, Status
@@ -136,7 +136,7 @@ class MethodResult:
 
     def files(self) -> Mapping[str, bytes]:
         """Return the decision as a file."""
-        decision = self.decision.get() if isinstance(self.decision, Later) else self.decision
+        decision = opened(self.decision)
         return {} if decision is None else {_decision_file(self.row): packed(codec.encode(decision))}
 
     def check(self) -> None:

@@ -20,7 +20,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -29,6 +29,7 @@ from instances.errors import InstanceError, UnknownNameError
 from instances.generate import generate
 from instances.generate.core import Scalar
 from instances.generate.workload import slots_until
+from instances.parameters import pairs
 from instances.registry import unknown
 from instances.schema import Horizon, Instance
 
@@ -93,7 +94,8 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
         shown = f"{str(ref)[:60]!r}"
         raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")
     target, query = (str(ref), "") if isinstance(ref, Path) else _split(ref)
-    changes = {**_parse_query(str(ref), query), **(overrides or {})}
+    asked = pairs(query, repr(str(ref)), "?load=1.2&seed=7", InstanceError) if query else {}
+    changes: dict[str, Scalar] = {**asked, **(overrides or {})}
     document, name = _document(target)
     if "generator" in document:
         return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
@@ -106,21 +108,6 @@ def _split(ref: str) -> tuple[str, str]:
         return ref, ""
     target, _, query = ref.partition("?")
     return target, query
-
-
-def _parse_query(ref: str, query: str) -> dict[str, Scalar]:
-    """Return the overrides of a reference, refusing what would silently be dropped."""
-    if not query:
-        return {}
-    changes: dict[str, Scalar] = {}
-    for part in query.split("&"):
-        key, equals, value = (unquote(text) for text in part.partition("="))
-        if not key or not equals:
-            raise InstanceError(f"{ref!r}: {unquote(part)!r} is not key=value (write ?load=1.2&seed=7)")
-        if key in changes:
-            raise InstanceError(f"{ref!r}: {key!r} is given twice")
-        changes[key] = value
-    return changes
 
 
 def labelled(name: str, changes: Mapping[str, Scalar]) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -169,7 +169,7 @@ def configured(spec: T, query: str) -> T:
     UsageError
         If the spec has no such parameter, or a value is out of range.
     """
-    asked = dict(_pairs(spec, query))
+    asked = pairs(query, spec.id, f"{base_id(spec.id)}?name=value&name=value")
     known = {p.name: p for p in spec.parameters} if isinstance(spec, Parametrised) else {}
     for name in asked:
         if name not in known:
@@ -217,17 +217,32 @@ def _read(spec: Any, parameter: Parameter, text: str) -> Value:
         raise UsageError(f"{spec.id}: {parameter.name} = {text!r}: must be {parameter.range(default)}") from None
 
 
-def _pairs(spec: Any, query: str) -> Iterator[tuple[str, str]]:
-    seen = set()
+def pairs(query: str, where: str, example: str, error: type[UsageError] = UsageError) -> dict[str, str]:
+    """Return names and values of a query, refusing what would silently be dropped.
+
+    Parameters
+    ----------
+    query
+        ``name=value&name=value``, percent-encoded.
+    where, example
+        How messages begin, and what they say is right.
+    error
+        What is raised.
+    """
+    found: dict[str, str] = {}
     for part in query.split("&"):
         name, equals, value = (unquote(text) for text in part.partition("="))
         if not name or not equals:
-            raise UsageError(f"{spec.id}: {part!r} is not name=value (write {base_id(spec.id)}?name=value&name=value)")
-        if name in seen:
-            raise UsageError(f"{spec.id}: {name!r} is given twice")
-        seen.add(name)
-        yield name, value
+            raise error(f"{where}: {unquote(part)!r} is not key=value (write {example})")
+        if name in found:
+            raise error(f"{where}: {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 def _shown(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    """Return a value as an id states it, such that reading it gives the same value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) and float(short) != value else short

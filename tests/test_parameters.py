@@ -52,6 +52,7 @@ def registry() -> Registry[HeuristicSpec]:
         ("zhou.x?alpha=1", "zhou.x?alpha=1", ("ra", 1.0, True)),
         ("zhou.x?carry=no&alpha=formula", "zhou.x?alpha=formula&carry=false", ("ra", "formula", False)),
         ("zhou.x?alpha=2.5e0", "zhou.x?alpha=2.5", ("ra", 2.5, True)),
+        ("zhou.x?alpha=2.50000001", "zhou.x?alpha=2.50000001", ("ra", 2.50000001, True)),
     ],
 )
 def test_an_id_states_the_settings_that_matter(
@@ -72,7 +73,7 @@ def test_an_id_states_the_settings_that_matter(
         ("zhou.x?alpha=nan", "must be a number of at least 1, or formula"),
         ("zhou.x?carry=maybe", "must be true or false"),
         ("zhou.x?beta=1", "unknown parameter 'beta'; it takes alpha, carry"),
-        ("zhou.x?alpha", "'alpha' is not name=value"),
+        ("zhou.x?alpha", "'alpha' is not key=value (write zhou.x?name=value&name=value)"),
         ("zhou.x?alpha=1&alpha=2", "'alpha' is given twice"),
         ("zhou.y?alpha=1", "unknown heuristic 'zhou.y'; did you mean zhou.x"),
     ],

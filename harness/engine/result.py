@@ -110,6 +110,11 @@ class Later(Generic[T]):
         return self._value
 
 
+def opened(value: T | Later[T]) -> T:
+    """Return a value, read now if it is a :class:`Later` one."""
+    return value.get() if isinstance(value, Later) else value
+
+
 class Opened(Mapping[K, T]):
     """A mapping some of whose values are read when they are first asked for.
 
@@ -123,8 +128,7 @@ class Opened(Mapping[K, T]):
         self._values = values
 
     def __getitem__(self, key: K) -> T:
-        value = self._values[key]
-        return value.get() if isinstance(value, Later) else value
+        return opened(self._values[key])
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._values)

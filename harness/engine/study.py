@@ -209,9 +209,12 @@ class _Session:
 
     def _stage(self, tasks: Sequence[Task[Any]]) -> None:
         keys = {task.key: task for task in tasks}
-        self.meta["plan"] += [key for key in keys if key not in self.meta["plan"]]
-        if self.folder:
+        is_first = not self.meta["plan"]
+        self.meta["plan"] = list(dict.fromkeys([*self.meta["plan"], *keys]))
+        if self.folder and is_first:
             self.folder.begin(self.meta, self.instances.values())
+        elif self.folder:
+            self.folder.describe(self.meta)
         for key in keys:
             if kept := self._kept(key):
                 self.done[key] = kept
