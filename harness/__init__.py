@@ -1,6 +1,6 @@
 """The harness: compare schedulers with certified bounds, and report what was found.
 
->>> import harness
+>>> from schedgap import harness
 >>> comparison = harness.compare("paper/oef-eq1", methods=["oef.*"])  # doctest: +SKIP
 >>> comparison.table[["method", "objective", "gap"]]  # doctest: +SKIP
 """
@@ -10,31 +10,31 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from instances.lazy import lazy_attributes
+from schedgap.instances.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from harness.comparing import compare, read_run
-    from harness.comparison import Comparison
-    from harness.engine.limits import Limits
-    from harness.explaining import Explanation, explain
-    from harness.simulating import Simulation, simulate
+    from schedgap.harness.comparing import compare, read_run
+    from schedgap.harness.comparison import Comparison
+    from schedgap.harness.engine.limits import Limits
+    from schedgap.harness.explaining import Explanation, explain
+    from schedgap.harness.simulating import Simulation, simulate
 
 __all__ = ["Comparison", "Explanation", "Limits", "Simulation", "compare", "explain", "read_run", "simulate"]
 
 _HOME = {
-    "compare": "harness.comparing",
-    "Comparison": "harness.comparison",
-    "Explanation": "harness.explaining",
-    "explain": "harness.explaining",
-    "Limits": "harness.engine.limits",
-    "read_run": "harness.comparing",
-    "Simulation": "harness.simulating",
-    "simulate": "harness.simulating",
+    "compare": "schedgap.harness.comparing",
+    "Comparison": "schedgap.harness.comparison",
+    "Explanation": "schedgap.harness.explaining",
+    "explain": "schedgap.harness.explaining",
+    "Limits": "schedgap.harness.engine.limits",
+    "read_run": "schedgap.harness.comparing",
+    "Simulation": "schedgap.harness.simulating",
+    "simulate": "schedgap.harness.simulating",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "audit":  # a package of its own: harness.audit.run(…)
-        return importlib.import_module("harness.audit")
-    # Importing solvers and pandas takes a second; `harness --help` and `import harness` should not.
+        return importlib.import_module("schedgap.harness.audit")
+    # Importing solvers and pandas takes a second; `harness --help` and `import schedgap.harness` should not.
     return lazy_attributes(__name__, _HOME, name)

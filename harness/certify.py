@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from harness.rows import Row
-from harness.verify import differ
-from instances.registry import PAPERS
+from schedgap.harness.rows import Row
+from schedgap.harness.verify import differ
+from schedgap.instances.registry import PAPERS
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,23 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from harness.certify import certify
-from harness.comparison import Comparison
-from harness.engine.limits import Limits
-from harness.engine.result import Opened, opened
-from harness.engine.study import Finished, Running, Study, execute, reopen
-from harness.published import with_published
-from harness.rows import Name, Row
-from harness.run import Run
-from harness.seeds import related, starts_from_decisions
-from harness.tables import rows_parquet, traces_parquet
-from harness.tasks import MethodResult, MethodTask, Spec, find_spec, specs
-from instances import load
-from instances.canonical import to_json
-from instances.errors import UnknownNameError, UsageError
-from instances.parameters import base_id
-from instances.registry import PAPERS, in_order, matching, unknown
-from instances.schema import Instance
+from schedgap.harness.certify import certify
+from schedgap.harness.comparison import Comparison
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.result import Opened, opened
+from schedgap.harness.engine.study import Finished, Running, Study, execute, reopen
+from schedgap.harness.published import with_published
+from schedgap.harness.rows import Name, Row
+from schedgap.harness.run import Run
+from schedgap.harness.seeds import related, starts_from_decisions
+from schedgap.harness.tables import rows_parquet, traces_parquet
+from schedgap.harness.tasks import MethodResult, MethodTask, Spec, find_spec, specs
+from schedgap.instances import load
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS, in_order, matching, unknown
+from schedgap.instances.schema import Instance
 
 Reference = str | Path | Instance
 Stages = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
@@ -52,7 +52,7 @@ def compare(
     command
         How to reproduce the run, for the report; composed from the arguments where absent.
     **running
-        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What :func:`harness.compare` returns: the rows as a table, figures and a page."""
+"""What :func:`schedgap.harness.compare` returns: the rows as a table, figures and a page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.rows import FAILED, Row
-from harness.run import Run
+from schedgap.harness.rows import FAILED, Row
+from schedgap.harness.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from harness.plots import Drawn
+    from schedgap.harness.plots import Drawn
 
 
 class Comparison:
@@ -53,7 +53,7 @@ class Comparison:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One line per row of the comparison, columns as in :class:`harness.rows.Row`."""
+        """One line per row of the comparison, columns as in :class:`schedgap.harness.rows.Row`."""
         import pandas as pd
 
         return pd.DataFrame([row.as_dict() for row in self.rows])
@@ -69,12 +69,12 @@ class Comparison:
 
     def to_html(self) -> str:
         """Return the self-contained report page."""
-        from harness.report import to_html
+        from schedgap.harness.report import to_html
 
         return to_html(self.run)
 
     def _repr_html_(self) -> str:
-        from harness.report import to_fragment
+        from schedgap.harness.report import to_fragment
 
         return to_fragment(self.run)
 
@@ -86,19 +86,19 @@ class Plots:
         self._run = run
 
     def __getattr__(self, name: str) -> Any:
-        from harness.plots import FIGURES
+        from schedgap.harness.plots import FIGURES
 
         if name.startswith("_") or name.replace("_", "-") not in FIGURES:
             raise AttributeError(f"no figure {name!r}; there are: {', '.join(dir(self))}")
         return lambda: self._draw(name.replace("_", "-"))
 
     def __dir__(self) -> list[str]:
-        from harness.plots import FIGURES
+        from schedgap.harness.plots import FIGURES
 
         return [name.replace("-", "_") for name in FIGURES.ids()]
 
     def _draw(self, figure: str) -> Figures:
-        from harness.plots import FIGURES, draw
+        from schedgap.harness.plots import FIGURES, draw
 
         return Figures(draw(self._run, FIGURES.get(figure)))
 
@@ -111,6 +111,6 @@ class Figures(list["Figure"]):
         super().__init__(item.figure for item in self._drawn)
 
     def _repr_html_(self) -> str:
-        from harness.report import to_figures
+        from schedgap.harness.report import to_figures
 
         return to_figures(self._drawn)

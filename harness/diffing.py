@@ -16,9 +16,9 @@ from typing import Literal
 
 import numpy as np
 
-from harness.render.columns import failed, wrong
-from harness.rows import Row
-from harness.run import Run
+from schedgap.harness.render.columns import failed, wrong
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
 
 TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds are the same."""
@@ -138,7 +138,7 @@ def diff(before: Run, after: Run, tolerance: float = TOLERANCE) -> Difference:
     Parameters
     ----------
     before, after
-        Runs, as :func:`harness.read_run` returns them.
+        Runs, as :func:`schedgap.harness.read_run` returns them.
     tolerance
         Relative difference up to which objectives and bounds count as the same.
     """

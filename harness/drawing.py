@@ -11,16 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.engine.limits import Limits
-from harness.engine.pool import run_all
-from harness.engine.task import Task
-from harness.environment import cores
-from harness.run import Run
-from harness.text import clean
-from instances.canonical import write_atomically
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.task import Task
+from schedgap.harness.environment import cores
+from schedgap.harness.run import Run
+from schedgap.harness.text import clean
+from schedgap.instances.canonical import write_atomically
 
 if TYPE_CHECKING:
-    from harness.plots import Drawn
+    from schedgap.harness.plots import Drawn
 
 FEW = 12
 """Runs of so few rows have few figures: this process draws them before workers would have loaded matplotlib."""
@@ -111,7 +111,7 @@ class OfRun:
 
     def drawings(self) -> Sequence[Callable[[], Drawn | None]]:
         """Return what draws each figure."""
-        from harness.plots.figures import jobs
+        from schedgap.harness.plots.figures import jobs
 
         return jobs(self.run)
 

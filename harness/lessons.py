@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from harness.comparison import Comparison
-    from instances.schema import Instance
+    from schedgap.harness.comparison import Comparison
+    from schedgap.instances.schema import Instance
 
     Shown = Figure | str | Sequence[Figure | str]
 
@@ -33,7 +33,7 @@ def show(figures: Figure | Iterable[Figure], alt: str) -> None:
     """
     from IPython.display import Image, display
 
-    from harness.plots.figures import saved
+    from schedgap.harness.plots.figures import saved
 
     for figure in figures if isinstance(figures, Iterable) else [figures]:
         display(Image(saved(figure, "png"), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
@@ -107,7 +107,7 @@ def _page(shown: Shown) -> str:
     from base64 import b64encode
     from html import escape
 
-    from harness.plots.figures import saved
+    from schedgap.harness.plots.figures import saved
 
     if isinstance(shown, str):
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
@@ -117,10 +117,10 @@ def _page(shown: Shown) -> str:
 
 
 def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
-    """Run methods in this process, and certify what they reach as :func:`harness.compare` does.
+    """Run methods in this process, and certify what they reach as :func:`schedgap.harness.compare` does.
 
-    For methods that a cell has just registered, which the worker processes of :func:`harness.compare` do not know, and
-    for small instances, where starting these takes longer than the methods do. Nobody stops a method that hangs.
+    For methods that a cell has just registered, which the worker processes of :func:`schedgap.harness.compare` do not
+    know, and for small instances, where starting these takes longer than the methods. Nobody stops a method that hangs.
 
     Parameters
     ----------
@@ -129,9 +129,9 @@ def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
     methods
         Ids or shell patterns.
     """
-    from harness.comparing import collected, plan, run_here, select
-    from harness.engine.limits import Limits
-    from harness.engine.study import Finished
+    from schedgap.harness.comparing import collected, plan, run_here, select
+    from schedgap.harness.engine.limits import Limits
+    from schedgap.harness.engine.study import Finished
 
     tasks = plan([instance], select(methods, ()), (0,), {"": Limits()})
     meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}

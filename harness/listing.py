@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from instances.errors import UsageError
+from schedgap.instances.errors import UsageError
 
 Lines = list[tuple[str, ...]]
 
@@ -15,38 +15,37 @@ def listing(kind: str) -> tuple[tuple[str, ...], Lines]:
 
 
 def _instances() -> tuple[tuple[str, ...], Lines]:
-    from instances.catalogue import known
+    from schedgap.instances.catalogue import known
 
     return ("instance", "kind", "what it is"), [(entry.ref, entry.kind, entry.title) for entry in known()]
 
 
 def _models() -> tuple[tuple[str, ...], Lines]:
-    from models import MODELS
+    from schedgap.models import MODELS
 
     columns = ("model", "kind", "problem", "claims", "source")
     return columns, [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
 
 
 def _heuristics() -> tuple[tuple[str, ...], Lines]:
-    from heuristics import HEURISTICS
+    from schedgap.heuristics import HEURISTICS
 
     columns = ("heuristic", "kind", "problem", "claims", "source")
     return columns, [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
 
 
 def _policies() -> tuple[tuple[str, ...], Lines]:
-    from heuristics.simulator import POLICIES
+    from schedgap.heuristics.simulator import POLICIES
 
     return ("policy", "copies", "source"), [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
 
 
 def _papers() -> tuple[tuple[str, ...], Lines]:
-    import instances.views
-    from heuristics import HEURISTICS
-    from instances.registry import PAPERS
-    from models import MODELS
+    import schedgap.instances.views  # noqa: F401 -- registers the papers
+    from schedgap.heuristics import HEURISTICS
+    from schedgap.instances.registry import PAPERS
+    from schedgap.models import MODELS
 
-    del instances
     return ("paper", "models", "heuristics", "title"), [
         (
             paper.id,
@@ -59,7 +58,7 @@ def _papers() -> tuple[tuple[str, ...], Lines]:
 
 
 def _formats() -> tuple[tuple[str, ...], Lines]:
-    from instances.importers import IMPORTERS
+    from schedgap.instances.importers import IMPORTERS
 
     return ("format", "what it is", "source"), [(i.id, i.title, i.source) for i in IMPORTERS]
 

@@ -1,9 +1,9 @@
 """What papers printed about an instance, beside what the rows of a study measure.
 
-A published number names a quantity of a method. Rows say what they measure (:attr:`harness.rows.Row.measured`,
-:attr:`harness.simulation.rows.SimulationRow.measured`); from that follow hours (``ttd_h`` from ``ttd_s``) and, of two
-rows, how many times better one is (``objective_ratio:zhou.ps.fifo``). Which study measures what of which method is in
-:mod:`harness.studies`.
+A published number names a quantity of a method. Rows say what they measure (:attr:`schedgap.harness.rows.Row.measured`,
+:attr:`schedgap.harness.simulation.rows.SimulationRow.measured`); from that follow hours (``ttd_h`` from ``ttd_s``) and,
+of two rows, how many times better one is (``objective_ratio:zhou.ps.fifo``). Which study measures what of which method
+is in :mod:`schedgap.harness.studies`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.rows import Row
-from harness.verify import TOLERANCE
-from instances.schema import Instance, Published
+from schedgap.harness.rows import Row
+from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.schema import Instance, Published
 
 Entry = dict[str, Any]
 Measured = Mapping[str, Any]

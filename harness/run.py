@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.rows import Name, Row
-from instances.schema import Instance
+from schedgap.harness.rows import Name, Row
+from schedgap.instances.schema import Instance
 
 
 @dataclass
@@ -24,11 +24,11 @@ class Run:
     instances
         Instances by fingerprint.
     decisions
-        Decisions by :attr:`~harness.rows.Row.name`; methods without a verified decision are absent.
+        Decisions by :attr:`~schedgap.harness.rows.Row.name`; methods without a verified decision are absent.
     traces
         Bound and incumbent over time: ``{instance, fingerprint, method, seed, limits, time_s, incumbent, bound}``.
     prices
-        Prices that bounds come from, by :attr:`~harness.rows.Row.name`, where a model gives them.
+        Prices that bounds come from, by :attr:`~schedgap.harness.rows.Row.name`, where a model gives them.
     """
 
     meta: dict[str, Any]

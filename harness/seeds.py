@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.verify import VERIFIERS
-from heuristics import HEURISTICS, HeuristicSpec
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from models import MODELS, ModelSpec, oracle
-from models.solve import Seed, SolveOptions
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.models import MODELS, ModelSpec, oracle
+from schedgap.models.solve import Seed, SolveOptions
 
 
 def starts_from_decisions(spec: ModelSpec | HeuristicSpec) -> bool:

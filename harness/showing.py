@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.studies import commands, never_compared
-from harness.text import SIGNS, clean, numbers
-from instances.canonical import write_atomically
-from instances.errors import NotApplicableError, UsageError
-from instances.schema import Instance, Published
-from instances.summary import describe
+from schedgap.harness.studies import commands, never_compared
+from schedgap.harness.text import SIGNS, clean, numbers
+from schedgap.instances.canonical import write_atomically
+from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.schema import Instance, Published
+from schedgap.instances.summary import describe
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -57,8 +57,8 @@ def _printed(entry: Published) -> str:
 
 def profiled(instance: Instance) -> list[tuple[str, str]]:
     """Return what optimistic profiling of the jobs costs and misses; nothing where they have no sensitivities."""
-    from heuristics.profiling import describe as told
-    from instances.views.synergy import view
+    from schedgap.heuristics.profiling import describe as told
+    from schedgap.instances.views.synergy import view
 
     try:
         return [("profiling", "\n".join(told(view(instance))))]
@@ -110,7 +110,7 @@ def draw_instance(instance: Instance, path: Path) -> None:
     UsageError
         If the file has another ending, or cannot be written.
     """
-    from harness.plots.instance import instance_figure, saved
+    from schedgap.harness.plots.instance import instance_figure, saved
 
     if path.suffix not in {".png", ".svg"}:
         raise UsageError(f"{path}: a picture is written as .png or .svg")

@@ -12,23 +12,23 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from harness.engine.limits import Limits
-from harness.engine.result import Later, Opened
-from harness.engine.study import Finished, Running, Study, execute
-from harness.simulation.bounds import Bound, BoundTask, wanted
-from harness.simulation.compared import compared
-from harness.simulation.naming import resolve
-from harness.simulation.result import Simulation
-from harness.simulation.rows import rows_parquet
-from harness.simulation.task import SimulationResult, SimulationTask
-from harness.table import to_json as json_of
-from heuristics.simulator import POLICIES as KNOWN
-from heuristics.simulator import PolicySpec, Rules, runnable, servers, workload
-from heuristics.simulator.metrics import ALL, Window
-from instances import load
-from instances.canonical import to_json
-from instances.errors import UsageError
-from instances.schema import Instance
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.result import Later, Opened
+from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.simulation.bounds import Bound, BoundTask, wanted
+from schedgap.harness.simulation.compared import compared
+from schedgap.harness.simulation.naming import resolve
+from schedgap.harness.simulation.result import Simulation
+from schedgap.harness.simulation.rows import rows_parquet
+from schedgap.harness.simulation.task import SimulationResult, SimulationTask
+from schedgap.harness.table import to_json as json_of
+from schedgap.heuristics.simulator import POLICIES as KNOWN
+from schedgap.heuristics.simulator import PolicySpec, Rules, runnable, servers, workload
+from schedgap.heuristics.simulator.metrics import ALL, Window
+from schedgap.instances import load
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
 
 __all__ = ["POLICIES", "Simulation", "simulate"]
 
@@ -67,7 +67,8 @@ def simulate(
     Parameters
     ----------
     instance, policies
-        References (``gen/hadar-480``, a path) or loaded instances; names (:func:`harness.simulation.naming.resolve`).
+        References (``gen/hadar-480``, a path) or loaded instances; names
+        (:func:`schedgap.harness.simulation.naming.resolve`).
     round_s, restart_s
         Seconds of a round, by default a slot of the instance, or 360; and seconds that a changed allocation costs, by
         default 10, or none where rounds are not longer than that.
@@ -80,7 +81,7 @@ def simulate(
     command
         How to reproduce the run, if not by these arguments.
     **running
-        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
     Raises
     ------

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from instances.errors import UsageError
+from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

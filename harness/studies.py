@@ -1,8 +1,8 @@
 """Which command measures what of which method, and so what becomes of each number that was published.
 
 A published number that no study measures is an error of the instance's file: :func:`unmeasured` says what is wrong and
-which names are known. What is measured is declared, by :attr:`harness.verify.VerifierSpec.quantities` and the fields of
-a simulation's rows, so that nothing has to run.
+which names are known. What is measured is declared, by :attr:`schedgap.harness.verify.VerifierSpec.quantities` and the
+fields of a simulation's rows, so that nothing has to run.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.published import measured_as, split
-from harness.rows import MEASURED, Row
-from harness.simulation.rows import ALIASES, SENSITIVE, SimulationRow
-from harness.simulation.rows import MEASURED as SIMULATED
-from harness.tasks import find_spec, specs
-from harness.verify import VERIFIERS
-from heuristics.simulator import POLICIES
-from instances.catalogue import references
-from instances.errors import UsageError
-from instances.registry import unknown
-from instances.schema import Instance, Published
+from schedgap.harness.published import measured_as, split
+from schedgap.harness.rows import MEASURED, Row
+from schedgap.harness.simulation.rows import ALIASES, SENSITIVE, SimulationRow
+from schedgap.harness.simulation.rows import MEASURED as SIMULATED
+from schedgap.harness.tasks import find_spec, specs
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics.simulator import POLICIES
+from schedgap.instances.catalogue import references
+from schedgap.instances.errors import UsageError
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Instance, Published
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.render.columns import failed, measured, wrong
-from harness.rows import Row
+from schedgap.harness.render.columns import failed, measured, wrong
+from schedgap.harness.rows import Row
 
 TIME_SHIFT_S = 1.0
 """Shift of times: heuristics of milliseconds and models of a minute stand in one table."""

@@ -32,19 +32,19 @@ from urllib.parse import quote
 
 from pydantic import Field, model_validator
 
-from harness.comparing import compare, select
-from harness.comparison import Comparison
-from harness.engine.limits import Limits
-from harness.engine.study import Running
-from instances.canonical import read_mapping
-from instances.catalogue import MAX_REFERENCE
-from instances.errors import UsageError
-from instances.generate.core import parse
-from instances.ranges import MOST_THREADS
-from instances.schema import Name, Record, Text, rule, violation
+from schedgap.harness.comparing import compare, select
+from schedgap.harness.comparison import Comparison
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.study import Running
+from schedgap.instances.canonical import read_mapping
+from schedgap.instances.catalogue import MAX_REFERENCE
+from schedgap.instances.errors import UsageError
+from schedgap.instances.generate.core import parse
+from schedgap.instances.ranges import MOST_THREADS
+from schedgap.instances.schema import Name, Record, Text, rule, violation
 
 MAX_INSTANCES = 1000
-"""Most instances of one sweep; to raise it, set ``harness.sweeping.MAX_INSTANCES``."""
+"""Most instances of one sweep; to raise it, set ``schedgap.harness.sweeping.MAX_INSTANCES``."""
 
 MAX_RESULTS = 100_000
 """Most instances × seeds × limits of one sweep, each of which every method runs on."""
@@ -153,13 +153,13 @@ def read(path: Path) -> Sweep:
     return sweep
 
 
-def run_sweep(
+def sweep(
     path: Path,
     *,
     limits: Limits | None = None,
     **running: Unpack[Running],
 ) -> Comparison:
-    """Run a sweep file and return certified rows; see :func:`harness.comparing.compare`.
+    """Run a sweep file and return certified rows; see :func:`schedgap.harness.comparing.compare`.
 
     Parameters
     ----------
@@ -168,22 +168,22 @@ def run_sweep(
     limits
         What one method may take, where the file does not say it.
     **running
-        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
     Raises
     ------
     UsageError
         If the file or one of its instances is invalid; nothing has run then.
     """
-    sweep = read(path)
+    asked = read(path)
     limits = limits or Limits()
     words = [] if limits.memory_mb == Limits.memory_mb else ["--memory-mb", str(limits.memory_mb)]
     return compare(
-        sweep.references,
-        sweep.methods,
-        sweep.papers,
-        seeds=sweep.seeds,
-        limits=sweep.kinds(limits),
+        asked.references,
+        asked.methods,
+        asked.papers,
+        seeds=asked.seeds,
+        limits=asked.kinds(limits),
         command=shlex.join(["harness", "sweep", str(path), *words]),
         **running,
     )

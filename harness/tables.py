@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.rows import FIELDS, Row
+from schedgap.harness.rows import FIELDS, Row
 
 _TEXT = ("published", "metrics")
 _LISTS = ("violations",)

@@ -16,22 +16,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import codec
-from harness.engine.folder import damage_explained, packed
-from harness.engine.result import Later, Stored, opened
-from harness.engine.task import Task
-from harness.published import evaluated
-from harness.rows import FIELDS, FINISHED, Row, Status
-from harness.seeds import seeds, verified_oracle
-from harness.verify import VERIFIERS, Verdict, differ
-from heuristics import HEURISTICS, Context, HeuristicSpec
-from instances import clock
-from instances.canonical import validate
-from instances.furthest import furthest
-from instances.registry import PAPERS, PaperSpec
-from instances.schema import Instance
-from models import MODELS, ModelSpec
-from models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
+from schedgap.harness import codec
+from schedgap.harness.engine.folder import damage_explained, packed
+from schedgap.harness.engine.result import Later, Stored, opened
+from schedgap.harness.engine.task import Task
+from schedgap.harness.published import evaluated
+from schedgap.harness.rows import FIELDS, FINISHED, Row, Status
+from schedgap.harness.seeds import seeds, verified_oracle
+from schedgap.harness.verify import VERIFIERS, Verdict, differ
+from schedgap.heuristics import HEURISTICS, Context, HeuristicSpec
+from schedgap.instances import clock
+from schedgap.instances.canonical import validate
+from schedgap.instances.furthest import furthest
+from schedgap.instances.registry import PAPERS, PaperSpec
+from schedgap.instances.schema import Instance
+from schedgap.models import MODELS, ModelSpec
+from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
 Spec = ModelSpec | HeuristicSpec
 

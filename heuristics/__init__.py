@@ -1,12 +1,12 @@
 """Online algorithms and baselines, as plain functions from a paper's view to its decision.
 
->>> import heuristics, instances
+>>> from schedgap import heuristics, instances
 >>> heuristics.get("oef.gandiva_fair").decide(instances.load("paper/oef-eq1")).devices.shape
 (3, 2)
 """
 
-from heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
-from instances.discovery import import_submodules
+from schedgap.heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
+from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)
 

@@ -7,9 +7,9 @@ later one, but it moves to a faster type as soon as that has room. Ties by index
 
 from __future__ import annotations
 
-from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from heuristics.simulator.gangs import Gangs, in_order
-from heuristics.simulator.slotted import register_baseline
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.heuristics.simulator.slotted import register_baseline
 
 
 class Fifo:

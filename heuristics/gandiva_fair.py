@@ -23,8 +23,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.registry import HEURISTICS, Context, HeuristicSpec
-from instances.views.oef import Allocation, View
+from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.instances.views.oef import Allocation, View
 
 Array = NDArray[np.float64]
 

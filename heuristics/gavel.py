@@ -1,7 +1,7 @@
 """Gavel (Narayanan et al., OSDI 2020): an optimal split of time by a linear program, and rounds that follow it.
 
 *Shares.* ``Y[j, o]`` is the part of its time that job ``j`` is to spend in option ``o``, all its GPUs on one type (or
-the mixed option of a gang that no single type could hold; see :mod:`heuristics.simulator.gangs`)::
+the mixed option of a gang that no single type could hold; see :mod:`schedgap.heuristics.simulator.gangs`)::
 
     Σ_o Y[j, o] ≤ 1,    Σ_j Σ_o usage[j, o, r]·Y[j, o] ≤ C_r,    Y ≥ 0
 
@@ -39,11 +39,11 @@ from typing import Literal
 
 import numpy as np
 
-from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from heuristics.simulator.gangs import Gangs, in_order
-from heuristics.simulator.slotted import register_baseline
-from instances.errors import NotApplicableError
-from instances.workload import Array, Ints
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.workload import Array, Ints
 
 Goal = Literal["max_min", "throughput"]
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.model_catalogue import MODELS
-from instances.schema import MatrixSensitivity
-from instances.sensitivity import ROUNDING, Profiles, pipeline_rate
-from instances.views.synergy import View
+from schedgap.instances.model_catalogue import MODELS
+from schedgap.instances.schema import MatrixSensitivity
+from schedgap.instances.sensitivity import ROUNDING, Profiles, pipeline_rate
+from schedgap.instances.views.synergy import View
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from instances.errors import UsageError
-from instances.parameters import Parametrised
-from instances.registry import PAPERS, Registry
-from instances.schema import Instance
+from schedgap.instances.errors import UsageError
+from schedgap.instances.parameters import Parametrised
+from schedgap.instances.registry import PAPERS, Registry
+from schedgap.instances.schema import Instance
 
 Oracle = Callable[[str, Any], Any]
 """``oracle(model_id, view)`` returns that model's optimal decision; how heuristics that round optima get them."""

@@ -7,9 +7,9 @@ Ties by arrival, then index.
 
 from __future__ import annotations
 
-from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from heuristics.simulator.gangs import Gangs, in_order
-from heuristics.simulator.slotted import register_baseline
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.heuristics.simulator.slotted import register_baseline
 
 
 class Srtf:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
-from heuristics.simulator.slotted import register_baseline
-from instances.parameters import Parameter, passing
-from instances.workload import Ints
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
+from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.parameters import Parameter, passing
+from schedgap.instances.workload import Ints
 
 THRESHOLD_GPU_S = 3600.0
 """GPU-seconds in the first queue: the example with two queues in the README of Tiresias's simulator."""
@@ -39,7 +39,7 @@ class Tiresias:
     threshold_gpu_s
         GPU-seconds after which a job falls into the second queue.
     types, seed
-        Where jobs start, see :meth:`heuristics.simulator.gangs.Gangs.take_anywhere`.
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
     """
 
     def __init__(

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
-from heuristics.simulator.slotted import register_baseline
-from instances.parameters import passing
-from instances.workload import Ints
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
+from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.parameters import passing
+from schedgap.instances.workload import Ints
 
 
 class YarnCS:
@@ -30,7 +30,7 @@ class YarnCS:
     work, cluster
         Jobs and servers.
     types, seed
-        Where jobs start, see :meth:`heuristics.simulator.gangs.Gangs.take_anywhere`.
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
     """
 
     def __init__(self, work: Workload, cluster: Servers, *, types: Types = "free", seed: int = 0) -> None:

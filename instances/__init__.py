@@ -1,6 +1,6 @@
 """Instances: one schema, generators, worked examples, trace importers, and each paper's view of them.
 
->>> import instances
+>>> from schedgap import instances
 >>> instances.load("paper/oef-eq1").cluster.gpus
 2
 """
@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
-from instances.lazy import lazy_attributes
+from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from instances.catalogue import load
-    from instances.schema import Instance
+    from schedgap.instances.catalogue import load
+    from schedgap.instances.schema import Instance
 
 __all__ = ["Instance", "InstanceError", "NotApplicableError", "UnknownNameError", "UsageError", "load"]
 
 
 def __getattr__(name: str) -> Any:
     # The schema and the generators take a fifth of a second to import; the help of a command should not.
-    return lazy_attributes(__name__, {"load": "instances.catalogue", "Instance": "instances.schema"}, name)
+    return lazy_attributes(
+        __name__, {"load": "schedgap.instances.catalogue", "Instance": "schedgap.instances.schema"}, name
+    )

@@ -17,11 +17,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from instances.errors import InstanceError, UsageError
-from instances.schema import Instance
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.schema import Instance
 
 MAX_FILE_MB = 256
-"""Larger files are refused before they are read; to raise it, set ``instances.canonical.MAX_FILE_MB``."""
+"""Larger files are refused before they are read; to raise it, set ``schedgap.instances.canonical.MAX_FILE_MB``."""
 
 MAX_KEY_PARTS = 100
 """Parts of a dotted TOML key; the time to read a key grows with the square of their number."""

@@ -24,14 +24,14 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from instances import canonical
-from instances.errors import InstanceError, UnknownNameError
-from instances.generate import generate
-from instances.generate.core import Scalar
-from instances.generate.workload import slots_until
-from instances.parameters import pairs
-from instances.registry import unknown
-from instances.schema import Horizon, Instance
+from schedgap.instances import canonical
+from schedgap.instances.errors import InstanceError, UnknownNameError
+from schedgap.instances.generate import generate
+from schedgap.instances.generate.core import Scalar
+from schedgap.instances.generate.workload import slots_until
+from schedgap.instances.parameters import pairs
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Horizon, Instance
 
 KINDS = ("gen", "paper", "worst")
 """First parts of references; each is a folder of files inside this package."""
@@ -144,7 +144,7 @@ def _looks_like_path(target: str) -> bool:
 @cache
 def _files(kind: str) -> dict[str, Traversable]:
     """Files of a kind by name, smaller numbers first."""
-    folder = resources.files("instances").joinpath(kind)
+    folder = resources.files("schedgap.instances").joinpath(kind)
     files = folder.iterdir() if folder.is_dir() else ()
     found = {Path(f.name).stem: f for f in files if f.name.endswith(SUFFIXES)}
     return {name: found[name] for name in sorted(found, key=_natural)}

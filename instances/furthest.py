@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from instances.schema import Instance
+from schedgap.instances.schema import Instance
 
 
 def furthest(instance: Instance) -> str:

@@ -20,7 +20,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from instances.schema import GpuType, MatrixSensitivity, PipelineSensitivity
+from schedgap.instances.schema import GpuType, MatrixSensitivity, PipelineSensitivity
 
 MEASURED = ("V100", "P100", "K80")
 """GPU types on which most models are measured; a missing rate is derived from the first of the others."""
@@ -205,7 +205,7 @@ def _key(name: str) -> str:
 
 @cache
 def _document() -> dict[str, Any]:
-    return tomllib.loads(resources.files("instances").joinpath("model_catalogue.toml").read_text("utf-8"))
+    return tomllib.loads(resources.files("schedgap.instances").joinpath("model_catalogue.toml").read_text("utf-8"))
 
 
 @cache

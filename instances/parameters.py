@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from instances.errors import UnknownNameError, UsageError
+from schedgap.instances.errors import UnknownNameError, UsageError
 
 Value = bool | int | float | str
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from instances.errors import UnknownNameError
-from instances.parameters import Parametrised, base_id, configured
+from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.parameters import Parametrised, base_id, configured
 
 Sense = Literal["max", "min"]
 
@@ -58,7 +58,7 @@ class Registry(Generic[T]):
         return spec
 
     def get(self, name: str) -> T:
-        """Return the spec of that id, with settings (:mod:`instances.parameters`) where the id has some.
+        """Return the spec of that id, with settings (:mod:`schedgap.instances.parameters`) where the id has some.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class PaperSpec:
         Title, authors and venue.
     view
         ``view(instance)`` returns the paper's arrays, or raises
-        :class:`~instances.errors.NotApplicableError` with the reason why it has none.
+        :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it has none.
     problems
         The problems of its methods.
     decision

@@ -4,9 +4,10 @@ A job's table has levels of CPUs and of memory, as totals of the whole gang; its
 is that of the levels below (*floored to the grid*), and 0 below the lowest ones. Gangs over several servers advance at
 the pace of the GPU with the least of each.
 
-- Measured on a grid (:class:`~instances.schema.MatrixSensitivity`): the levels per GPU times the gang's GPUs; the rate
+- Measured on a grid (:class:`~schedgap.instances.schema.MatrixSensitivity`): the levels per GPU times the gang's GPUs;
+the rate
   on a GPU type is the job's rate there times the progress of the cell.
-- An input pipeline (:class:`~instances.schema.PipelineSensitivity`): whole CPUs, and memory in units of
+- An input pipeline (:class:`~schedgap.instances.schema.PipelineSensitivity`): whole CPUs, and memory in units of
   :data:`MEMORY_UNIT_GB` (Synergy, section 3.1), up to all that as many servers have as the gang needs; the rate is the
   least of computing, preparing and fetching.
 """
@@ -19,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import InstanceError
-from instances.schema import Instance, Job, MatrixSensitivity, PipelineSensitivity, Sensitivity
-from instances.workload import Servers, Workload
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.schema import Instance, Job, MatrixSensitivity, PipelineSensitivity, Sensitivity
+from schedgap.instances.workload import Servers, Workload
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,7 +6,7 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from instances.schema import Instance, Job
+from schedgap.instances.schema import Instance, Job
 
 MAX_LISTED = 6
 """So many of a kind are named; the rest is counted."""

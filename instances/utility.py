@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from instances.schema.job import (
+from schedgap.instances.schema.job import (
     Constant,
     EffectiveThroughput,
     Job,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import InstanceError
-from instances.schema import Instance, Job, Tenant
-from instances.utility import Utilities, utilities
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.schema import Instance, Job, Tenant
+from schedgap.instances.utility import Utilities, utilities
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,12 +1,12 @@
 """Optimization models of the papers, in Pyomo, solved with HiGHS.
 
->>> import instances, models
+>>> from schedgap import instances, models
 >>> round(models.get("oef.cooperative").solve(instances.load("paper/oef-eq1")).objective, 6)
 4.5
 """
 
-from instances.discovery import import_submodules
-from models.registry import MODELS, ModelSpec, Outcome, oracle
+from schedgap.instances.discovery import import_submodules
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, oracle
 
 import_submodules(__name__)
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from instances.elastic import Machines
-from instances.elastic.options import ROUNDING
-from instances.views.hadar import ROUNDING as WORK_ROUNDING
-from instances.views.hadar import View as Gangs
-from models.elastic import ElasticJobs, starts
-from models.hadar.schedules import TooManyError, mixes
+from schedgap.instances.elastic import Machines
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.views.hadar import ROUNDING as WORK_ROUNDING
+from schedgap.instances.views.hadar import View as Gangs
+from schedgap.models.elastic import ElasticJobs, starts
+from schedgap.models.hadar.schedules import TooManyError, mixes
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,9 +29,9 @@ BUDGET = 20_000_000
 def gang_schedules(view: Gangs) -> tuple[float, bool]:
     """Return the logarithm of the number of minimal schedules of all gangs, and whether it is a lower bound only.
 
-    A schedule is minimal if it needs each of its slots (:mod:`models.hadar.schedules`). Which slots run at which pace
-    does not matter for that, only how many; the number of ways to pick them is a multinomial coefficient, times the
-    mixes of GPU types of each pace.
+    A schedule is minimal if it needs each of its slots (:mod:`schedgap.models.hadar.schedules`). Which slots run at
+    which pace does not matter for that, only how many; the number of ways to pick them is a multinomial coefficient,
+    times the mixes of GPU types of each pace.
     """
     jobs = view.possible.tolist()
     counts = [_of_gang(view, j, BUDGET // max(1, len(jobs))) for j in jobs]
@@ -85,7 +85,7 @@ def elastic_schedules(jobs: ElasticJobs) -> tuple[float, bool]:
     Parameters
     ----------
     jobs
-        What is scheduled. Dominated options are left out, as in :func:`models.elastic.schedules`.
+        What is scheduled. Dominated options are left out, as in :func:`schedgap.models.elastic.schedules`.
     """
     finite = np.isfinite(jobs.late)
     end = np.where(finite.any(axis=1), jobs.late.shape[1] - 1 - finite[:, ::-1].argmax(axis=1), 0)
@@ -107,7 +107,7 @@ def _by_types(kinds: Ints) -> Iterator[tuple[tuple[int, int, int], Ints]]:
 
 
 def _placements(m: Machines, worker_type: int, ps_type: int, together: bool, workers: Ints) -> Array:
-    """Return how many placements of so many workers :func:`models.elastic.placements.placements` lists."""
+    """Return how many placements of so many workers :func:`schedgap.models.elastic.placements.placements` lists."""
     if not workers.size:
         return np.zeros(0)
     free, e = m.capacity * (1 + ROUNDING), m.worker[worker_type]

@@ -1,8 +1,8 @@
 """What a model says, in mathematics: the statement that ``harness explain`` prints, beside the code that builds it.
 
 Every registered model has a :class:`Formulation`, in ``models/formulations/<paper>.py``. Mathematics is written in
-LaTeX alone (prose has it between dollars); plain text is derived from it by :mod:`harness.render.mathematics`. Rows and
-symbols name the parts of the Pyomo model that they stand for, so that a test can tell when the two have parted.
+LaTeX alone (prose has it between dollars); plain text is derived from it by :mod:`schedgap.harness.render.mathematics`.
+Rows and symbols name the parts of the Pyomo model that they stand for, so that a test can tell when they have parted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from instances.registry import Registry
+from schedgap.instances.registry import Registry
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.views.gavel import MAKESPAN
-from instances.views.hadar import View
-from models.registry import MODELS, ModelSpec, no_decision
+from schedgap.instances.views.gavel import MAKESPAN
+from schedgap.instances.views.hadar import View
+from schedgap.models.registry import MODELS, ModelSpec, no_decision
 
 
 def build_makespan(view: View) -> pyo.ConcreteModel:

@@ -14,7 +14,8 @@ non-cooperative   max Σ_l E_l                      s.t. (4), E_l = π_l·E     
 cooperative       max Σ_l E_l                      s.t. (4), Σ_j w_l^j x_l^j/π_l ≥ Σ_j w_l^j x_i^j/π_i   (10a)–(10c)
 ================  ==================================================================================================
 
-Weights enter the rows; §4.2.3 replicates tenants instead (:func:`instances.views.oef.replicated`), with equal optima.
+Weights enter the rows; §4.2.3 replicates tenants instead (:func:`schedgap.instances.views.oef.replicated`), with equal
+optima.
 
 The paper describes Gavel in words; the allocation that it prints as (3) is optimal with the row Σ_j x_l^j ≤ 1 of Gavel
 (OSDI 2020, §4.1) only, hence ``oef.gavel?row_cap=true``.
@@ -36,11 +37,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from instances import clock
-from instances.parameters import Parameter
-from instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, Allocation, View, efficiency, merged
-from models.registry import MODELS, ModelSpec, Outcome, solve_built, total
-from models.solve import TIES, Session, Solution, SolveOptions, TracePoint, build, compile_model, cross_check
+from schedgap.instances import clock
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, Allocation, View, efficiency, merged
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, solve_built, total
+from schedgap.models.solve import TIES, Session, Solution, SolveOptions, TracePoint, build, compile_model, cross_check
 
 Array = NDArray[np.float64]
 
@@ -210,7 +211,7 @@ def cooperative(view: View, options: SolveOptions) -> Outcome:
 
     Real traces have few models and many tenants: the 567 virtual tenants of 20,000 Philly jobs have 53 different rows
     of speedups, which takes 0.06 s instead of 58 s. The solution is that of the merged model
-    (:func:`instances.views.oef.merged`); the decision is of all tenants.
+    (:func:`schedgap.instances.views.oef.merged`); the decision is of all tenants.
     """
     small, group = merged(view)
     outcome = lazy_cooperative(small, options)

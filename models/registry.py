@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from instances import clock
-from instances.errors import NotApplicableError
-from instances.parameters import Parameter, Parametrised
-from instances.registry import PAPERS, Problem, Registry
-from instances.schema import Instance
-from models.solve import Solution, SolveOptions, Times, build, solve
+from schedgap.instances import clock
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.parameters import Parameter, Parametrised
+from schedgap.instances.registry import PAPERS, Problem, Registry
+from schedgap.instances.schema import Instance
+from schedgap.models.solve import Solution, SolveOptions, Times, build, solve
 
 Kind = Literal["exact", "matheuristic", "relaxation", "bound", "baseline"]
 
@@ -137,7 +137,7 @@ class ModelSpec(Parametrised):
         instance
             Any instance that the paper has a view of.
         **options
-            Fields of :class:`~models.solve.SolveOptions`.
+            Fields of :class:`~schedgap.models.solve.SolveOptions`.
 
         Raises
         ------

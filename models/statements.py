@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.registry import Outcome, no_decision, solve_built
-from models.solve import Solution, SolveOptions
-from models.solve.scaling import rescaled
+from schedgap.models.registry import Outcome, no_decision, solve_built
+from schedgap.models.solve import Solution, SolveOptions
+from schedgap.models.solve.scaling import rescaled
 
 Array = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from instances.schema import Instance
-from instances.small import Choose
-from instances.small.admission import drawn, instance, job, tiny_one
-from instances.views import admission
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import Choose
+from schedgap.instances.small.admission import drawn, instance, job, tiny_one
+from schedgap.instances.views import admission
 
 __all__ = ["Plan", "exhaustive", "instance", "job", "plans", "small", "tiny", "view"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from instances.elastic import Ledger, Runs, runs_of
-from instances.views import admission, zhou
+from schedgap.instances.elastic import Ledger, Runs, runs_of
+from schedgap.instances.views import admission, zhou
 
 CHANGES: list[Callable[[Any], Any]] = [
     lambda a: a * 3 + 10_000,

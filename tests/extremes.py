@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.adversary.mutations import Document, document, numbers, possible
-from instances import load
-from instances.schema import Instance
+from schedgap.harness.adversary.mutations import Document, document, numbers, possible
+from schedgap.instances import load
+from schedgap.instances.schema import Instance
 
 BASES = ("paper/walkthrough", "paper/hadar-fig1", "paper/oef-eq1", "paper/synergy-example", "gen/20jobs?jobs=3")
 VALUES = (0.0, 1e-9, 1e-3, 1.0, 1e3, 1e9, 1e12)

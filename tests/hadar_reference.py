@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from heuristics.simulator import Assignment, State
-from instances.schema import Instance, Job
-from instances.small.hadar import linear, tiny_one
+from schedgap.heuristics.simulator import Assignment, State
+from schedgap.instances.schema import Instance, Job
+from schedgap.instances.small.hadar import linear, tiny_one
 
 __all__ = ["best", "fifo", "instances_of", "linear", "with_long_horizon", "worth"]
 
@@ -21,7 +21,7 @@ Counts = tuple[int, ...]
 
 @st.composite
 def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
-    """Draw up to so many jobs, slots and GPUs per server, see :func:`instances.small.hadar.tiny_one`."""
+    """Draw up to so many jobs, slots and GPUs per server, see :func:`schedgap.instances.small.hadar.tiny_one`."""
     return tiny_one(lambda among: draw(st.sampled_from(among)), jobs=jobs, slots=slots, gpus=gpus)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from instances.views.oef import Allocation, View
+from schedgap.instances.views.oef import Allocation, View
 
 Array = NDArray[np.float64]
 

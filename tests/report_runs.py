@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.rows import Row
-from harness.run import Run
-from instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
-from instances.views.oef import Allocation, efficiency, view
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
+from schedgap.instances.views.oef import Allocation, efficiency, view
 
 META: dict[str, Any] = {
     "schema_version": 1,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from heuristics.simulator import Servers, Workload
-from instances.utility import DEADLINE as CONSTANT
-from instances.utility import Utilities
+from schedgap.heuristics.simulator import Servers, Workload
+from schedgap.instances.utility import DEADLINE as CONSTANT
+from schedgap.instances.utility import Utilities
 
 
 def cluster(*hosts: tuple[int, int]) -> Servers:

@@ -1,4 +1,4 @@
-"""Instances for tests of Synergy: those of :mod:`instances.small.synergy`, and drawn by hypothesis."""
+"""Instances for tests of Synergy: those of :mod:`schedgap.instances.small.synergy`, and drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from instances.schema import Instance
-from instances.small.synergy import (
+from schedgap.instances.schema import Instance
+from schedgap.instances.small.synergy import (
     SYNERGY,
     V100,
     JobLike,

@@ -10,19 +10,18 @@ from admission_cases import exhaustive, instance, job, tiny, view
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import instances
-import models
-from harness.comparing import compare
-from harness.engine.limits import Limits
-from harness.tasks import MethodTask
-from harness.verify import VERIFIERS
-from instances.canonical import to_json
-from instances.errors import NotApplicableError
-from instances.schema import Instance
-from instances.views.admission import FROM_ARRIVAL, UTILITY, View
-from models.admission import offline
-from models.elastic import placements
-from models.solve import Solution, SolveOptions, build, solve
+from schedgap import instances, models
+from schedgap.harness.comparing import compare
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.tasks import MethodTask
+from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from schedgap.models.admission import offline
+from schedgap.models.elastic import placements
+from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 WALK = view(instances.load("paper/walkthrough"))
 EXACT = SolveOptions(rel_gap=0.0)

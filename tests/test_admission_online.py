@@ -11,14 +11,14 @@ import pytest
 from admission_cases import exhaustive, instance, job, small, tiny, view
 from hypothesis import given, settings
 
-import instances
-from harness.verify import VERIFIERS
-from heuristics import HEURISTICS
-from heuristics.admission import Candidate, Desk, Step, online, steps
-from heuristics.admission.online import bases, best, price
-from heuristics.registry import Context
-from instances.schema import Instance
-from instances.views.admission import UTILITY, View
+from schedgap import instances
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.admission import Candidate, Desk, Step, online, steps
+from schedgap.heuristics.admission.online import bases, best, price
+from schedgap.heuristics.registry import Context
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.admission import UTILITY, View
 
 WALK = view(instances.load("paper/walkthrough"))
 WORKER, PS = 0, 1

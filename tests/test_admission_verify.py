@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
-import instances
-from harness.verify import VERIFIERS, Verdict
-from harness.verify.admission import deadlines, utility
-from instances.canonical import validate
-from instances.elastic import Runs
-from instances.schema import Instance
-from instances.views import admission
-from instances.views.admission import View
+from schedgap import instances
+from schedgap.harness.verify import VERIFIERS, Verdict
+from schedgap.harness.verify.admission import deadlines, utility
+from schedgap.instances.canonical import validate
+from schedgap.instances.elastic import Runs
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import admission
+from schedgap.instances.views.admission import View
 
 WALK = admission.view(instances.load("paper/walkthrough"))
 GENERATED = admission.view(instances.load("gen/20jobs"))

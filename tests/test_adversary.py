@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import harness
-from harness.adversary import adversary, searchable
-from harness.adversary.mutations import document, mutated, numbers, possible, simpler
-from harness.adversary.running import SearchTask, ShrinkTask, resolve, seconds_of
-from harness.adversary.search import Lab, Proved, search, shrink, usable, worst
-from harness.cli import app
-from harness.comparing import certified
-from instances.canonical import read
-from instances.catalogue import load, references
-from instances.errors import UnknownNameError, UsageError
-from instances.small import SMALL
+from schedgap import harness
+from schedgap.harness.adversary import adversary, searchable
+from schedgap.harness.adversary.mutations import document, mutated, numbers, possible, simpler
+from schedgap.harness.adversary.running import SearchTask, ShrinkTask, resolve, seconds_of
+from schedgap.harness.adversary.search import Lab, Proved, search, shrink, usable, worst
+from schedgap.harness.cli import app
+from schedgap.harness.comparing import certified
+from schedgap.instances.canonical import read
+from schedgap.instances.catalogue import load, references
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.small import SMALL
 
 WORST = [ref for ref in references() if ref.startswith("worst/")]
 FAST = "hadar.online?beam=1"

@@ -12,22 +12,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import harness
-from harness.audit.finding import FIELDS, Finding, headline
-from harness.audit.lab import Lab, certified
-from harness.audit.measured import measured
-from harness.audit.page import groups, section
-from harness.audit.registry import CLAIMS, Claim, Count, Evidence, Tally, Witness, decide
-from harness.audit.render import blocks
-from harness.audit.running import Audit, select
-from harness.audit.task import ClaimTask
-from harness.cli import main
-from harness.table import show, to_csv, to_json, to_markdown
-from instances.canonical import read
-from instances.errors import UnknownNameError, UsageError
-from instances.small import picker
-from instances.small.hadar import linear
-from instances.small.zhou import tiny_one
+from schedgap import harness
+from schedgap.harness.audit.finding import FIELDS, Finding, headline
+from schedgap.harness.audit.lab import Lab, certified
+from schedgap.harness.audit.measured import measured
+from schedgap.harness.audit.page import groups, section
+from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Tally, Witness, decide
+from schedgap.harness.audit.render import blocks
+from schedgap.harness.audit.running import Audit, select
+from schedgap.harness.audit.task import ClaimTask
+from schedgap.harness.cli import main
+from schedgap.harness.table import show, to_csv, to_json, to_markdown
+from schedgap.instances.canonical import read
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.small import picker
+from schedgap.instances.small.hadar import linear
+from schedgap.instances.small.zhou import tiny_one
 
 SMALL = 0.03
 

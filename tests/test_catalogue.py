@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import instances
-from instances import canonical, catalogue
-from instances.catalogue import KINDS, known, load
-from instances.errors import InstanceError, UnknownNameError, UsageError
-from instances.schema import Instance, Published
-from instances.summary import describe
-from instances.views.oef import View
-from instances.views.oef import view as oef_view
+from schedgap import instances
+from schedgap.instances import canonical, catalogue
+from schedgap.instances.catalogue import KINDS, known, load
+from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
+from schedgap.instances.schema import Instance, Published
+from schedgap.instances.summary import describe
+from schedgap.instances.views.oef import View
+from schedgap.instances.views.oef import view as oef_view
 
 REFS = [entry.ref for entry in known()]
 OEF = [ref for ref in REFS if ref.startswith("paper/oef")]

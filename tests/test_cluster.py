@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-import harness
-from harness.adversary import adversary
-from harness.comparing import plan, select
-from harness.engine.cluster import connect, run_remotely
-from harness.engine.limits import Limits
-from harness.rows import FAILED
-from harness.tasks import MethodTask
-from instances.catalogue import load
-from instances.errors import UsageError
+from schedgap import harness
+from schedgap.harness.adversary import adversary
+from schedgap.harness.comparing import plan, select
+from schedgap.harness.engine.cluster import connect, run_remotely
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.rows import FAILED
+from schedgap.harness.tasks import MethodTask
+from schedgap.instances.catalogue import load
+from schedgap.instances.errors import UsageError
 
 pytest.importorskip("distributed")
 
@@ -70,7 +70,7 @@ def named(rows: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.engine.cluster.WORKERS_S", 0.5)
+    monkeypatch.setattr("schedgap.harness.engine.cluster.WORKERS_S", 0.5)
     with pytest.raises(UsageError, match=r"no worker has joined within 0\.5 s; start one with: dask worker tcp"):
         harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=scheduler)
 
@@ -137,7 +137,7 @@ def test_a_worker_of_other_code_says_so() -> None:
 def test_an_address_where_nobody_answers_is_refused_before_a_folder_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.engine.cluster.CONNECT_S", 0.5)
+    monkeypatch.setattr("schedgap.harness.engine.cluster.CONNECT_S", 0.5)
     wrong = "a scheduler's address is written as tcp://host:8786"
     cases = {"tcp://127.0.0.1:1": "no Dask scheduler answers there", "nowhere": wrong, "file:///etc": wrong}
     for address, message in cases.items():

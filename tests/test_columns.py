@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from models.columns import (
+from schedgap.models.columns import (
     Choice,
     Columns,
     GenerationOptions,
@@ -25,7 +25,7 @@ from models.columns import (
     pack,
     statement,
 )
-from models.solve import Solution, SolveOptions, build, solve
+from schedgap.models.solve import Solution, SolveOptions, build, solve
 
 TIGHT = GenerationOptions(gap=1e-9)
 

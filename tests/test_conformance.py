@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import instances
-from harness import codec
-from harness.certify import certify
-from harness.engine.limits import Limits
-from harness.rows import Row
-from harness.tasks import MethodResult, MethodTask, Spec, specs
-from harness.verify import VERIFIERS
-from instances.canonical import to_json
-from instances.catalogue import known
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from models import MODELS, ModelSpec
+from schedgap import instances
+from schedgap.harness import codec
+from schedgap.harness.certify import certify
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.rows import Row
+from schedgap.harness.tasks import MethodResult, MethodTask, Spec, specs
+from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.canonical import to_json
+from schedgap.instances.catalogue import known
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.models import MODELS, ModelSpec
 
 TINY = "gen/20jobs?jobs=12"
 # Methods above their stated size are skipped with a reason: what one finds by the end of its time does not repeat.

@@ -10,12 +10,12 @@ import zhou_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import instances
-from instances.elastic import Ledger, Machines, classes, fitting, options, runs_of
-from instances.elastic.machines import PLENTY
-from instances.schema import Instance
-from instances.views import zhou
-from instances.views.zhou import Architecture
+from schedgap import instances
+from schedgap.instances.elastic import Ledger, Machines, classes, fitting, options, runs_of
+from schedgap.instances.elastic.machines import PLENTY
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import Architecture
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -124,7 +124,7 @@ def test_classes_cost_what_their_servers_cost(instance: Instance, seed: int) -> 
 def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
     instance: Instance, seed: int, period: int, kind: str
 ) -> None:
-    from models.elastic import Grid
+    from schedgap.models.elastic import Grid
 
     for a in architectures(instance):
         slots = length(a) + 2 * period

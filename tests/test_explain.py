@@ -14,24 +14,23 @@ import pytest
 from matplotlib.mathtext import MathTextParser
 from typer.testing import CliRunner
 
-import harness
-import instances
-from harness.cli import app
-from harness.explaining import find
-from harness.render.mathematics import MathematicsError, prose, to_plain
-from heuristics import HEURISTICS
-from heuristics.registry import HeuristicSpec
-from heuristics.statements import statement
-from instances.errors import UnknownNameError
-from instances.parameters import base_id
-from instances.registry import PAPERS
-from instances.views import admission
-from models import MODELS, ModelSpec, counting, elastic
-from models.admission.columns import admitting
-from models.explain import FORMULATIONS, Formulation, Row
-from models.hadar.schedules import schedules
-from models.solve import SolveOptions, StandardForm, build, compile_model
-from models.zhou.columns import completing, weighing
+from schedgap import harness, instances
+from schedgap.harness.cli import app
+from schedgap.harness.explaining import find
+from schedgap.harness.render.mathematics import MathematicsError, prose, to_plain
+from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.registry import HeuristicSpec
+from schedgap.heuristics.statements import statement
+from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.views import admission
+from schedgap.models import MODELS, ModelSpec, counting, elastic
+from schedgap.models.admission.columns import admitting
+from schedgap.models.explain import FORMULATIONS, Formulation, Row
+from schedgap.models.hadar.schedules import schedules
+from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model
+from schedgap.models.zhou.columns import completing, weighing
 
 ROOT = Path(__file__).resolve().parents[1]
 MATHTEXT = MathTextParser("path")
@@ -354,7 +353,7 @@ def test_command_line() -> None:
 
 
 def test_an_unknown_name_is_one_line(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.cli import main
+    from schedgap.harness.cli import main
 
     monkeypatch.setattr("sys.argv", ["harness", "explain", "oef.coop"])
     with pytest.raises(SystemExit) as ended:

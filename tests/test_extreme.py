@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.certify import certify
-from harness.engine.limits import Limits
-from harness.tasks import MethodTask, specs
-from instances.canonical import to_json, validate
+from schedgap.harness.certify import certify
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.tasks import MethodTask, specs
+from schedgap.instances.canonical import to_json, validate
 
 LIMITS = Limits(time_limit_s=10, all_sizes=True)
 SMALL = Limits(time_limit_s=5)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from harness import fairness
-from heuristics import gandiva_fair
-from instances.views.oef import Allocation, View, efficiency, matrix_view
+from schedgap.harness import fairness
+from schedgap.heuristics import gandiva_fair
+from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view
 
 Array = NDArray[np.float64]
 

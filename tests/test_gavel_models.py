@@ -7,16 +7,15 @@ import pytest
 from hadar_reference import fifo, instances_of, linear, with_long_horizon
 from hypothesis import given, settings
 
-import instances
-import models
-from harness.verify import VERIFIERS
-from heuristics.simulator import slotted
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from instances.schema import Instance
-from instances.views import gavel, hadar
-from instances.views.hadar import Schedule, View
-from models.solve import SolveOptions
+from schedgap import instances, models
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics.simulator import slotted
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import gavel, hadar
+from schedgap.instances.views.hadar import Schedule, View
+from schedgap.models.solve import SolveOptions
 
 
 def bound(view: View) -> float:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances.catalogue import load
-from instances.generate import FAMILIES, Family, GeneratorSpec, Streams, draws, generate
-from instances.generate.day import DaySpec, split
-from instances.generate.oef import vary
-from instances.model_catalogue import find
-from instances.schema import Instance
-from instances.summary import load as fluid_load
+from schedgap.instances.catalogue import load
+from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, draws, generate
+from schedgap.instances.generate.day import DaySpec, split
+from schedgap.instances.generate.oef import vary
+from schedgap.instances.model_catalogue import find
+from schedgap.instances.schema import Instance
+from schedgap.instances.summary import load as fluid_load
 
 DAYS = ["gen/20jobs", "gen/50jobs", "gen/200jobs", "gen/1000jobs", "gen/2000jobs"]
 

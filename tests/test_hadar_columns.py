@@ -11,20 +11,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import instances
-import models
-from harness.verify import VERIFIERS
-from instances.canonical import validate
-from instances.registry import PAPERS
-from instances.views import hadar
-from instances.views.hadar import View
-from models.columns import GenerationOptions, generate, lagrangian
-from models.hadar import columns as p2
-from models.hadar import pricing
-from models.hadar.forked import ForkedPricing
-from models.hadar.pricing import Machine, Pricing, machine
-from models.hadar.schedules import schedules
-from models.solve import SolveOptions
+from schedgap import instances, models
+from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.canonical import validate
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.views import hadar
+from schedgap.instances.views.hadar import View
+from schedgap.models.columns import GenerationOptions, generate, lagrangian
+from schedgap.models.hadar import columns as p2
+from schedgap.models.hadar import pricing
+from schedgap.models.hadar.forked import ForkedPricing
+from schedgap.models.hadar.pricing import Machine, Pricing, machine
+from schedgap.models.hadar.schedules import schedules
+from schedgap.models.solve import SolveOptions
 
 UTILITIES: list[dict[str, Any]] = [
     {"kind": "effective_throughput"},

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.verify.hadar import check
-from instances.catalogue import load
-from instances.errors import InstanceError, UnknownNameError
-from instances.generate import generate
-from instances.generate.hadar import REFERENCE
-from instances.model_catalogue import find
-from instances.schema import Instance
-from instances.views import hadar
-from instances.views.hadar import Schedule, placed
+from schedgap.harness.verify.hadar import check
+from schedgap.instances.catalogue import load
+from schedgap.instances.errors import InstanceError, UnknownNameError
+from schedgap.instances.generate import generate
+from schedgap.instances.generate.hadar import REFERENCE
+from schedgap.instances.model_catalogue import find
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import hadar
+from schedgap.instances.views.hadar import Schedule, placed
 
 ALL = ("gen/hadar-480", "gen/hadar-aws", "gen/hadar-testbed")
 MIXES = {"M-1": 1, "M-3": 3, "M-4": 4, "M-5": 5, "M-8": 8, "M-10": 10, "M-12": 12}

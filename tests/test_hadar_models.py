@@ -13,20 +13,19 @@ from hadar_reference import best, instances_of, linear
 from hypothesis import example, given, settings
 from numpy.typing import NDArray
 
-import instances
-import models
-from harness.engine.limits import Limits
-from harness.tasks import MethodTask
-from harness.verify import VERIFIERS
-from instances.canonical import to_json
-from instances.errors import NotApplicableError
-from instances.schema import Instance
-from instances.views import hadar
-from instances.views.hadar import View
-from models.hadar.p1 import Places, build_p1
-from models.hadar.p2 import build_p2, build_p3, prices, relax
-from models.hadar.schedules import MOST_MIXES, Schedules, TooManyError, job_schedules, mixes, schedules
-from models.solve import SolveOptions, build, compile_model, solve
+from schedgap import instances, models
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.tasks import MethodTask
+from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import hadar
+from schedgap.instances.views.hadar import View
+from schedgap.models.hadar.p1 import Places, build_p1
+from schedgap.models.hadar.p2 import build_p2, build_p3, prices, relax
+from schedgap.models.hadar.schedules import MOST_MIXES, Schedules, TooManyError, job_schedules, mixes, schedules
+from schedgap.models.solve import SolveOptions, build, compile_model, solve
 
 EXACT = SolveOptions(rel_gap=0.0)
 FIG1 = 1025 / 21

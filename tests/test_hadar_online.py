@@ -11,21 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import heuristics
-import instances
-from harness.verify.hadar import check
-from heuristics.hadar import Hadar, Market, Plan, Planner, Prices, Round, guarantee, prices
-from heuristics.hadar.kernels import worths
-from heuristics.hadar.literal import AS_PRINTED, literal_dp
-from heuristics.hadar.planning import EXACT_QUEUE, Planning, curves
-from heuristics.simulator import POLICIES, Assignment, State, simulate
-from heuristics.simulator.slotted import schedule
-from instances.errors import UsageError
-from instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
-from instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
-from instances.small.hadar import gangs
-from instances.views.hadar import View, view
-from instances.workload import Ints
+from schedgap import heuristics, instances
+from schedgap.harness.verify.hadar import check
+from schedgap.heuristics.hadar import Hadar, Market, Plan, Planner, Prices, Round, guarantee, prices
+from schedgap.heuristics.hadar.kernels import worths
+from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
+from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Planning, curves
+from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
+from schedgap.heuristics.simulator.slotted import schedule
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
+from schedgap.instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
+from schedgap.instances.small.hadar import gangs
+from schedgap.instances.views.hadar import View, view
+from schedgap.instances.workload import Ints
 
 VARIANTS = [spec.id for spec in POLICIES if spec.id.startswith("hadar.online")]
 UTILITIES = [

@@ -15,22 +15,22 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from harness.plots import FIGURES, Drawn, draw, draw_all
-from harness.plots.curves import completion_cdf, decision_time, fitted_exponent, price_heatmap, utilisation
-from harness.plots.figures import saved
-from harness.plots.gantt import MAX_LANES, Chart, gantt, hidden, lanes, merged, of_schedule, of_trace
-from harness.plots.hadar import completion_s, price_field, shares
-from harness.plots.style import time_unit
-from harness.rows import Row
-from harness.run import Run
-from harness.verify.hadar import check
-from heuristics.hadar.prices import Market, prices
-from heuristics.simulator import Assignment, State, simulate
-from instances.catalogue import load
-from instances.schema import Instance
-from instances.views import hadar
-from instances.views.hadar import Schedule, View
-from instances.workload import Servers
+from schedgap.harness.plots import FIGURES, Drawn, draw, draw_all
+from schedgap.harness.plots.curves import completion_cdf, decision_time, fitted_exponent, price_heatmap, utilisation
+from schedgap.harness.plots.figures import saved
+from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, hidden, lanes, merged, of_schedule, of_trace
+from schedgap.harness.plots.hadar import completion_s, price_field, shares
+from schedgap.harness.plots.style import time_unit
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.harness.verify.hadar import check
+from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.simulator import Assignment, State, simulate
+from schedgap.instances.catalogue import load
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import hadar
+from schedgap.instances.views.hadar import Schedule, View
+from schedgap.instances.workload import Servers
 
 NAMES = ("gantt", "jct-cdf", "utilisation", "prices")
 

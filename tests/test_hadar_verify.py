@@ -12,11 +12,11 @@ from hadar_reference import fifo, instances_of, linear, with_long_horizon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import instances
-from harness.verify import VERIFIERS, Verdict
-from heuristics.simulator import slotted
-from instances.views import hadar
-from instances.views.hadar import Schedule, View
+from schedgap import instances
+from schedgap.harness.verify import VERIFIERS, Verdict
+from schedgap.heuristics.simulator import slotted
+from schedgap.instances.views import hadar
+from schedgap.instances.views.hadar import Schedule, View
 
 FIG1 = hadar.view(instances.load("paper/hadar-fig1"))
 V100, P100, K80 = range(3)

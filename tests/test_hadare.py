@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import heuristics
-import instances
-from harness.verify.hadar import check
-from heuristics.hadar import HadarE, Market, Prices, prices
-from heuristics.hadar.throughput import BATCH_SIZE, estimate, initial, pmi
-from heuristics.hadar.tracker import copy_id, pace, parent, split, utilisation
-from heuristics.simulator import Assignment, State, simulate
-from instances.errors import UsageError
-from instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
-from instances.views.hadar import view
-from instances.workload import Array
+from schedgap import heuristics, instances
+from schedgap.harness.verify.hadar import check
+from schedgap.heuristics.hadar import HadarE, Market, Prices, prices
+from schedgap.heuristics.hadar.throughput import BATCH_SIZE, estimate, initial, pmi
+from schedgap.heuristics.hadar.tracker import copy_id, pace, parent, split, utilisation
+from schedgap.heuristics.simulator import Assignment, State, simulate
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
+from schedgap.instances.views.hadar import view
+from schedgap.instances.workload import Array
 
 
 def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:

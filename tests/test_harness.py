@@ -23,26 +23,26 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-import harness
-from harness import codec
-from harness.certify import certify, gap, ratio
-from harness.cli import app
-from harness.comparing import compare, read_run, select
-from harness.engine.folder import Folder, new_folder
-from harness.engine.limits import Limits
-from harness.engine.pool import run_all, workers_for
-from harness.render.columns import COLUMNS
-from harness.rows import FAILED, FIELDS, Row
-from harness.table import visible
-from harness.tasks import MethodResult, MethodTask, find_spec
-from harness.verify.oef import check
-from heuristics import HEURISTICS, HeuristicSpec
-from instances import load
-from instances.canonical import to_json, write
-from instances.errors import NotApplicableError, UnknownNameError, UsageError
-from instances.schema import Instance
-from instances.views.oef import Allocation, matrix_view
-from models import MODELS
+from schedgap import harness
+from schedgap.harness import codec
+from schedgap.harness.certify import certify, gap, ratio
+from schedgap.harness.cli import app
+from schedgap.harness.comparing import compare, read_run, select
+from schedgap.harness.engine.folder import Folder, new_folder
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.pool import run_all, workers_for
+from schedgap.harness.render.columns import COLUMNS
+from schedgap.harness.rows import FAILED, FIELDS, Row
+from schedgap.harness.table import visible
+from schedgap.harness.tasks import MethodResult, MethodTask, find_spec
+from schedgap.harness.verify.oef import check
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances import load
+from schedgap.instances.canonical import to_json, write
+from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.oef import Allocation, matrix_view
+from schedgap.models import MODELS
 
 EQ1 = "paper/oef-eq1"
 
@@ -301,7 +301,9 @@ def test_a_full_disk_is_one_line_that_says_how_to_go_on(tmp_path: Path, monkeypa
 
 
 def test_plain_scripts_and_standard_input_need_no_main_guard(tmp_path: Path) -> None:
-    code = 'import harness\nprint(harness.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
+    code = (
+        'from schedgap import harness\nprint(harness.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
+    )
     (tmp_path / "plain.py").write_text(code)
     for command, text in (([sys.executable, "plain.py"], None), ([sys.executable, "-"], code)):
         out = subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True)
@@ -375,7 +377,7 @@ def test_memory_beyond_the_cap_is_a_failed_row() -> None:
 
 
 def test_never_more_workers_times_threads_than_cores() -> None:
-    from harness.environment import cores
+    from schedgap.harness.environment import cores
 
     for threads in (1, 2, cores(), 2 * cores()):
         for jobs in (0, 1, 64):
@@ -391,7 +393,7 @@ def test_ctrl_c_keeps_finished_rows_and_a_kill_loses_none(tmp_path: Path) -> Non
         command = [
             sys.executable,
             "-m",
-            "harness.cli",
+            "schedgap.harness.cli",
             *SLOW,
             "--method",
             "oef.efficiency",
@@ -527,7 +529,7 @@ def test_an_instance_file_of_ones_own_can_be_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delay_s", [0.3, 1.0])
 def test_ctrl_c_of_a_terminal_while_workers_start_is_one_line(delay_s: float, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "harness.cli", *SLOW, "--results", str(tmp_path)]
+    command = [sys.executable, "-m", "schedgap.harness.cli", *SLOW, "--results", str(tmp_path)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

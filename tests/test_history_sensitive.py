@@ -12,13 +12,13 @@ import synergy_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.simulation.sensitive import rounds
-from harness.verify.history import check
-from heuristics.simulator import POLICIES, Assignment, Shares, State, Trace, servers, simulate, workload
-from heuristics.simulator.metrics import Window, measure
-from instances.errors import UsageError
-from instances.schema import Instance
-from instances.sensitivity import profiles
+from schedgap.harness.simulation.sensitive import rounds
+from schedgap.harness.verify.history import check
+from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, Trace, servers, simulate, workload
+from schedgap.heuristics.simulator.metrics import Window, measure
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
+from schedgap.instances.sensitivity import profiles
 
 CASE = cases.instance(
     [("Synergy ResNet18", 2, 900.0), ("Synergy GNMT", 1, 500.0), ("Synergy AlexNet", 4, 800.0, 100.0)],

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from instances.canonical import read, to_json, validate, write
-from instances.errors import InstanceError, UnknownNameError, UsageError
-from instances.importers import IMPORTERS, Options, filling, import_trace, table
-from instances.importers.registry import DEFAULTS
-from instances.model_catalogue import MODELS, find
-from instances.schema import Instance, Job, limits
+from schedgap.instances.canonical import read, to_json, validate, write
+from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
+from schedgap.instances.importers import IMPORTERS, Options, filling, import_trace, table
+from schedgap.instances.importers.registry import DEFAULTS
+from schedgap.instances.model_catalogue import MODELS, find
+from schedgap.instances.schema import Instance, Job, limits
 
 pytestmark = pytest.mark.filterwarnings("error")
 

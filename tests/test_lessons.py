@@ -9,9 +9,9 @@ import IPython.display
 import pytest
 from matplotlib.figure import Figure
 
-import instances
-from harness import lessons
-from harness.plots.style import one_axes
+from schedgap import instances
+from schedgap.harness import lessons
+from schedgap.harness.plots.style import one_axes
 
 
 @pytest.fixture

@@ -11,22 +11,21 @@ from conftest import ROOT
 from hypothesis import given, settings
 from test_columns import TIGHT, Known, known
 
-import instances
-import models
-from harness.comparing import compare, select
-from harness.seeds import related, seeds, verified_oracle
-from harness.verify import VERIFIERS
-from heuristics import HEURISTICS, Context
-from instances.canonical import validate
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from instances.small import SMALL
-from instances.views.hadar import Schedule
-from models import MODELS, ModelSpec
-from models.columns import Choice, Columns, Packing, PackingOptions, generate, pack
-from models.columns.integer import LATE
-from models.hadar.pricing import Pricing
-from models.solve import Seed, SolveOptions
+from schedgap import instances, models
+from schedgap.harness.comparing import compare, select
+from schedgap.harness.seeds import related, seeds, verified_oracle
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.instances.canonical import validate
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.small import SMALL
+from schedgap.instances.views.hadar import Schedule
+from schedgap.models import MODELS, ModelSpec
+from schedgap.models.columns import Choice, Columns, Packing, PackingOptions, generate, pack
+from schedgap.models.columns.integer import LATE
+from schedgap.models.hadar.pricing import Pricing
+from schedgap.models.solve import Seed, SolveOptions
 
 PAIRS = {
     "hadar.p2.columns": "hadar.p1",
@@ -118,7 +117,7 @@ def test_what_the_relaxation_rounds_badly_is_solved_all_the_same() -> None:
 
 
 def generate_value(view: Any) -> float:
-    from models.hadar.columns import packing
+    from schedgap.models.hadar.columns import packing
 
     return generate(packing(view), Pricing(view)).value
 
@@ -200,7 +199,7 @@ def test_a_seed_that_no_packing_reaches_is_the_incumbent(monkeypatch: pytest.Mon
     spec = models.get("hadar.p2.columns")
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.srtf"]
     monkeypatch.setattr(Pricing, "insert", lambda *args: None)
-    monkeypatch.setattr("models.columns.integer._Packer.load", lambda self, known: None)
+    monkeypatch.setattr("schedgap.models.columns.integer._Packer.load", lambda self, known: None)
     outcome = spec.run(view, SolveOptions(seeds=[seed]))
     assert outcome.decision is seed.decision
     assert outcome.solution.objective == seed.objective
@@ -213,7 +212,7 @@ def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
     view = PAPERS.get("hadar").view(instances.load(FIG1))
     spec = models.get("hadar.p2.columns")
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.fifo"]
-    from models.hadar.columns import read
+    from schedgap.models.hadar.columns import read
 
     read_back = read(view, Pricing(view), seed.decision)
     assert sum(choice.value for choice in read_back.values()) == pytest.approx(seed.objective)

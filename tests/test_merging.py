@@ -10,16 +10,16 @@ import pytest
 from report_runs import row
 from typer.testing import CliRunner
 
-import harness
-from harness.cli import app
-from harness.comparing import read_run
-from harness.diffing import Difference, diff, signed_rank_p
-from harness.engine.limits import Limits
-from harness.engine.study import merge
-from harness.render.difference import lines, sentence
-from harness.rows import Row
-from harness.run import Run
-from instances.errors import UsageError
+from schedgap import harness
+from schedgap.harness.cli import app
+from schedgap.harness.comparing import read_run
+from schedgap.harness.diffing import Difference, diff, signed_rank_p
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.study import merge
+from schedgap.harness.render.difference import lines, sentence
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.instances.errors import UsageError
 
 METHODS = ["oef.cooperative", "oef.gandiva_fair"]
 EQ1, SMALL = "paper/oef-eq1", "gen/oef-20?tenants=3"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from instances import model_catalogue
-from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from schedgap.instances import model_catalogue
+from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 
 TABLE_4 = [
     "shufflenet",

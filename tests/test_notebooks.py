@@ -84,7 +84,7 @@ def test_lesson_goes_from_data_to_exercises(path: Path) -> None:
 
 @each
 def test_sliders_do_not_capture_output(path: Path) -> None:
-    """Output widgets make nbclient hang once in a while; :func:`harness.lessons.interact` does without."""
+    """Output widgets make nbclient hang once in a while; :func:`schedgap.harness.lessons.interact` does without."""
     for cell in code_of(read(path)):
         assert "ipywidgets" not in cell.source
 

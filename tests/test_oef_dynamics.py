@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from simulated import cluster, jobs
 
-import instances
-from harness.simulation.render import COLUMNS
-from harness.simulation.rows import SimulationRow
-from harness.simulation.task import SimulationTask
-from harness.table import visible
-from heuristics import oef
-from heuristics.allox import match
-from heuristics.oef.placement import by_type, on_hosts, round_robin
-from heuristics.simulator import (
+from schedgap import instances
+from schedgap.harness.simulation.render import COLUMNS
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.simulation.task import SimulationTask
+from schedgap.harness.table import visible
+from schedgap.heuristics import oef
+from schedgap.heuristics.allox import match
+from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
+from schedgap.heuristics.simulator import (
     NOTHING,
     POLICIES,
     Assignment,
@@ -37,11 +37,11 @@ from heuristics.simulator import (
     simulate,
     workload,
 )
-from instances.canonical import to_json
-from instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
-from instances.registry import PAPERS
-from instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
-from instances.views.oef import matrix_view
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
+from schedgap.instances.views.oef import matrix_view
 
 Array = NDArray[np.float64]
 

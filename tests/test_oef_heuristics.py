@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-import heuristics
-from heuristics import Context, gandiva_fair
-from heuristics.oef import ROUNDS, Placer, Quality, quality, round_shares
-from heuristics.oef.rounding import UNIT, Rule
-from instances.errors import UsageError
-from instances.views.oef import efficiency, matrix_view
+from schedgap import heuristics
+from schedgap.heuristics import Context, gandiva_fair
+from schedgap.heuristics.oef import ROUNDS, Placer, Quality, quality, round_shares
+from schedgap.heuristics.oef.rounding import UNIT, Rule
+from schedgap.instances.errors import UsageError
+from schedgap.instances.views.oef import efficiency, matrix_view
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import instances
-import models
-from harness.verify.oef import check
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from instances.views.oef import View, efficiency, matrix_view, merged, replicated
-from models import oef
-from models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
+from schedgap import instances, models
+from schedgap.harness.verify.oef import check
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.views.oef import View, efficiency, matrix_view, merged, replicated
+from schedgap.models import oef
+from schedgap.models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
 LPS = [spec.id for spec in models.MODELS if spec.paper == "oef"]
@@ -214,7 +213,7 @@ def test_cooperative_out_of_time_returns_the_equal_split_and_a_bound() -> None:
 
 
 def published_cases() -> list[Any]:
-    from instances.catalogue import known
+    from schedgap.instances.catalogue import known
 
     return [
         pytest.param(entry.ref, p, id=f"{entry.ref}-{p.method}-{p.quantity}")
@@ -273,7 +272,7 @@ def test_the_checker_judges_everybody_in_his_own_units() -> None:
     ],
 )
 def test_numbers_too_far_apart_to_certify_are_refused(rates: Any, weights: Any, reason: str) -> None:
-    from instances.canonical import validate
+    from schedgap.instances.canonical import validate
 
     types = [{"name": f"T{j}"} for j in range(2)]
     servers = [{"name": f"s{j}", "count": 1, "gpu_type": f"T{j}", "gpus": 1} for j in range(2)]

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.comparing import select
-from harness.simulation.naming import resolve
-from heuristics import HEURISTICS
-from heuristics.registry import Guarantee, HeuristicSpec
-from heuristics.simulator import POLICIES
-from instances.errors import UnknownNameError, UsageError
-from instances.parameters import Parameter, Parametrised, configured
-from instances.registry import Registry
-from models import MODELS
+from schedgap.harness.comparing import select
+from schedgap.harness.simulation.naming import resolve
+from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.registry import Guarantee, HeuristicSpec
+from schedgap.heuristics.simulator import POLICIES
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.parameters import Parameter, Parametrised, configured
+from schedgap.instances.registry import Registry
+from schedgap.models import MODELS
 
 
 def run(view: Any, context: Any, *, arch: str = "ps", alpha: float | str = 4.0, carry: bool = True) -> Any:

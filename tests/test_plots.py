@@ -17,16 +17,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
-from harness.drawing import OfRun, draw_pictures
-from harness.plots import FIGURES, Drawn, draw, draw_all, save_all
-from harness.plots.common import SHORTEST_S
-from harness.plots.instance import instance_figure, saved
-from harness.plots.oef import envy, per_tenant
-from harness.plots.style import PALETTE, bins, jitter, label, text_colour
-from harness.run import Run
-from harness.verify.oef import check
-from instances.schema import Instance
-from instances.views.oef import Allocation, matrix_view, view
+from schedgap.harness.drawing import OfRun, draw_pictures
+from schedgap.harness.plots import FIGURES, Drawn, draw, draw_all, save_all
+from schedgap.harness.plots.common import SHORTEST_S
+from schedgap.harness.plots.instance import instance_figure, saved
+from schedgap.harness.plots.oef import envy, per_tenant
+from schedgap.harness.plots.style import PALETTE, bins, jitter, label, text_colour
+from schedgap.harness.run import Run
+from schedgap.harness.verify.oef import check
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.oef import Allocation, matrix_view, view
 
 
 def drawn(run: Run, name: str) -> list[Drawn]:

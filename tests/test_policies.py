@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, linprog
 from simulated import cluster, jobs
 
-import instances
-from harness.verify import VERIFIERS
-from harness.verify.history import check
-from heuristics import HEURISTICS
-from heuristics.allox import AlloX, match
-from heuristics.fifo import Fifo
-from heuristics.gavel import GRID, TIES, Gavel, ShareProgram, classes
-from heuristics.simulator import POLICIES, Assignment, Policy, Servers, State, Trace, Workload, simulate
-from heuristics.simulator.gangs import Gangs
-from heuristics.srtf import Srtf
-from heuristics.tiresias import Tiresias
-from heuristics.yarn_cs import YarnCS
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from instances.schema import Horizon
-from instances.workload import servers, workload
+from schedgap import instances
+from schedgap.harness.verify import VERIFIERS
+from schedgap.harness.verify.history import check
+from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.allox import AlloX, match
+from schedgap.heuristics.fifo import Fifo
+from schedgap.heuristics.gavel import GRID, TIES, Gavel, ShareProgram, classes
+from schedgap.heuristics.simulator import POLICIES, Assignment, Policy, Servers, State, Trace, Workload, simulate
+from schedgap.heuristics.simulator.gangs import Gangs
+from schedgap.heuristics.srtf import Srtf
+from schedgap.heuristics.tiresias import Tiresias
+from schedgap.heuristics.yarn_cs import YarnCS
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Horizon
+from schedgap.instances.workload import servers, workload
 
 Array = NDArray[np.float64]
 BASELINES = ["allox", "fifo", "gavel", "gavel_throughput", "srtf", "tiresias", "yarn_cs"]

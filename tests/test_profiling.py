@@ -14,17 +14,25 @@ from numpy.typing import NDArray
 from rich.console import Console
 from synergy_cases import resting
 
-import instances
-import models
-from harness.showing import profiled as shown
-from harness.showing import words
-from harness.verify.history import check
-from heuristics import profiling as module
-from heuristics.profiling import Profiling, believed, estimated, fetching, profiled, profiling, relative_error, search
-from heuristics.simulator import POLICIES, Rules, simulate
-from instances.errors import NotApplicableError, UsageError
-from instances.model_catalogue import MODELS
-from instances.schema import (
+from schedgap import instances, models
+from schedgap.harness.showing import profiled as shown
+from schedgap.harness.showing import words
+from schedgap.harness.verify.history import check
+from schedgap.heuristics import profiling as module
+from schedgap.heuristics.profiling import (
+    Profiling,
+    believed,
+    estimated,
+    fetching,
+    profiled,
+    profiling,
+    relative_error,
+    search,
+)
+from schedgap.heuristics.simulator import POLICIES, Rules, simulate
+from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.model_catalogue import MODELS
+from schedgap.instances.schema import (
     Cluster,
     GpuType,
     Instance,
@@ -34,8 +42,8 @@ from instances.schema import (
     Sensitivity,
     ServerGroup,
 )
-from instances.views import synergy
-from instances.views.synergy import View
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import View
 
 Array = NDArray[np.float64]
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from harness.comparing import certified
-from harness.published import evaluated, with_published
-from harness.render import formats
-from harness.report import to_fragment
-from harness.rows import Row
-from harness.run import Run
-from harness.showing import published as shown_in_words
-from harness.simulation.compared import compared
-from harness.simulation.render import blocks
-from harness.simulation.rows import SimulationRow
-from harness.studies import COMPARE, SIMULATE, STUDIES, commands, never_compared, not_shown, unmeasured
-from harness.table import to_markdown
-from instances import load
-from instances.catalogue import references
-from instances.schema import Instance, Published
+from schedgap.harness.comparing import certified
+from schedgap.harness.published import evaluated, with_published
+from schedgap.harness.render import formats
+from schedgap.harness.report import to_fragment
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.harness.showing import published as shown_in_words
+from schedgap.harness.simulation.compared import compared
+from schedgap.harness.simulation.render import blocks
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.studies import COMPARE, SIMULATE, STUDIES, commands, never_compared, not_shown, unmeasured
+from schedgap.harness.table import to_markdown
+from schedgap.instances import load
+from schedgap.instances.catalogue import references
+from schedgap.instances.schema import Instance, Published
 
 REFS = references()
 AWS = "gen/hadar-aws"

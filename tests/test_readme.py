@@ -12,12 +12,12 @@ import pytest
 from conftest import ROOT
 from typer.main import get_command
 
-import instances
-from harness.cli import app
-from harness.comparing import compare
-from harness.tasks import MethodTask
-from heuristics import HEURISTICS
-from instances.canonical import to_json
+from schedgap import instances
+from schedgap.harness.cli import app
+from schedgap.harness.comparing import compare
+from schedgap.harness.tasks import MethodTask
+from schedgap.heuristics import HEURISTICS
+from schedgap.instances.canonical import to_json
 
 README = (ROOT / "README.md").read_text()
 
@@ -45,7 +45,7 @@ def test_the_heuristic_of_the_readme_runs_and_is_verified() -> None:
 
 
 def test_the_notebook_lines_of_the_readme_run() -> None:
-    (code,) = [block for block in blocks("python") if "import harness" in block]
+    (code,) = [block for block in blocks("python") if "from schedgap import harness" in block]
     scope: dict[str, Any] = {}
     exec(compile(code, "README", "exec"), scope)
     assert scope["comparison"].ok

@@ -22,22 +22,22 @@ from hypothesis import strategies as st
 from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 from rich.console import Console
 
-from harness import text as t
-from harness.audit.page import section
-from harness.audit.running import run as run_audit
-from harness.comparison import Comparison
-from harness.drawing import Picture
-from harness.engine.study import reopen
-from harness.plots import FIGURES, draw
-from harness.render.columns import COLUMNS
-from harness.render.formats import blocks
-from harness.render.headline import headline, lead
-from harness.report import comparison, inline_svg, save, to_fragment, to_html
-from harness.rows import FIELDS
-from harness.run import Run
-from harness.showing import words
-from harness.table import csv_cell, markdown_text, show, to_csv, to_json, to_markdown, visible
-from instances.errors import UsageError
+from schedgap.harness import text as t
+from schedgap.harness.audit.page import section
+from schedgap.harness.audit.running import run as run_audit
+from schedgap.harness.comparison import Comparison
+from schedgap.harness.drawing import Picture
+from schedgap.harness.engine.study import reopen
+from schedgap.harness.plots import FIGURES, draw
+from schedgap.harness.render.columns import COLUMNS
+from schedgap.harness.render.formats import blocks
+from schedgap.harness.render.headline import headline, lead
+from schedgap.harness.report import comparison, inline_svg, save, to_fragment, to_html
+from schedgap.harness.rows import FIELDS
+from schedgap.harness.run import Run
+from schedgap.harness.showing import words
+from schedgap.harness.table import csv_cell, markdown_text, show, to_csv, to_json, to_markdown, visible
+from schedgap.instances.errors import UsageError
 
 MARK = instance().fingerprint
 
@@ -606,8 +606,8 @@ def test_save_writes_page_and_figures(tmp_path: Any) -> None:
 
 def test_plain_formats_and_page_import_neither_matplotlib_nor_rich() -> None:
     code = (
-        "import sys, harness, harness.report, harness.table as t; from harness.run import Run; "
-        "from harness.render import told; "
+        "import sys, schedgap.harness.report, schedgap.harness.table as t; from schedgap.harness.run import Run; "
+        "from schedgap.harness.render import told; "
         "run = Run({}, [], {}); "
         "blocks, fields, records = told(run); t.to_json(records), t.to_csv(fields, records), t.to_markdown(blocks);"
         "print([m for m in ('matplotlib', 'seaborn', 'rich') if m in sys.modules])"

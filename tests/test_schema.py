@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import instances
-from instances import canonical
-from instances.errors import InstanceError, UsageError
-from instances.schema import Instance, limits
+from schedgap import instances
+from schedgap.instances import canonical
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.schema import Instance, limits
 
 Change = Callable[[dict[str, Any]], Any]
 

@@ -10,11 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from instances.errors import InstanceError
-from instances.model_catalogue import MODELS, CatalogueModel, find
-from instances.schema import Cluster, GpuType, Instance, Job, MatrixSensitivity, PipelineSensitivity, ServerGroup
-from instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB, Profiles, pipeline_rate, profiles
-from instances.workload import servers, workload
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find
+from schedgap.instances.schema import (
+    Cluster,
+    GpuType,
+    Instance,
+    Job,
+    MatrixSensitivity,
+    PipelineSensitivity,
+    ServerGroup,
+)
+from schedgap.instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB, Profiles, pipeline_rate, profiles
+from schedgap.instances.workload import servers, workload
 
 Array = NDArray[np.float64]
 

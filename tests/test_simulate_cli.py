@@ -1,4 +1,4 @@
-"""``harness simulate`` and ``harness.simulate``, as a stranger would use and misuse them."""
+"""``harness simulate`` and ``schedgap.harness.simulate``, as a stranger would use and misuse them."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import harness
-import instances
-from harness.cli import app
-from harness.engine.limits import Limits
-from harness.engine.study import reopen
-from harness.simulation.bounds import JCT, TTD, Bound, lower_bound
-from harness.simulation.compared import compared
-from harness.simulation.headline import headline
-from harness.simulation.history import history_file
-from harness.simulation.naming import resolve
-from harness.simulation.render import blocks
-from harness.simulation.rows import FIELDS, SimulationRow
-from harness.simulation.task import SimulationTask
-from harness.table import to_csv, to_json, to_markdown
-from heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
-from heuristics.simulator.metrics import Window
-from instances.canonical import to_json as instance_json
-from instances.errors import NotApplicableError, UnknownNameError, UsageError
-from instances.schema import Instance
-from instances.schema.instance import Published
+from schedgap import harness, instances
+from schedgap.harness.cli import app
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.study import reopen
+from schedgap.harness.simulation.bounds import JCT, TTD, Bound, lower_bound
+from schedgap.harness.simulation.compared import compared
+from schedgap.harness.simulation.headline import headline
+from schedgap.harness.simulation.history import history_file
+from schedgap.harness.simulation.naming import resolve
+from schedgap.harness.simulation.render import blocks
+from schedgap.harness.simulation.rows import FIELDS, SimulationRow
+from schedgap.harness.simulation.task import SimulationTask
+from schedgap.harness.table import to_csv, to_json, to_markdown
+from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
+from schedgap.heuristics.simulator.metrics import Window
+from schedgap.instances.canonical import to_json as instance_json
+from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.schema import Instance
+from schedgap.instances.schema.instance import Published
 
 COMMAND = Path(sys.executable).with_name("harness")
 TINY = "gen/20jobs"
@@ -415,7 +414,7 @@ def test_the_bound_counts_from_the_first_arrival() -> None:
 
 
 def test_options_have_defaults_that_fit_the_instance() -> None:
-    from harness.simulating import rules_for
+    from schedgap.harness.simulating import rules_for
 
     fig1 = instances.load("paper/hadar-fig1")
     assert rules_for(fig1, None, None, 1.0, 1e9) == Rules(1.0, 0.0, 1.0, 1e9)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import instances
-from harness.verify.history import check
-from heuristics.simulator import (
+from schedgap import instances
+from schedgap.harness.verify.history import check
+from schedgap.heuristics.simulator import (
     POLICIES,
     Assignment,
     Policy,
@@ -25,10 +25,10 @@ from heuristics.simulator import (
     simulate,
     workload,
 )
-from heuristics.simulator.metrics import measure
-from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED
-from instances.errors import UsageError
-from instances.schema import Cluster, Constant, GpuType, Instance, Job, ServerGroup, Tenant
+from schedgap.heuristics.simulator.metrics import measure
+from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Cluster, Constant, GpuType, Instance, Job, ServerGroup, Tenant
 
 Triples = list[tuple[int, int, int]]
 

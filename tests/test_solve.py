@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from instances.errors import UsageError
-from models.solve import (
+from schedgap.instances.errors import UsageError
+from schedgap.models.solve import (
     CROSS_CHECK_TOLERANCE,
     NotLinearError,
     Session,

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import row, sweep_run
 
-from harness.render.formats import blocks
-from harness.render.summaries import summary
-from harness.rows import Row
-from harness.summary import allowed_s, by_method, profiles, shifted_geometric_mean
-from harness.table import Table
+from schedgap.harness.render.formats import blocks
+from schedgap.harness.render.summaries import summary
+from schedgap.harness.rows import Row
+from schedgap.harness.summary import allowed_s, by_method, profiles, shifted_geometric_mean
+from schedgap.harness.table import Table
 
 positive = st.floats(0, 1e6)
 

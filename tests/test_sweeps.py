@@ -12,14 +12,14 @@ import pytest
 from conftest import ROOT
 from typer.testing import CliRunner
 
-from harness import sweeping
-from harness.cli import app
-from harness.comparing import compare, read_run
-from harness.engine.limits import Limits
-from harness.rows import Row
-from harness.sweeping import Sweep, read, run_sweep
-from instances.catalogue import load
-from instances.errors import UsageError
+from schedgap.harness import sweeping
+from schedgap.harness.cli import app
+from schedgap.harness.comparing import compare, read_run
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.rows import Row
+from schedgap.harness.sweeping import Sweep, read, sweep
+from schedgap.instances.catalogue import load
+from schedgap.instances.errors import UsageError
 
 FILES = sorted((ROOT / "sweeps").glob("*.toml"), key=lambda path: (len(path.name), path.name))
 
@@ -42,15 +42,15 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_grid_is_the_product_of_its_lists(tmp_path: Path) -> None:
-    sweep = read(written(tmp_path, SMALL.replace('["start"]', '["start", "poisson"]')))
-    assert sweep.references == [
+    asked = read(written(tmp_path, SMALL.replace('["start"]', '["start", "poisson"]')))
+    assert asked.references == [
         "paper/oef-eq1",
         "gen/oef-20?seed=3&tenants=3&arrivals=start",
         "gen/oef-20?seed=3&tenants=3&arrivals=poisson",
         "gen/oef-20?seed=3&tenants=4&arrivals=start",
         "gen/oef-20?seed=3&tenants=4&arrivals=poisson",
     ]
-    assert (sweep.seeds, sweep.time_limit_s, sweep.all_sizes) == ((0,), 20.0, False)
+    assert (asked.seeds, asked.time_limit_s, asked.all_sizes) == ((0,), 20.0, False)
 
 
 def test_a_base_without_parameters_and_values_that_need_quoting(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_instances_that_cannot_be_are_refused_before_anything_runs(
 ) -> None:
     path = written(tmp_path, SMALL.replace(old, new, 1))
     with pytest.raises(UsageError) as caught:
-        run_sweep(path, results=tmp_path)
+        sweep(path, results=tmp_path)
     assert message in str(caught.value)
     assert list(tmp_path.iterdir()) == [path]
 
@@ -147,7 +147,7 @@ def test_the_command_runs_resumes_and_says_how(tmp_path: Path, monkeypatch: pyte
     (folder,) = (tmp_path / "results").iterdir()
     assert json.loads((folder / "run.json").read_text())["command"] == "harness sweep mine.toml"
     ran: list[int] = []
-    again = run_sweep(path, jobs=1, resume=folder, on_start=ran.append)
+    again = sweep(path, jobs=1, resume=folder, on_start=ran.append)
     assert ran == [0]
     assert [row.objective for row in again.rows] == [row["objective"] for row in rows]
 
@@ -176,7 +176,7 @@ def test_every_method_runs_once_under_each_of_the_limits(tmp_path: Path) -> None
         ("short", 10.0, 1e-6, 2048, True),
         ("rough", 20.0, 0.01, 2048, True),
     ]
-    comparison = run_sweep(path, jobs=1, results=tmp_path)
+    comparison = sweep(path, jobs=1, results=tmp_path)
     assert [(row.method, row.seed, row.limits) for row in comparison.rows] == [
         (method, seed, limits)
         for method in ("oef.cooperative", "oef.rounding")
@@ -218,12 +218,12 @@ def test_several_names_of_one_content_are_one_instance_with_all_printed_numbers(
 
 def test_a_sweep_that_grew_goes_on_where_it_was(tmp_path: Path) -> None:
     path = written(tmp_path, SMALL.replace("[3, 4]", "[3]"))
-    first = run_sweep(path, jobs=1, results=tmp_path)
+    first = sweep(path, jobs=1, results=tmp_path)
     ran: list[int] = []
-    grown = run_sweep(written(tmp_path, SMALL), jobs=1, resume=first.folder, on_start=ran.append)
+    grown = sweep(written(tmp_path, SMALL), jobs=1, resume=first.folder, on_start=ran.append)
     assert (ran, len(grown.rows), grown.ok) == ([2], 6, True)
     with pytest.raises(UsageError, match="only a run of at least these instances can go on there"):
-        run_sweep(written(tmp_path, SMALL.replace("[3, 4]", "[4]")), jobs=1, resume=first.folder)
+        sweep(written(tmp_path, SMALL.replace("[3, 4]", "[4]")), jobs=1, resume=first.folder)
 
 
 def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp
     path = written(
         tmp_path, SMALL.replace("[3, 4]", "[3, 4, 5, 6, 7, 8]").replace("time_limit_s = 20", "seeds = [0, 1]")
     )
-    command = [sys.executable, "-m", "harness.cli", "sweep", str(path), "--results", str(tmp_path / "runs")]
+    command = [sys.executable, "-m", "schedgap.harness.cli", "sweep", str(path), "--results", str(tmp_path / "runs")]
     process = subprocess.Popen(
         [*command, "--jobs", "1"],
         stdout=subprocess.DEVNULL,
@@ -247,8 +247,8 @@ def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp
     process.kill()
     process.wait()
     ran: list[int] = []
-    resumed = run_sweep(path, jobs=1, resume=journal.parent, on_start=ran.append)
-    whole = run_sweep(path, jobs=1)
+    resumed = sweep(path, jobs=1, resume=journal.parent, on_start=ran.append)
+    whole = sweep(path, jobs=1)
     assert 0 < ran[0] <= len(whole.rows) - 5
     timeless = [[told(row) for row in comparison.rows] for comparison in (resumed, whole)]
     assert timeless[0] == timeless[1]
@@ -270,10 +270,10 @@ def test_zhou_figures_are_all_there() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_files_can_be_run(path: Path) -> None:
-    sweep: Sweep = read(path)
-    assert sweep.title
-    assert sweep.source
-    references = sweep.references
+    asked: Sweep = read(path)
+    assert asked.title
+    assert asked.source
+    references = asked.references
     assert len(set(references)) == len(references)
     names = {load(ref).name for ref in references}
     assert len(names) == len(references)

@@ -13,19 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import instances
-import models
-from harness.audit.claims.synergy import THREE, switched_total
-from heuristics import HEURISTICS, Context
-from heuristics.simulator import POLICIES, simulate
-from heuristics.simulator.metrics import Metrics, Window, measure
-from heuristics.synergy import ORDERS, Mechanisms, Waiting
-from heuristics.synergy.mechanisms import WHOLE, whole_gangs
-from heuristics.synergy.online import asked_round
-from instances.errors import NotApplicableError
-from instances.importers import Options, import_trace
-from instances.views import synergy
-from instances.views.synergy import Schedule, View, replace_round
+from schedgap import instances, models
+from schedgap.harness.audit.claims.synergy import THREE, switched_total
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.heuristics.simulator import POLICIES, simulate
+from schedgap.heuristics.simulator.metrics import Metrics, Window, measure
+from schedgap.heuristics.synergy import ORDERS, Mechanisms, Waiting
+from schedgap.heuristics.synergy.mechanisms import WHOLE, whole_gangs
+from schedgap.heuristics.synergy.online import asked_round
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import Schedule, View, replace_round
 from tests import synergy_cases as cases
 
 Array = NDArray[np.float64]
@@ -449,7 +448,7 @@ def test_the_example_of_section_2() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_choosing_types_never_makes_a_round_worth_less(data: Any) -> None:
-    from heuristics.synergy._kernels import choose_types, improve_types
+    from schedgap.heuristics.synergy._kernels import choose_types, improve_types
 
     capacity = np.array(data.draw(st.lists(st.integers(1, 8), min_size=2, max_size=3)))
     gpus, types, free = [], [], capacity.copy()

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from harness.cli import app
-from instances.catalogue import load
-from instances.errors import InstanceError, UnknownNameError, UsageError
-from instances.generate import generate
-from instances.importers import Options, import_trace
-from instances.model_catalogue import MODELS, find
-from instances.schema import Instance
-from instances.views import hadar, synergy
-from instances.views.synergy import View
+from schedgap.harness.cli import app
+from schedgap.instances.catalogue import load
+from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
+from schedgap.instances.generate import generate
+from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.model_catalogue import MODELS, find
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import hadar, synergy
+from schedgap.instances.views.synergy import View
 
 Array = NDArray[np.float64]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import models
-from heuristics import HEURISTICS, Context
-from instances.schema import Instance
-from instances.views import synergy
-from models import MODELS
+from schedgap import models
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import synergy
+from schedgap.models import MODELS
 from tests import synergy_cases as cases
 
 

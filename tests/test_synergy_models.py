@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 from synergy_cases import instance, job, matrix, mix, pipelines, servers
 
-import instances
-import models
-from instances.errors import NotApplicableError
-from instances.schema import Instance
-from instances.views import synergy
-from instances.views.synergy import Schedule, View, replace_round
-from models.solve import SolveOptions, StandardForm, build, compile_model, solve
-from models.synergy.arrays import placement_form, round_form
-from models.synergy.configurations import configurations, fitting
-from models.synergy.ideal import FEW, ideal_round
-from models.synergy.passes import passes
-from models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed
-from models.synergy.throughput import FLOORED, Rule, build_round, choices, equal_split, own_floor
+from schedgap import instances, models
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import Schedule, View, replace_round
+from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
+from schedgap.models.synergy.arrays import placement_form, round_form
+from schedgap.models.synergy.configurations import configurations, fitting
+from schedgap.models.synergy.ideal import FEW, ideal_round
+from schedgap.models.synergy.passes import passes
+from schedgap.models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed
+from schedgap.models.synergy.throughput import FLOORED, Rule, build_round, choices, equal_split, own_floor
 
 EXACT = SolveOptions(rel_gap=0.0)
 TOLERANCE = 1 + 1e-9

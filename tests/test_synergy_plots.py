@@ -9,14 +9,14 @@ import pytest
 import synergy_cases as cases
 from matplotlib.figure import Figure
 
-from harness.comparing import compare
-from harness.plots import FIGURES, Drawn, draw
-from harness.plots.rounds import MAX_PANELS, Worth, against_lp1, by_load, mean_times, resources, short_and_long
-from harness.plots.style import styled
-from harness.plots.synergy import MAX_SERVERS, speedups
-from harness.run import Run
-from harness.simulating import Simulation, simulate
-from instances.views import synergy
+from schedgap.harness.comparing import compare
+from schedgap.harness.plots import FIGURES, Drawn, draw
+from schedgap.harness.plots.rounds import MAX_PANELS, Worth, against_lp1, by_load, mean_times, resources, short_and_long
+from schedgap.harness.plots.style import styled
+from schedgap.harness.plots.synergy import MAX_SERVERS, speedups
+from schedgap.harness.run import Run
+from schedgap.harness.simulating import Simulation, simulate
+from schedgap.instances.views import synergy
 
 CASE = cases.instance(
     [

@@ -16,19 +16,18 @@ from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, milp
 from synergy_cases import instance, job, matrix, mix, pipelines, resting, servers, small
 
-import instances
-import models
-from harness.audit.claims.synergy import different_jobs
-from instances.errors import NotApplicableError
-from instances.schema import Instance
-from instances.views import synergy
-from instances.views.synergy import View
-from models.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
-from models.solve.interior import interior_point
-from models.synergy.arrays import placement_form
-from models.synergy.configurations import configurations, fitting
-from models.synergy.ideal import ideal_round
-from models.synergy.jct import (
+from schedgap import instances, models
+from schedgap.harness.audit.claims.synergy import different_jobs
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import View
+from schedgap.models.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
+from schedgap.models.solve.interior import interior_point
+from schedgap.models.synergy.arrays import placement_form
+from schedgap.models.synergy.configurations import configurations, fitting
+from schedgap.models.synergy.ideal import ideal_round
+from schedgap.models.synergy.jct import (
     blended,
     build_intervals,
     completion,
@@ -37,9 +36,18 @@ from models.synergy.jct import (
     shortest_first,
     weigh,
 )
-from models.synergy.placement import Demands, demands, placed
-from models.synergy.throughput import FLOORED, OPEN, RELAXED, WITH_ORACLE, Rule, build_round, equal_split, own_floor
-from models.synergy.unpruned import build_unpruned
+from schedgap.models.synergy.placement import Demands, demands, placed
+from schedgap.models.synergy.throughput import (
+    FLOORED,
+    OPEN,
+    RELAXED,
+    WITH_ORACLE,
+    Rule,
+    build_round,
+    equal_split,
+    own_floor,
+)
+from schedgap.models.synergy.unpruned import build_unpruned
 
 Array = NDArray[np.float64]
 EXACT = SolveOptions(rel_gap=0.0)

@@ -12,20 +12,19 @@ import synergy_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import instances
-import models
-from harness.verify import VERIFIERS, Verdict, history
-from harness.verify.rounds_bound import bounds, menu
-from harness.verify.sensitive import Pooled, Speeds
-from heuristics import HEURISTICS, Context
-from heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
-from heuristics.simulator.trace import IMPOSSIBLE
-from instances.registry import PAPERS
-from instances.schema import Tenant
-from instances.sensitivity import advancing
-from instances.views import synergy
-from instances.views.synergy import Schedule, View
-from models import MODELS
+from schedgap import instances, models
+from schedgap.harness.verify import VERIFIERS, Verdict, history
+from schedgap.harness.verify.rounds_bound import bounds, menu
+from schedgap.harness.verify.sensitive import Pooled, Speeds
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, simulate
+from schedgap.heuristics.simulator.trace import IMPOSSIBLE
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Tenant
+from schedgap.instances.sensitivity import advancing
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import Schedule, View
+from schedgap.models import MODELS
 
 EXAMPLE = synergy.view(instances.load("paper/synergy-example"))
 TUNED = [(0, 0, 4, 23.0, 400.0), (1, 1, 4, 12.0, 450.0), (2, 0, 4, 1.0, 100.0), (3, 1, 4, 12.0, 50.0)]

@@ -14,17 +14,17 @@ import pytest
 from extremes import extreme
 from numba.core import event
 
-from harness.certify import certify
-from harness.comparing import certified, compare
-from harness.engine.limits import Limits
-from harness.render.formats import caption
-from harness.rows import Row
-from heuristics import HEURISTICS, Context
-from instances import load
-from instances.canonical import validate
-from instances.views import oef
-from models import MODELS
-from models.solve import build, solve
+from schedgap.harness.certify import certify
+from schedgap.harness.comparing import certified, compare
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.render.formats import caption
+from schedgap.harness.rows import Row
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.instances import load
+from schedgap.instances.canonical import validate
+from schedgap.instances.views import oef
+from schedgap.models import MODELS
+from schedgap.models.solve import build, solve
 
 COMMAND = Path(sys.executable).with_name("harness")
 SEEDS = (1, 3, 4, 7, 9, 10, 11)

@@ -9,15 +9,15 @@ import pytest
 import zhou_cases as cases
 from hypothesis import given, settings
 
-import models
-from harness.verify import VERIFIERS
-from instances.schema import Instance
-from instances.views import zhou
-from instances.views.zhou import ARCHITECTURES, Architecture, View
-from models.columns import GenerationOptions, Master, generate
-from models.elastic import ElasticJobs, Grid, Pricing, generation
-from models.solve import SolveOptions, build, solve
-from models.zhou.columns import build_master, completing, weighing
+from schedgap import models
+from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, View
+from schedgap.models.columns import GenerationOptions, Master, generate
+from schedgap.models.elastic import ElasticJobs, Grid, Pricing, generation
+from schedgap.models.solve import SolveOptions, build, solve
+from schedgap.models.zhou.columns import build_master, completing, weighing
 
 OPTIONS = SolveOptions(time_limit_s=20)
 EXACT = GenerationOptions(gap=1e-9)

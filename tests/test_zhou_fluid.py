@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zhou_solved import BOTH, architecture, run
 
-import instances
-from harness.verify import VERIFIERS
-from instances.schema import Instance
-from instances.views import zhou
-from instances.views.zhou import Architecture
-from models import single_machine
-from models.solve import build, solve
-from models.zhou import fluid
+from schedgap import instances
+from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import Architecture
+from schedgap.models import single_machine
+from schedgap.models.solve import build, solve
+from schedgap.models.zhou import fluid
 
 Array = NDArray[np.float64]
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instances.catalogue import load
-from instances.errors import InstanceError, UnknownNameError
-from instances.generate import Streams, generate
-from instances.generate.zhou import ZhouSpec, build, ideal
-from instances.schema import Instance
-from instances.views import zhou
+from schedgap.instances.catalogue import load
+from schedgap.instances.errors import InstanceError, UnknownNameError
+from schedgap.instances.generate import Streams, generate
+from schedgap.instances.generate.zhou import ZhouSpec, build, ideal
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
 
 PS, RA = "gen/zhou-ps", "gen/zhou-ra"
 LARGE = {"servers": 1, "capacity": 100.0}
@@ -231,7 +231,7 @@ def generate_jobs(spec: ZhouSpec) -> Any:
 
 
 def spec_of(ref: str) -> ZhouSpec:
-    folder = resources.files("instances").joinpath("gen")
+    folder = resources.files("schedgap.instances").joinpath("gen")
     table = tomllib.loads(folder.joinpath("zhou-ps.toml").read_text("utf-8"))["generator"]
     return ZhouSpec.model_validate_json(json.dumps({**table, "architecture": ref[-2:]}))
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
-from harness.audit.claims.zhou import placements, priced
-from instances.elastic import Ledger
-from instances.schema import Instance
-from instances.views import zhou
-from models.solve import Session, Solution, SolveOptions, build, solve
-from models.zhou import mincost
-from models.zhou.arrays import placement
-from models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
+from schedgap.harness.audit.claims.zhou import placements, priced
+from schedgap.instances.elastic import Ledger
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
+from schedgap.models.solve import Session, Solution, SolveOptions, build, solve
+from schedgap.models.zhou import mincost
+from schedgap.models.zhou.arrays import placement
+from schedgap.models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
 
 Array = NDArray[np.float64]
 

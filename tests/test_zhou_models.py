@@ -13,17 +13,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
-import instances
-import models
-from instances.elastic import Ledger
-from instances.errors import NotApplicableError
-from instances.schema import Instance
-from instances.views import zhou
-from models.solve import build, solve
-from models.zhou import schedules
-from models.zhou.common import choices, horizon
-from models.zhou.offline import build_maxweight, build_offline, every_option
-from models.zhou.schedules import build_dual, build_schedules, offline_schedules, weight_schedules
+from schedgap import instances, models
+from schedgap.instances.elastic import Ledger
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
+from schedgap.models.solve import build, solve
+from schedgap.models.zhou import schedules
+from schedgap.models.zhou.common import choices, horizon
+from schedgap.models.zhou.offline import build_maxweight, build_offline, every_option
+from schedgap.models.zhou.schedules import build_dual, build_schedules, offline_schedules, weight_schedules
 
 Array = NDArray[np.float64]
 

@@ -8,23 +8,21 @@ import zhou_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import heuristics
-import instances
-import models
-from harness.verify import VERIFIERS, Verdict
-from heuristics import HEURISTICS
-from heuristics.registry import Context, Guarantee
-from heuristics.zhou import baselines
-from heuristics.zhou.batches import Way, a_dual, a_maxweight, mincost, online
-from heuristics.zhou.lemma import lacking, most_weight
-from instances.elastic import Ledger
-from instances.errors import NotApplicableError, UsageError
-from instances.schema import Instance
-from instances.small import picker
-from instances.small.zhou import roomy_one
-from instances.views import zhou
-from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
-from models.solve import SolveOptions
+from schedgap import heuristics, instances, models
+from schedgap.harness.verify import VERIFIERS, Verdict
+from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.registry import Context, Guarantee
+from schedgap.heuristics.zhou import baselines
+from schedgap.heuristics.zhou.batches import Way, a_dual, a_maxweight, mincost, online
+from schedgap.heuristics.zhou.lemma import lacking, most_weight
+from schedgap.instances.elastic import Ledger
+from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import picker
+from schedgap.instances.small.zhou import roomy_one
+from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
+from schedgap.models.solve import SolveOptions
 
 SETTINGS = ["alpha=round", "alpha=formula", "alpha=realised", "tight=true", "carry=false&tight=true&inclusive=true"]
 NAMES = [

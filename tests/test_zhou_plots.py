@@ -14,24 +14,24 @@ from elastic_schedules import admitted, zhou_schedule
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
-import harness.plots.admission as admission_plots
-import harness.plots.zhou as zhou_plots
-from harness.plots import FIGURES, Drawn, draw
-from harness.plots.bars import Group, beside_bounds
-from harness.plots.gantt import NAMED_JOBS
-from harness.plots.style import styled
-from harness.plots.zhou import chart, dearest, gpu_bars, price_field
-from harness.plots.zhou_sweeps import compared, found, settings
-from harness.rows import Row
-from harness.run import Run
-from harness.verify import VERIFIERS
-from heuristics.admission import steps
-from heuristics.registry import HEURISTICS
-from instances.catalogue import load
-from instances.elastic import Runs
-from instances.schema import Instance
-from instances.views import admission, zhou
-from instances.views.zhou import Schedule
+import schedgap.harness.plots.admission as admission_plots
+import schedgap.harness.plots.zhou as zhou_plots
+from schedgap.harness.plots import FIGURES, Drawn, draw
+from schedgap.harness.plots.bars import Group, beside_bounds
+from schedgap.harness.plots.gantt import NAMED_JOBS
+from schedgap.harness.plots.style import styled
+from schedgap.harness.plots.zhou import chart, dearest, gpu_bars, price_field
+from schedgap.harness.plots.zhou_sweeps import compared, found, settings
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics.admission import steps
+from schedgap.heuristics.registry import HEURISTICS
+from schedgap.instances.catalogue import load
+from schedgap.instances.elastic import Runs
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import admission, zhou
+from schedgap.instances.views.zhou import Schedule
 
 ARCHITECTURES = ("ps", "ra")
 BOTH = ("gantt", "prices", "duals", "completion")
@@ -435,7 +435,7 @@ def test_panels_keep_their_rows() -> None:
 
 
 def _inputs(run: Run) -> Iterator[Any]:
-    from harness.plots.figures import _inputs as inputs
+    from schedgap.harness.plots.figures import _inputs as inputs
 
     return inputs(run, FIGURES.get("sweep-completion"))
 

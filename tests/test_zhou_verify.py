@@ -15,13 +15,13 @@ from elastic_schedules import CHANGES, zhou_schedule
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import instances
-from harness.verify import VERIFIERS, Verdict
-from harness.verify.elastic import times
-from instances.elastic import Ledger
-from instances.schema import Instance
-from instances.views import zhou
-from instances.views.zhou import Schedule, View
+from schedgap import instances
+from schedgap.harness.verify import VERIFIERS, Verdict
+from schedgap.harness.verify.elastic import times
+from schedgap.instances.elastic import Ledger
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import Schedule, View
 
 GROUPS = [cases.servers(2, gpus=2, cpus=4.0, bandwidth_gbps=8.0), cases.servers(1, gpus=1, cpus=2.0, chip="K80")]
 WORKERS = [cases.worker(bandwidth_gbps=1.0), cases.worker(gpus=2, bandwidth_gbps=2.0, chip="V100")]

@@ -1,4 +1,4 @@
-"""Instances for tests of Zhou et al.: those of :mod:`instances.small.zhou`, and drawn by hypothesis."""
+"""Instances for tests of Zhou et al.: those of :mod:`schedgap.instances.small.zhou`, and drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from instances.schema import Instance
-from instances.small import Choose, picker
-from instances.small.zhou import (
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import Choose, picker
+from schedgap.instances.small.zhou import (
     ARRIVALS,
     MB_PER_S,
     MS_PER_S,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyomo.environ as pyo
 import pytest
 
-import models
-from harness.verify import VERIFIERS
-from instances.schema import Instance
-from instances.views import zhou
-from instances.views.zhou import Architecture, View
-from models import Outcome
-from models.solve import SolveOptions, solve
+from schedgap import models
+from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import Architecture, View
+from schedgap.models import Outcome
+from schedgap.models.solve import SolveOptions, solve
 
 EXACT = SolveOptions(rel_gap=0.0)
 BOTH = ("ps", "ra")

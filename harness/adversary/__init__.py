@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.adversary.running import Adversary, Worst, adversary
-from harness.adversary.search import Proved, searchable
+from schedgap.harness.adversary.running import Adversary, Worst, adversary
+from schedgap.harness.adversary.search import Proved, searchable
 
 __all__ = ["Adversary", "Proved", "Worst", "adversary", "searchable"]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from instances.canonical import validate
-from instances.errors import InstanceError
-from instances.schema import Instance
+from schedgap.instances.canonical import validate
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.schema import Instance
 
 Document = dict[str, Any]
 Place = tuple[Any, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.adversary.running import Adversary, Worst
-from harness.table import Block, Column, Command, table
-from harness.text import ABSENT, clean, number
+from schedgap.harness.adversary.running import Adversary, Worst
+from schedgap.harness.table import Block, Column, Command, table
+from schedgap.harness.text import ABSENT, clean, number
 
 
 def _found(header: str, show: Callable[[Any], str]) -> Column[Worst]:

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from harness.adversary.search import Lab, Proved, Slice, provers, search, searchable, shrink, usable, worst
-from harness.engine.limits import Limits
-from harness.engine.pool import workers_for
-from harness.engine.study import Finished, Running, Study, execute
-from harness.engine.task import Task
-from harness.tasks import find_spec
-from heuristics import HEURISTICS, HeuristicSpec
-from instances.canonical import to_json
-from instances.catalogue import load, references
-from instances.errors import UnknownNameError, UsageError
-from instances.parameters import base_id
-from instances.registry import PAPERS, unknown
-from instances.schema import Instance, Published
+from schedgap.harness.adversary.search import Lab, Proved, Slice, provers, search, searchable, shrink, usable, worst
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.pool import workers_for
+from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.engine.task import Task
+from schedgap.harness.tasks import find_spec
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances.canonical import to_json
+from schedgap.instances.catalogue import load, references
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS, unknown
+from schedgap.instances.schema import Instance, Published
 
 SLICE_S = 10.0
 """Seconds after which what several processes found is put together, and what Ctrl-C keeps."""
@@ -246,7 +246,7 @@ def adversary(
     limits
         Memory of a worker process.
     **running
-        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
     Raises
     ------

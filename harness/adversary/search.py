@@ -13,18 +13,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.adversary.mutations import Document, document, mutated, possible, simpler
-from harness.comparing import certified
-from harness.engine.limits import Limits
-from harness.engine.result import Stored
-from harness.rows import Row
-from harness.tasks import find_spec
-from heuristics import HEURISTICS, HeuristicSpec
-from instances.canonical import to_json, validate
-from instances.errors import UsageError
-from instances.schema import Instance
-from instances.small import SMALL
-from models import MODELS, ModelSpec
+from schedgap.harness.adversary.mutations import Document, document, mutated, possible, simpler
+from schedgap.harness.comparing import certified
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.result import Stored
+from schedgap.harness.rows import Row
+from schedgap.harness.tasks import find_spec
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances.canonical import to_json, validate
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import SMALL
+from schedgap.models import MODELS, ModelSpec
 
 ELITE = 6
 """So many of the worst instances are changed further."""

@@ -1,6 +1,6 @@
 """Audit the papers' theorems, lines and numbers: each claim is data and a function that tries it.
 
->>> import harness
+>>> from schedgap import harness
 >>> audit = harness.audit.run(papers=["oef"], effort=0.1)  # doctest: +SKIP
 >>> audit.table[["id", "verdict", "tested", "failed"]]  # doctest: +SKIP
 """
@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from instances.lazy import lazy_attributes
+from schedgap.instances.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from harness.audit.finding import Finding
-    from harness.audit.running import Audit, run
+    from schedgap.harness.audit.finding import Finding
+    from schedgap.harness.audit.running import Audit, run
 
 __all__ = ["Audit", "Finding", "run"]
 
-_HOME = {"Audit": "harness.audit.running", "Finding": "harness.audit.finding", "run": "harness.audit.running"}
+_HOME = {
+    "Audit": "schedgap.harness.audit.running",
+    "Finding": "schedgap.harness.audit.finding",
+    "run": "schedgap.harness.audit.running",
+}
 
 
 def __getattr__(name: str) -> Any:

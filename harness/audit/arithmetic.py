@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.audit.registry import Count, Evidence, Witness
+from schedgap.harness.audit.registry import Count, Evidence, Witness
 
 NOISE = 1e-9
 

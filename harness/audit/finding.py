@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.audit.registry import CLAIMS, ONLY, Claim, Evidence, Tally, Witness, decide
-from harness.engine.result import Stored
-from harness.text import plain
-from instances.canonical import to_json
+from schedgap.harness.audit.registry import CLAIMS, ONLY, Claim, Evidence, Tally, Witness, decide
+from schedgap.harness.engine.result import Stored
+from schedgap.harness.text import plain
+from schedgap.instances.canonical import to_json
 
 FAILED = "failed"
 """Status of a claim whose check did not end in order."""

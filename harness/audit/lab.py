@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from instances.schema import Instance
+from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
-    from harness.rows import Row
-    from models import Outcome
+    from schedgap.harness.rows import Row
+    from schedgap.models import Outcome
 
 EXACT_GAP = 0.0
 
@@ -45,8 +45,8 @@ class Lab:
 
 def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 20.0) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to the time limit."""
-    from harness.comparing import certified as certify
-    from harness.engine.limits import Limits
+    from schedgap.harness.comparing import certified as certify
+    from schedgap.harness.engine.limits import Limits
 
     limits = Limits(time_limit_s=time_limit_s, rel_gap=EXACT_GAP)
     return {row.method: row for row in certify(instance, methods, limits=limits)}
@@ -60,9 +60,9 @@ def solved(method: str, view: Any) -> Outcome:
     AssertionError
         If the checker contradicts it.
     """
-    import models
-    from harness.verify import VERIFIERS
-    from models.solve import SolveOptions
+    from schedgap import models
+    from schedgap.harness.verify import VERIFIERS
+    from schedgap.models.solve import SolveOptions
 
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=EXACT_GAP))

@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from harness.audit.lab import certified
-from harness.audit.registry import Count, Evidence, Witness
-from harness.verify import TOLERANCE
-from instances import load
-from instances.catalogue import references
-from instances.schema import Instance
+from schedgap.harness.audit.lab import certified
+from schedgap.harness.audit.registry import Count, Evidence, Witness
+from schedgap.harness.verify import TOLERANCE
+from schedgap.instances import load
+from schedgap.instances.catalogue import references
+from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
-    from harness.rows import Row
+    from schedgap.harness.rows import Row
 
 WORST = "worst/"
 """Family of the catalogue that keeps the worst instances ever found."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.audit.finding import Finding, headline, kind
-from harness.audit.render import COLUMNS, CONFIRMED_IS, replays, tables
-from harness.report.page import Page, Section, macro, notes_section, render, results_section
-from harness.report.tables import Group, slug, title_of
+from schedgap.harness.audit.finding import Finding, headline, kind
+from schedgap.harness.audit.render import COLUMNS, CONFIRMED_IS, replays, tables
+from schedgap.harness.report.page import Page, Section, macro, notes_section, render, results_section
+from schedgap.harness.report.tables import Group, slug, title_of
 
 if TYPE_CHECKING:
-    from harness.audit.running import Audit
+    from schedgap.harness.audit.running import Audit
 
 
 def groups(findings: Sequence[Finding]) -> list[Group]:

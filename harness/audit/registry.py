@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from instances.canonical import to_json
-from instances.registry import Registry
-from instances.schema import Instance
+from schedgap.instances.canonical import to_json
+from schedgap.instances.registry import Registry
+from schedgap.instances.schema import Instance
 
 CONFIRMED, REFUTED, NOT_TESTABLE, ONLY = "confirmed", "refuted", "not testable", "only for"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from harness.audit.finding import FAILED, Finding, headline
-from harness.audit.registry import REFUTED
-from harness.table import Block, Column, Command, Line, Note, Table, table
-from harness.text import ABSENT, clean
+from schedgap.harness.audit.finding import FAILED, Finding, headline
+from schedgap.harness.audit.registry import REFUTED
+from schedgap.harness.table import Block, Column, Command, Line, Note, Table, table
+from schedgap.harness.text import ABSENT, clean
 
 CONFIRMED_IS = (
     "confirmed: no counterexample among the cases tried, which is no proof beyond them; failed: cases in which the "

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from harness.audit.finding import Finding, headline
-from harness.audit.registry import CLAIMS, Claim
-from harness.audit.render import blocks
-from harness.audit.task import ClaimTask
-from harness.engine.limits import Limits
-from harness.engine.study import Finished, Running, Study, execute
-from harness.table import to_json, to_markdown
-from instances.errors import UnknownNameError, UsageError
-from instances.ranges import LARGEST_SEED
-from instances.registry import PAPERS, unknown
+from schedgap.harness.audit.finding import Finding, headline
+from schedgap.harness.audit.registry import CLAIMS, Claim
+from schedgap.harness.audit.render import blocks
+from schedgap.harness.audit.task import ClaimTask
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.table import to_json, to_markdown
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.ranges import LARGEST_SEED
+from schedgap.instances.registry import PAPERS, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,7 @@ class Audit:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One line per finding, columns as in :data:`harness.audit.finding.FIELDS`."""
+        """One line per finding, columns as in :data:`schedgap.harness.audit.finding.FIELDS`."""
         import pandas as pd
 
         return pd.DataFrame([finding.as_dict() for finding in self.findings])
@@ -86,12 +86,12 @@ class Audit:
 
     def to_html(self) -> str:
         """Return the self-contained report page."""
-        from harness.report import to_html
+        from schedgap.harness.report import to_html
 
         return to_html(self)
 
     def _repr_html_(self) -> str:
-        from harness.report import to_fragment
+        from schedgap.harness.report import to_fragment
 
         return to_fragment(self)
 
@@ -119,7 +119,7 @@ def run(
     command
         How to reproduce the run, if not by these arguments.
     **running
-        Workers, results folder and callbacks (:class:`harness.engine.study.Running`).
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
     Raises
     ------

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.audit import claims  # noqa: F401 -- registers the claims, once for all workers
-from harness.audit.finding import Finding
-from harness.audit.lab import Lab
-from harness.audit.registry import CLAIMS
-from harness.engine.task import Task
-from harness.text import clean
+from schedgap.harness.audit import claims  # noqa: F401 -- registers the claims, once for all workers
+from schedgap.harness.audit.finding import Finding
+from schedgap.harness.audit.lab import Lab
+from schedgap.harness.audit.registry import CLAIMS
+from schedgap.harness.engine.task import Task
+from schedgap.harness.text import clean
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from harness import streams
-from harness.cli.app import INTERRUPTED, USAGE, app
-from harness.cli.terminal import complain
-from instances.discovery import import_submodules
-from instances.errors import UsageError
+from schedgap.harness import streams
+from schedgap.harness.cli.app import INTERRUPTED, USAGE, app
+from schedgap.harness.cli.terminal import complain
+from schedgap.instances.discovery import import_submodules
+from schedgap.instances.errors import UsageError
 
-import_submodules("harness.cli.commands")
+import_submodules("schedgap.harness.cli.commands")
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
-"""``python -m harness.cli``."""
+"""``python -m schedgap.harness.cli``."""
 
-from harness.cli import main
+from schedgap.harness.cli import main
 
 main()

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from harness.cli.terminal import complain
+from schedgap.harness.cli.terminal import complain
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 

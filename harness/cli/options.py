@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
+from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
 
 
 class Format(StrEnum):

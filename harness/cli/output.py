@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
 
-from harness.cli.app import FAILED, INTERRUPTED, OK
-from harness.cli.options import Format
-from harness.cli.terminal import say, stdout
-from instances.errors import UsageError
+from schedgap.harness.cli.app import FAILED, INTERRUPTED, OK
+from schedgap.harness.cli.options import Format
+from schedgap.harness.cli.terminal import say, stdout
+from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.report.page import Section
-    from harness.table import Block
+    from schedgap.harness.report.page import Section
+    from schedgap.harness.table import Block
 
 
 class Found(Protocol):
@@ -68,7 +68,7 @@ def save_report(found: Found, output: Path | None = None, audit: Path | None = N
 
     `audit` is a results folder of ``harness audit`` whose table becomes a section.
     """
-    from harness.report import save
+    from schedgap.harness.report import save
 
     if found.folder is None:
         return
@@ -79,8 +79,8 @@ def save_report(found: Found, output: Path | None = None, audit: Path | None = N
 
 
 def _audit_section(folder: Path) -> list[Section]:
-    from harness.audit.page import section
-    from harness.engine.study import reopen
+    from schedgap.harness.audit.page import section
+    from schedgap.harness.engine.study import reopen
 
     return [section(reopen(folder, "audit").findings)]
 
@@ -97,7 +97,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 def emit(found: Any, output: Format) -> None:
     """Print what a study found to standard output."""
-    from harness.render import told
+    from schedgap.harness.render import told
 
     blocks, fields, records = told(found)
     write(blocks, fields, records, output)
@@ -105,7 +105,7 @@ def emit(found: Any, output: Format) -> None:
 
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
     """Print a listing to standard output."""
-    from harness.table import of_texts, table
+    from schedgap.harness.table import of_texts, table
 
     rows = list(lines)
     records = [dict(zip(columns, line, strict=True)) for line in rows]
@@ -114,7 +114,7 @@ def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, 
 
 def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
     """Print blocks for people, or records for programs, to standard output."""
-    from harness import table
+    from schedgap.harness import table
 
     if output is Format.TABLE:
         table.show(stdout(), blocks)

@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from harness.engine.pool import result_of, started, submit
-from harness.engine.task import R, Task
-from harness.environment import code_digest
-from instances.errors import UsageError
+from schedgap.harness.engine.pool import result_of, started, submit
+from schedgap.harness.engine.task import R, Task
+from schedgap.harness.environment import code_digest
+from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
     from distributed import Client

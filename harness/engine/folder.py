@@ -24,10 +24,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from harness.engine.result import Result, Stored
-from instances.canonical import read, to_json, write_atomically
-from instances.errors import UsageError
-from instances.schema import Instance
+from schedgap.harness.engine.result import Result, Stored
+from schedgap.instances.canonical import read, to_json, write_atomically
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
 
 COMPRESSION = 5
 """Level of gzip: on a history of 21 MB as small as the slowest level (2.6 MB), in a sixth of its time."""

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from instances.errors import UsageError
-from instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
+from schedgap.instances.errors import UsageError
+from schedgap.instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 
 if TYPE_CHECKING:
-    from models.solve import SolveOptions
+    from schedgap.models.solve import SolveOptions
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Limits:
         UsageError
             If a limit is impossible for the solver.
         """
-        from models.solve import SolveOptions
+        from schedgap.models.solve import SolveOptions
 
         return SolveOptions(
             time_limit_s=self.time_limit_s,

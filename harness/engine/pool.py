@@ -21,8 +21,8 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
-from harness.engine.task import R, Task
-from harness.environment import cores
+from schedgap.harness.engine.task import R, Task
+from schedgap.harness.environment import cores
 
 
 def workers_for(jobs: int, threads: int) -> int:
@@ -81,8 +81,8 @@ def submit(pool: ProcessPool, task: Task[R]) -> Any:
 class _Process(ForkServerProcess):
     """A worker that does not import the user's main module, and looks for modules on a safe path.
 
-    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`harness.compare` would run itself
-    again in every worker, and a program read from standard input could not be imported at all.
+    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.harness.compare` would
+    run itself again in every worker, and a program read from standard input could not be imported at all.
     """
 
     @staticmethod
@@ -99,16 +99,15 @@ class _Context(ForkServerContext):
     Process = _Process
 
 
-ROOT = os.path.realpath(Path(__file__).parents[2])
+ROOT = os.path.realpath(Path(__file__).parents[3])
 """Folder that this package was imported from."""
 
 
 def safe_path() -> list[str]:
     """Return the path of modules without the working directory and the folder of the script that runs.
 
-    A folder with somebody's instances may hold a ``numpy.py`` or a ``models.py``; workers would execute it. The folder
-    that this package comes from stays, also where that is the working directory (``python -m pytest``), and so does
-    that of the installed packages, in which the script that runs a notebook's kernel lies.
+    A folder with somebody's instances may hold a ``numpy.py``; workers would execute it. The folder that this package
+    is in stays, and so does that of the installed packages, in which the script that runs a notebook's kernel lies.
     """
     ours = {ROOT, *map(os.path.realpath, sysconfig.get_paths().values())}
     strange = {os.getcwd(), os.path.realpath(os.path.dirname(sys.argv[0]))} - ours
@@ -127,8 +126,6 @@ def _start_fork_server(threads: int) -> None:
     the server and of the tracker of resources that it starts before, unless it is asked for a safe path.
     """
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
-    if os.getcwd() == ROOT:
-        asked["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
     with _environment(asked), _on_ctrl_c(signal.SIG_IGN):
         forkserver.ensure_running()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from instances.canonical import read
-from instances.schema import Instance
+from schedgap.instances.canonical import read
+from schedgap.instances.schema import Instance
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -18,22 +18,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-from harness import environment
-from harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damage_explained, new_folder, open_stored
-from harness.engine.pool import run_all
-from harness.engine.result import Result, Stored
-from harness.engine.task import Task
-from harness.text import clean
-from instances.errors import UsageError
-from instances.schema import Instance
+from schedgap.harness import environment
+from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damage_explained, new_folder, open_stored
+from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.result import Result, Stored
+from schedgap.harness.engine.task import Task
+from schedgap.harness.text import clean
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
 
 F = TypeVar("F")
 
 HOMES = {
-    "compare": "harness.comparing",
-    "simulate": "harness.simulating",
-    "audit": "harness.audit.running",
-    "adversary": "harness.adversary.running",
+    "compare": "schedgap.harness.comparing",
+    "simulate": "schedgap.harness.simulating",
+    "audit": "schedgap.harness.audit.running",
+    "adversary": "schedgap.harness.adversary.running",
 }
 """Module of each kind of study; its ``STUDY`` says the rest."""
 
@@ -107,7 +107,8 @@ class Running(TypedDict, total=False):
         Folder in which a new results folder is made, if any; or an earlier results folder to complete: finished results
         of the same work, limits and code stay, others are tried again, more instances are fine.
     on_start, on_result
-        Called with the number of tasks that are going to run, and with each :class:`~harness.engine.task.Result`.
+        Called with the number of tasks that are going to run, and with each
+        :class:`~schedgap.harness.engine.task.Result`.
     """
 
     jobs: int
@@ -173,7 +174,7 @@ def _once(tasks: Sequence[Task[Any]], done: Sequence[Any]) -> Sequence[Task[Any]
 def _runner(jobs: int, dask: str | None, stack: ExitStack) -> Callable[[Sequence[Task[Any]]], Iterator[Any]]:
     if dask is None:
         return partial(run_all, jobs=jobs)
-    from harness.engine.cluster import connect, run_on_cluster
+    from schedgap.harness.engine.cluster import connect, run_on_cluster
 
     return partial(run_on_cluster, client=stack.enter_context(connect(dask)))
 

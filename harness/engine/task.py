@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
-from harness.engine.limits import Limits
-from harness.environment import code_digest
-from harness.text import clean
-from instances.errors import NotApplicableError
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.environment import code_digest
+from schedgap.harness.text import clean
+from schedgap.instances.errors import NotApplicableError
 
 R = TypeVar("R", bound=Any)
 

@@ -1,6 +1,6 @@
 """What a model or a heuristic says, in mathematics, and how large it is on an instance.
 
->>> import harness
+>>> from schedgap import harness
 >>> print(harness.explain("oef.efficiency").text)  # doctest: +SKIP
 """
 
@@ -10,17 +10,17 @@ import fnmatch
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.explaining import formats
-from harness.explaining.document import Document, of_heuristic, of_model, of_variant
-from harness.explaining.sizes import Sizes, measure
-from heuristics import HEURISTICS
-from instances import load
-from instances.errors import UnknownNameError
-from instances.parameters import base_id
-from instances.registry import unknown
-from instances.schema import Instance
-from models import MODELS
-from models.explain import FORMULATIONS
+from schedgap.harness.explaining import formats
+from schedgap.harness.explaining.document import Document, of_heuristic, of_model, of_variant
+from schedgap.harness.explaining.sizes import Sizes, measure
+from schedgap.heuristics import HEURISTICS
+from schedgap.instances import load
+from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Instance
+from schedgap.models import MODELS
+from schedgap.models.explain import FORMULATIONS
 
 __all__ = ["Explanation", "Sizes", "explain", "find"]
 

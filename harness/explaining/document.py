@@ -5,17 +5,17 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, field
 
-from harness.explaining.sizes import Sizes
-from harness.text import clean, seconds
-from heuristics.registry import HeuristicSpec
-from heuristics.simulator import POLICIES
-from heuristics.statements import statement
-from instances.errors import NotApplicableError
-from instances.parameters import base_id
-from instances.registry import PAPERS
-from instances.schema import Instance
-from models.explain import Formulation, Row, Symbol
-from models.registry import ModelSpec
+from schedgap.harness.explaining.sizes import Sizes
+from schedgap.harness.text import clean, seconds
+from schedgap.heuristics.registry import HeuristicSpec
+from schedgap.heuristics.simulator import POLICIES
+from schedgap.heuristics.statements import statement
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
+from schedgap.models.explain import Formulation, Row, Symbol
+from schedgap.models.registry import ModelSpec
 
 
 @dataclass(frozen=True)

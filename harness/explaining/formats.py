@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from harness.explaining.document import Block, Document, Line
-from harness.render.mathematics import prose, replace_formulas, to_plain
+from schedgap.harness.explaining.document import Block, Document, Line
+from schedgap.harness.render.mathematics import prose, replace_formulas, to_plain
 
 WIDTH = 110
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.text import clean
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from instances.schema import Instance
-from models.explain import Formulation
-from models.registry import ModelSpec
+from schedgap.harness.text import clean
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
+from schedgap.models.explain import Formulation
+from schedgap.models.registry import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def measure(spec: ModelSpec, formulation: Formulation, instance: Instance, large
 def _built(spec: ModelSpec, view: Any) -> dict[str, Any]:
     from pyomo.common.log import LoggingIntercept
 
-    from models.solve import build, compile_model
+    from schedgap.models.solve import build, compile_model
 
     began = time.perf_counter()
     with LoggingIntercept(module="pyomo", level=logging.ERROR):

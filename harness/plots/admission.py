@@ -10,16 +10,16 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from harness.plots.curves import COLUMNS, averaged
-from harness.plots.elastic import bars
-from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden
-from harness.plots.style import PALETTE, heat_map, is_first_column, label, legend_below, panels, sparse_ticks
-from harness.text import number
-from heuristics.admission.online import Desk, price
-from instances.elastic import Runs
-from instances.views.admission import UTILITY, View
-from instances.workload import Servers
+from schedgap.harness.plots.curves import COLUMNS, averaged
+from schedgap.harness.plots.elastic import bars
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
+from schedgap.harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden
+from schedgap.harness.plots.style import PALETTE, heat_map, is_first_column, label, legend_below, panels, sparse_ticks
+from schedgap.harness.text import number
+from schedgap.heuristics.admission.online import Desk, price
+from schedgap.instances.elastic import Runs
+from schedgap.instances.views.admission import UTILITY, View
+from schedgap.instances.workload import Servers
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

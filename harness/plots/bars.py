@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from harness.plots.style import DASHED, INK, MUTED, PALETTE, label, legend_below, one_axes
-from harness.text import number, ratio
+from schedgap.harness.plots.style import DASHED, INK, MUTED, PALETTE, label, legend_below, one_axes
+from schedgap.harness.text import number, ratio
 
 LETTER = 0.0135
 """Part of the axes' width that a letter beside a bar takes."""

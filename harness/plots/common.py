@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from harness.plots.figures import FIGURES, FigureInput, FigureSpec
-from harness.plots.methods import Marks, by_method
-from harness.plots.style import (
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
+from schedgap.harness.plots.methods import Marks, by_method
+from schedgap.harness.plots.style import (
     DASHED,
     FAINT,
     INK,
@@ -23,9 +23,9 @@ from harness.plots.style import (
     log_axis,
     panels,
 )
-from harness.render.columns import failed, measured, wrong
-from harness.rows import Row
-from harness.text import number, percent, ratio, seconds
+from schedgap.harness.render.columns import failed, measured, wrong
+from schedgap.harness.rows import Row
+from schedgap.harness.text import number, percent, ratio, seconds
 
 SHORTEST_S = 1e-4
 """Times below are drawn here: a logarithmic axis has no zero, and clocks blur what is shorter."""

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from harness.plots.style import (
+from schedgap.harness.plots.style import (
     DASHED,
     MUTED,
     PALETTE,
@@ -27,7 +27,7 @@ from harness.plots.style import (
     sparse_ticks,
     time_unit,
 )
-from harness.text import number
+from schedgap.harness.text import number
 
 Array = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.plots.gantt import Bars, merged
-from instances.elastic import Runs
+from schedgap.harness.plots.gantt import Bars, merged
+from schedgap.instances.elastic import Runs
 
 Ints = NDArray[np.int64]
 

@@ -14,13 +14,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from harness.drawing import Image, Picture, write_figures
-from harness.plots.style import styled
-from harness.render.columns import failed, wrong
-from harness.rows import Row
-from harness.run import Run
-from harness.text import clean
-from instances.registry import PAPERS, Registry
+from schedgap.harness.drawing import Image, Picture, write_figures
+from schedgap.harness.plots.style import styled
+from schedgap.harness.render.columns import failed, wrong
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.harness.text import clean
+from schedgap.instances.registry import PAPERS, Registry
 
 MAX_INSTANCES = 4
 """Figures about one instance are drawn for so many instances of a run."""

@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
-from harness.plots.style import PALETTE, WIDTH_IN, label, legend_below, new_figure, text_colour, time_unit
-from heuristics.simulator import Trace
-from instances.views.hadar import Schedule, View
-from instances.workload import Servers
+from schedgap.harness.plots.style import PALETTE, WIDTH_IN, label, legend_below, new_figure, text_colour, time_unit
+from schedgap.heuristics.simulator import Trace
+from schedgap.instances.views.hadar import Schedule, View
+from schedgap.instances.workload import Servers
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,14 +6,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from harness.plots.curves import MAX_LINES, completion_cdf, price_heatmap, utilisation
-from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden, of_schedule
-from harness.plots.style import label
-from harness.text import clean, number
-from heuristics.hadar.prices import Market, prices
-from instances.parameters import base_id
-from instances.views.hadar import FORKED, Schedule, View
+from schedgap.harness.plots.curves import MAX_LINES, completion_cdf, price_heatmap, utilisation
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
+from schedgap.harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden, of_schedule
+from schedgap.harness.plots.style import label
+from schedgap.harness.text import clean, number
+from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.instances.parameters import base_id
+from schedgap.instances.views.hadar import FORKED, Schedule, View
 
 Array = NDArray[np.float64]
 

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from harness.plots.figures import counted, saved
-from harness.plots.style import PALETTE, label, panels, sparse_ticks, styled
-from harness.text import clean
-from instances.schema import Instance
+from schedgap.harness.plots.figures import counted, saved
+from schedgap.harness.plots.style import PALETTE, label, panels, sparse_ticks, styled
+from schedgap.harness.text import clean
+from schedgap.instances.schema import Instance
 
 __all__ = ["instance_figure", "saved"]
 

@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from harness.plots.curves import DASHES, MAX_LINES, decision_time, line_legend
-from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from harness.plots.style import PALETTE, is_first_column, label, log_axis, panels
-from harness.render.columns import failed, measured, wrong
-from harness.rows import Row
-from harness.summary import Measure, profiles
-from harness.text import number
+from schedgap.harness.plots.curves import DASHES, MAX_LINES, decision_time, line_legend
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
+from schedgap.harness.plots.style import PALETTE, is_first_column, label, log_axis, panels
+from schedgap.harness.render.columns import failed, measured, wrong
+from schedgap.harness.rows import Row
+from schedgap.harness.summary import Measure, profiles
+from schedgap.harness.text import number
 
 Array = NDArray[np.float64]
 

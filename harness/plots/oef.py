@@ -19,8 +19,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from harness.plots.style import (
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
+from schedgap.harness.plots.style import (
     DASHED,
     INK,
     MUTED,
@@ -35,9 +35,9 @@ from harness.plots.style import (
     sparse_ticks,
     text_colour,
 )
-from harness.text import number
-from harness.verify import TOLERANCE
-from instances.views.oef import Allocation, View, efficiency
+from schedgap.harness.text import number
+from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.views.oef import Allocation, View, efficiency
 
 Array = NDArray[np.float64]
 

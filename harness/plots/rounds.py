@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from harness.plots.bars import Group, beside_bounds
-from harness.plots.curves import COLUMNS, FEW_LINES, averaged, line_legend, line_style, never, steps
-from harness.plots.style import (
+from schedgap.harness.plots.bars import Group, beside_bounds
+from schedgap.harness.plots.curves import COLUMNS, FEW_LINES, averaged, line_legend, line_style, never, steps
+from schedgap.harness.plots.style import (
     DASHED,
     FAINT,
     PALETTE,
@@ -25,7 +25,7 @@ from harness.plots.style import (
     panels,
     time_unit,
 )
-from harness.text import number
+from schedgap.harness.text import number
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from harness.text import clean
+from schedgap.harness.text import clean
 
 INK, MUTED, FAINT = "#1b1f24", "#57606a", "#d8dee4"
 PALETTE: tuple[str, ...] = tuple(sns.color_palette("colorblind").as_hex())

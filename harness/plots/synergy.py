@@ -12,13 +12,22 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from harness.plots.rounds import mean_times
-from harness.plots.style import INK, PALETTE, heat_map, is_first_column, label, new_figure, panels, sparse_ticks
-from harness.rows import Row
-from harness.text import clean, number
-from instances.sensitivity import ROUNDING
-from instances.views.synergy import RUN, Schedule, View
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
+from schedgap.harness.plots.rounds import mean_times
+from schedgap.harness.plots.style import (
+    INK,
+    PALETTE,
+    heat_map,
+    is_first_column,
+    label,
+    new_figure,
+    panels,
+    sparse_ticks,
+)
+from schedgap.harness.rows import Row
+from schedgap.harness.text import clean, number
+from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.views.synergy import RUN, Schedule, View
 
 Array = NDArray[np.float64]
 

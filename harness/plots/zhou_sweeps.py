@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from harness.plots.curves import MAX_LINES, line_style
-from harness.plots.figures import FIGURES, FigureInput, FigureSpec
-from harness.plots.style import DASHED, INK, is_first_column, label, legend_below, log_axis, panels
-from harness.rows import Row
-from harness.text import clean, number
-from instances.schema import Instance
-from instances.views.zhou import ARCHITECTURES
+from schedgap.harness.plots.curves import MAX_LINES, line_style
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
+from schedgap.harness.plots.style import DASHED, INK, is_first_column, label, legend_below, log_axis, panels
+from schedgap.harness.rows import Row
+from schedgap.harness.text import clean, number
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.zhou import ARCHITECTURES
 
 WIDE = 20.0
 """An axis is logarithmic where its largest value is so many times the smallest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.table import Block
+from schedgap.harness.table import Block
 
 
 def told(found: Any) -> tuple[list[Block], Sequence[str], list[Mapping[str, Any]]]:
@@ -14,28 +14,28 @@ def told(found: Any) -> tuple[list[Block], Sequence[str], list[Mapping[str, Any]
     Parameters
     ----------
     found
-        A :class:`~harness.run.Run` or ``Comparison``, a ``Simulation``, or an ``Audit``.
+        A :class:`~schedgap.harness.run.Run` or ``Comparison``, a ``Simulation``, or an ``Audit``.
     """
     kind = found.meta.get("kind")
     if kind == "simulate":
-        from harness.simulation import render as simulation
-        from harness.simulation.rows import FIELDS as SIMULATED
+        from schedgap.harness.simulation import render as simulation
+        from schedgap.harness.simulation.rows import FIELDS as SIMULATED
 
         blocks = simulation.blocks(found.rows, found.instances)
         return blocks, SIMULATED, [row.as_dict() for row in found.rows]
     if kind == "audit":
-        from harness.audit import render as audit
-        from harness.audit.finding import FIELDS as FOUND
+        from schedgap.harness.audit import render as audit
+        from schedgap.harness.audit.finding import FIELDS as FOUND
 
         return audit.blocks(found.findings), FOUND, [finding.as_dict() for finding in found.findings]
     if kind == "adversary":
-        from harness.adversary import render as adversary
-        from harness.adversary.running import as_dict
+        from schedgap.harness.adversary import render as adversary
+        from schedgap.harness.adversary.running import as_dict
 
         records: list[Mapping[str, Any]] = [as_dict(one) for one in found.worst]
         return adversary.blocks(found), list(records[0]) if records else [], records
-    from harness.render import formats
-    from harness.rows import FIELDS
+    from schedgap.harness.render import formats
+    from schedgap.harness.rows import FIELDS
 
     run = getattr(found, "run", found)
     return formats.blocks(run), FIELDS, [row.as_dict() for row in run.rows]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.rows import FAILED, Row
-from harness.table import Column
-from harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
+from schedgap.harness.rows import FAILED, Row
+from schedgap.harness.table import Column
+from schedgap.harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
 
 
 def wrong(row: Row) -> bool:

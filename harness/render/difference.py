@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.diffing import Difference, MethodTest, RowChange, counts
-from harness.rows import Row
-from harness.table import Block, Line, of_texts, table
-from harness.text import ABSENT, clean, number
+from schedgap.harness.diffing import Difference, MethodTest, RowChange, counts
+from schedgap.harness.rows import Row
+from schedgap.harness.table import Block, Line, of_texts, table
+from schedgap.harness.text import ABSENT, clean, number
 
 COLUMNS = ("method", "instance", "seed", "limits", "what", "before", "after", "change", "time")
 TEST_COLUMNS = ("method", "rows", "better", "same", "worse", "p (objective)", "time", "p (time)")

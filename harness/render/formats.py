@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import instances.views  # noqa: F401 -- registers the papers whose views describe a table
-from harness.render.columns import COLUMNS, failed, wrong
-from harness.render.headline import headline
-from harness.render.summaries import summary
-from harness.rows import Row
-from harness.run import Run
-from harness.simulation.rows import SimulationRow
-from harness.studies import COMPARE, Study, not_shown
-from harness.summary import allowed_s
-from harness.table import LONG, Block, Cell, Line, Note, Table, of_texts, table
-from harness.text import clean, differs, published_cells
-from instances.registry import PAPERS
-from instances.schema import Instance
+import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
+from schedgap.harness.render.columns import COLUMNS, failed, wrong
+from schedgap.harness.render.headline import headline
+from schedgap.harness.render.summaries import summary
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.studies import COMPARE, Study, not_shown
+from schedgap.harness.summary import allowed_s
+from schedgap.harness.table import LONG, Block, Cell, Line, Note, Table, of_texts, table
+from schedgap.harness.text import clean, differs, published_cells
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
 
 NAMED = 3
 """So many methods of which the same is to be said are named one by one."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from statistics import median
 
-from harness.render.columns import failed, measured, wrong
-from harness.rows import Row
-from harness.run import Run
-from harness.text import clean, number, percent, seconds
-from instances.registry import PAPERS
+from schedgap.harness.render.columns import failed, measured, wrong
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.harness.text import clean, number, percent, seconds
+from schedgap.instances.registry import PAPERS
 
 HEURISTIC_KINDS = ("online", "baseline")
 NAMED = 3

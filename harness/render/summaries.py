@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from harness.rows import Row
-from harness.summary import CAVEAT, GAP_SHIFT, TIME_SHIFT_S, MethodSummary, by_method
-from harness.table import Column, Table, table
-from harness.text import ABSENT, clean, percent, ratio, seconds
+from schedgap.harness.rows import Row
+from schedgap.harness.summary import CAVEAT, GAP_SHIFT, TIME_SHIFT_S, MethodSummary, by_method
+from schedgap.harness.table import Column, Table, table
+from schedgap.harness.text import ABSENT, clean, percent, ratio, seconds
 
 
 def _column(

@@ -9,18 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.drawing import Image, OfRun, draw_pictures, write_figures
-from harness.render import told
-from harness.report import comparison
-from harness.report.page import Section, figure, template
-from harness.report.svg import inline_svg
-from instances.canonical import write_atomically
-from instances.errors import UsageError
+from schedgap.harness.drawing import Image, OfRun, draw_pictures, write_figures
+from schedgap.harness.render import told
+from schedgap.harness.report import comparison
+from schedgap.harness.report.page import Section, figure, template
+from schedgap.harness.report.svg import inline_svg
+from schedgap.instances.canonical import write_atomically
+from schedgap.instances.errors import UsageError
 
 __all__ = ["inline_svg", "save", "to_figures", "to_fragment", "to_html"]
 
 Found = Any
-"""A :class:`~harness.run.Run` or ``Comparison``, a ``Simulation``, or an ``Audit``."""
+"""A :class:`~schedgap.harness.run.Run` or ``Comparison``, a ``Simulation``, or an ``Audit``."""
 
 
 def to_html(found: Found, drawn: Sequence[Image] | None = None, more: Sequence[Section] = ()) -> str:
@@ -68,7 +68,9 @@ def _page_of(found: Found) -> tuple[Any, Callable[[Sequence[Image], Sequence[str
     if kind in ("Run", "Comparison"):
         run = found if kind == "Run" else found.run
         return OfRun(run), partial(comparison.page, run)
-    if more_kinds := {"Simulation": "harness.report.simulation", "Audit": "harness.audit.page"}.get(kind):
+    if more_kinds := {"Simulation": "schedgap.harness.report.simulation", "Audit": "schedgap.harness.audit.page"}.get(
+        kind
+    ):
         source = found if kind == "Simulation" else None
         return source, lambda images, failures, more: _only(found, more_kinds, images, failures, more)
     raise UsageError(f"{found.folder}: there is no page of a run of this kind; its results are in the folder")

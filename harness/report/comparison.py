@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.drawing import Image
-from harness.render.columns import failed, wrong
-from harness.render.formats import not_compared, notes, published_notes
-from harness.render.headline import answers, lead
-from harness.report.page import (
+from schedgap.harness.drawing import Image
+from schedgap.harness.render.columns import failed, wrong
+from schedgap.harness.render.formats import not_compared, notes, published_notes
+from schedgap.harness.render.headline import answers, lead
+from schedgap.harness.report.page import (
     Page,
     Section,
     figures_section,
@@ -18,10 +18,10 @@ from harness.report.page import (
     render,
     results_section,
 )
-from harness.report.tables import groups, legend, published_table, title_of
-from harness.run import Run
-from harness.studies import COMPARE
-from harness.text import clean
+from schedgap.harness.report.tables import groups, legend, published_table, title_of
+from schedgap.harness.run import Run
+from schedgap.harness.studies import COMPARE
+from schedgap.harness.text import clean
 
 
 def page(run: Run, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:

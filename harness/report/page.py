@@ -13,12 +13,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.drawing import Image
-from harness.report.svg import inline_svg
-from harness.report.tables import Group, slug
-from harness.table import Table
-from harness.text import clean, seconds
-from instances.schema import Instance
+from schedgap.harness.drawing import Image
+from schedgap.harness.report.svg import inline_svg
+from schedgap.harness.report.tables import Group, slug
+from schedgap.harness.table import Table
+from schedgap.harness.text import clean, seconds
+from schedgap.instances.schema import Instance
 
 MAX_DESCRIBED = 20
 """So many instances of a run are described; their names are in the table in any case."""
@@ -92,7 +92,7 @@ def render(page: Page) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    loader = PackageLoader("harness", "templates")
+    loader = PackageLoader("schedgap.harness", "templates")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
@@ -188,7 +188,7 @@ def figure(image: Image, prefix: str, number: int = 0) -> FigureBlock:
 
 def instances_section(instances: Mapping[str, Instance], names: Mapping[str, str]) -> list[Section]:
     """Return the instances in words; `names` are what they are called in the run, by fingerprint."""
-    from instances.summary import describe
+    from schedgap.instances.summary import describe
 
     described = []
     for fingerprint, instance in list(instances.items())[:MAX_DESCRIBED]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.drawing import Image
-from harness.render.formats import not_compared, published_table
-from harness.report.page import (
+from schedgap.harness.drawing import Image
+from schedgap.harness.render.formats import not_compared, published_table
+from schedgap.harness.report.page import (
     Page,
     Section,
     figures_section,
@@ -17,14 +17,14 @@ from harness.report.page import (
     render,
     results_section,
 )
-from harness.report.tables import Group, slug
-from harness.simulation.headline import answers, headline
-from harness.simulation.render import COLUMNS, PUBLISHED, noted, parts, published_lines
-from harness.simulation.result import Simulation
-from harness.simulation.rows import SimulationRow
-from harness.studies import SIMULATE
-from harness.table import Cell, Table, of_texts, sort_key, table, visible
-from harness.text import ABSENT, clean, number, seconds
+from schedgap.harness.report.tables import Group, slug
+from schedgap.harness.simulation.headline import answers, headline
+from schedgap.harness.simulation.render import COLUMNS, PUBLISHED, noted, parts, published_lines
+from schedgap.harness.simulation.result import Simulation
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.studies import SIMULATE
+from schedgap.harness.table import Cell, Table, of_texts, sort_key, table, visible
+from schedgap.harness.text import ABSENT, clean, number, seconds
 
 
 def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str] = ()) -> str:
@@ -120,7 +120,7 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     """Return the certified bounds, how long each took, and why there is none where there is none."""
     if not simulated.bounds:
         return []
-    from harness.simulation.bounds import BOUNDS
+    from schedgap.harness.simulation.bounds import BOUNDS
 
     names = {row.fingerprint: row.instance for row in simulated.rows}
     what = {"ttd_s": "TTD", "jct_mean_s": "mean JCT"}

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.render.columns import COLUMNS
-from harness.render.formats import PUBLISHED_COLUMNS, parts, published_lines
-from harness.render.formats import published_table as published_of
-from harness.render.summaries import summary
-from harness.rows import Row
-from harness.run import Run
-from harness.summary import allowed_s
-from harness.table import Cell, Column, Table, sort_key, table, visible
-from harness.text import clean, numbers, plain
-from instances.registry import PAPERS
+from schedgap.harness.render.columns import COLUMNS
+from schedgap.harness.render.formats import PUBLISHED_COLUMNS, parts, published_lines
+from schedgap.harness.render.formats import published_table as published_of
+from schedgap.harness.render.summaries import summary
+from schedgap.harness.rows import Row
+from schedgap.harness.run import Run
+from schedgap.harness.summary import allowed_s
+from schedgap.harness.table import Cell, Column, Table, sort_key, table, visible
+from schedgap.harness.text import clean, numbers, plain
+from schedgap.instances.registry import PAPERS
 
 
 @dataclass(frozen=True)

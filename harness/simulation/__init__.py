@@ -1,1 +1,1 @@
-"""Simulated schedulers side by side: tasks for the pool, rows, tables, results (see :mod:`harness.simulating`)."""
+"""Simulated schedulers side by side: tasks for the pool, rows, tables, results (see :mod:`.simulating`)."""

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from harness.engine.limits import Limits
-from harness.engine.result import Stored
-from harness.engine.task import Task
-from harness.text import plain
-from heuristics.simulator import PolicySpec
-from instances import clock
-from instances.canonical import validate
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from instances.schema import Horizon, Instance
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.result import Stored
+from schedgap.harness.engine.task import Task
+from schedgap.harness.text import plain
+from schedgap.heuristics.simulator import PolicySpec
+from schedgap.instances import clock
+from schedgap.instances.canonical import validate
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Horizon, Instance
 
 ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""
@@ -29,7 +29,7 @@ class BoundSpec:
     Attributes
     ----------
     metric
-        Field of :class:`~harness.simulation.rows.SimulationRow` that it bounds, in seconds.
+        Field of :class:`~schedgap.harness.simulation.rows.SimulationRow` that it bounds, in seconds.
     model
         Id of the model; its slots are as long as the rounds, so that no simulated job could start earlier.
     sensitive
@@ -138,7 +138,7 @@ def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float |
     NotApplicableError
         If the model cannot run on the instance.
     """
-    from models import MODELS
+    from schedgap.models import MODELS
 
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.published import Measured, evaluated
-from harness.simulation.bounds import BOUNDS, JCT, Bound
-from harness.simulation.rows import SimulationRow
-from harness.verify import TOLERANCE
-from heuristics.simulator import POLICIES
-from instances.schema import Instance
-from instances.schema.instance import Published
+from schedgap.harness.published import Measured, evaluated
+from schedgap.harness.simulation.bounds import BOUNDS, JCT, Bound
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.verify import TOLERANCE
+from schedgap.heuristics.simulator import POLICIES
+from schedgap.instances.schema import Instance
+from schedgap.instances.schema.instance import Published
 
 PREFIX = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean completion time")}
 """Metric with a bound → how its fields begin, and its name."""

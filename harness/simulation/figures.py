@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from harness.plots.curves import FEW_LINES, MAX_LINES, completion_cdf, utilisation
-from harness.plots.figures import Drawn, counted
-from harness.plots.gantt import Chart, gantt, hidden, of_trace
-from harness.plots.rounds import (
+from schedgap.harness.plots.curves import FEW_LINES, MAX_LINES, completion_cdf, utilisation
+from schedgap.harness.plots.figures import Drawn, counted
+from schedgap.harness.plots.gantt import Chart, gantt, hidden, of_trace
+from schedgap.harness.plots.rounds import (
     MAX_PANELS,
     Worth,
     against_lp1,
@@ -23,12 +23,12 @@ from harness.plots.rounds import (
     short_and_long,
     total_times,
 )
-from harness.plots.style import label, styled
-from harness.simulation.rows import SimulationRow
-from harness.simulation.sensitive import Rounds
-from harness.text import clean, number
-from heuristics.simulator import Trace
-from heuristics.simulator.metrics import LONG_S
+from schedgap.harness.plots.style import label, styled
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.simulation.sensitive import Rounds
+from schedgap.harness.text import clean, number
+from schedgap.heuristics.simulator import Trace
+from schedgap.heuristics.simulator.metrics import LONG_S
 
 Array = NDArray[np.float64]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.simulation.rows import SimulationRow
-from harness.text import clean, number, percent
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.text import clean, number, percent
 
 NAMED = 3
 """So many policies that went wrong are named."""

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from harness.engine.folder import damage_explained
-from harness.simulation.rows import SimulationRow
-from harness.simulation.sensitive import Rounds, rounds
-from harness.text import plain
-from harness.verify.history import check
-from heuristics.simulator import POLICIES, Rules, Trace, servers, workload
-from instances.schema import Instance
+from schedgap.harness.engine.folder import damage_explained
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.simulation.sensitive import Rounds, rounds
+from schedgap.harness.text import plain
+from schedgap.harness.verify.history import check
+from schedgap.heuristics.simulator import POLICIES, Rules, Trace, servers, workload
+from schedgap.instances.schema import Instance
 
 HISTORY = (
     *("start_s", "decision_s", "stragglers", "restarts", "waiting", "completion_s", "first_start_s"),
     *("allocation", "progress", "iterations", "busy_s", "speed", "cpus", "memory_gb", "offered", "unfinished"),
 )
-"""Attributes of :class:`~heuristics.simulator.Trace` that are saved, beside its rules."""
+"""Attributes of :class:`~schedgap.heuristics.simulator.Trace` that are saved, beside its rules."""
 
 WIDTHS = {"allocation": 4, "progress": 3, "offered": 2}
 """Columns of the histories' tables, which may have no rows."""

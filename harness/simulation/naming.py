@@ -5,9 +5,9 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable
 
-from heuristics.simulator import POLICIES, PolicySpec
-from instances.errors import UnknownNameError
-from instances.registry import unknown
+from schedgap.heuristics.simulator import POLICIES, PolicySpec
+from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.registry import unknown
 
 FIRST = "hadar"
 """Paper whose policy a short name means where several have one of that name."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from harness.render.formats import not_compared, published_table
-from harness.simulation.rows import SimulationRow
-from harness.studies import SIMULATE
-from harness.table import Block, Column, Note, table
-from harness.text import ABSENT, clean, differs, number, percent, published_cells, verdict
-from harness.text import ratio as ratio_text
-from instances.schema import Instance
+from schedgap.harness.render.formats import not_compared, published_table
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.studies import SIMULATE
+from schedgap.harness.table import Block, Column, Note, table
+from schedgap.harness.text import ABSENT, clean, differs, number, percent, published_cells, verdict
+from schedgap.harness.text import ratio as ratio_text
+from schedgap.instances.schema import Instance
 
 
 def _text(

@@ -1,4 +1,4 @@
-"""Simulated schedulers side by side: what :func:`harness.simulate` returns, and what tables and pages are made of."""
+"""Simulated schedulers side by side: what :func:`.simulate` returns, and what tables and pages are made of."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.simulation.bounds import Bound
-from harness.simulation.rows import SimulationRow
-from harness.simulation.sensitive import Rounds
-from heuristics.simulator import Trace
-from instances.schema import Instance
+from schedgap.harness.simulation.bounds import Bound
+from schedgap.harness.simulation.rows import SimulationRow
+from schedgap.harness.simulation.sensitive import Rounds
+from schedgap.heuristics.simulator import Trace
+from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.plots import Drawn
+    from schedgap.harness.plots import Drawn
 
 
 @dataclass
 class Simulation:
-    """What :func:`harness.simulate` returns.
+    """What :func:`schedgap.harness.simulate` returns.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Simulation:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One line per row, columns as in :class:`harness.simulation.rows.SimulationRow`."""
+        """One line per row, columns as in :class:`schedgap.harness.simulation.rows.SimulationRow`."""
         import pandas as pd
 
         return pd.DataFrame([row.as_dict() for row in self.rows])
@@ -68,18 +68,18 @@ class Simulation:
         return [drawn for job in self.drawings() if (drawn := job())]
 
     def drawings(self) -> Sequence[Callable[[], Drawn | None]]:
-        """Return what draws each figure, for :func:`harness.drawing.draw_pictures`."""
-        from harness.simulation.figures import jobs
+        """Return what draws each figure, for :func:`schedgap.harness.drawing.draw_pictures`."""
+        from schedgap.harness.simulation.figures import jobs
 
         return jobs(self.rows, self.traces, self.rounds) if self.rows else []
 
     def to_html(self) -> str:
         """Return the self-contained page."""
-        from harness.report import to_html
+        from schedgap.harness.report import to_html
 
         return to_html(self)
 
     def _repr_html_(self) -> str:
-        from harness.report import to_fragment
+        from schedgap.harness.report import to_fragment
 
         return to_fragment(self)

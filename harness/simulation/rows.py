@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.text import plain
-from heuristics.simulator.metrics import Metrics
+from schedgap.harness.text import plain
+from schedgap.heuristics.simulator.metrics import Metrics
 
 OK = frozenset({"done", "unfinished", "skipped"})
 """Statuses of policies that ended in order."""
@@ -28,15 +28,16 @@ class SimulationRow:
         ``done``, ``unfinished`` (jobs are left, see there), ``skipped`` (it cannot take the instance), or how it
         failed.
     ttd_s … changing
-        See :class:`heuristics.simulator.metrics.Metrics`; present in verified rows only.
+        See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
     profiling_s, window
         Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
-        (:class:`heuristics.simulator.metrics.Window`), ``None`` for all.
+        (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
     arrivals_per_h
         Jobs that arrive in an hour on average; ``None`` where all are there at once.
     reference, ttd_ratio, jct_ratio
-        The policy that this one's paper measures it against (:attr:`heuristics.simulator.PolicySpec.reference`), or
-        the first one; TTD and mean completion time divided by its own.
+        The policy that this one's paper measures it against
+        (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first one; TTD and mean completion time
+        divided by its own.
     ttd_printed
         The same ratio as a paper printed it.
     ttd_bound_s, ttd_bound_from, ttd_bound_ratio
@@ -46,20 +47,20 @@ class SimulationRow:
         The same for the mean completion time of all jobs.
     lp1_share, lp1_worst
         Mean and least of the rounds' progress divided by what Synergy's LP1 allows for the jobs that were picked
-        (:mod:`harness.verify.rounds_bound`); for policies that give out CPUs and memory.
+        (:mod:`schedgap.harness.verify.rounds_bound`); for policies that give out CPUs and memory.
     estimated_throughput, actual_throughput
         Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
-        devices of the slowest type (:func:`heuristics.oef.throughput`); for the policies of that comparison.
+        devices of the slowest type (:func:`schedgap.heuristics.oef.throughput`); for the policies of that comparison.
     cpu_needed
         What `cpu_given` would be if each job had the fewest CPUs at which it is as fast.
     unfinished
         Number of jobs that did not complete, by reason.
     published
-        Numbers papers printed, as in :class:`harness.rows.Row`.
+        Numbers papers printed, as in :class:`schedgap.harness.rows.Row`.
     verified
         Whether the independent checker confirms the history; ``None`` where there is none.
     key
-        What the simulation was of (:attr:`harness.simulation.task.SimulationTask.key`).
+        What the simulation was of (:attr:`schedgap.harness.simulation.task.SimulationTask.key`).
     """
 
     instance: str

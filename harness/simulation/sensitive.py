@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify.rounds_bound import most_progress
-from harness.verify.sensitive import SLACK, Pooled, Speeds
-from heuristics.simulator import Trace
-from instances.schema import Instance
+from schedgap.harness.verify.rounds_bound import most_progress
+from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
+from schedgap.heuristics.simulator import Trace
+from schedgap.instances.schema import Instance
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,8 +26,8 @@ class Rounds:
         ``(R,)`` progress of the running jobs, each in units of its fair progress on its best GPU type, as if all ran to
         the end of the round.
     most
-        ``(R,)`` the most that LP1 allows for the jobs that the policy picked (:mod:`harness.verify.rounds_bound`); NaN
-        where it picked none.
+        ``(R,)`` the most that LP1 allows for the jobs that the policy picked
+        (:mod:`schedgap.harness.verify.rounds_bound`); NaN where it picked none.
     cpus_needed
         ``(R,)`` share of the CPU time that jobs need while they compute: each the fewest CPUs at which it is as fast.
     """

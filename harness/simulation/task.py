@@ -13,21 +13,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.engine.folder import packed
-from harness.engine.limits import Limits
-from harness.engine.result import Later, Stored
-from harness.engine.task import Task
-from harness.simulation.history import history_content, history_file, read_history
-from harness.simulation.rows import SimulationRow, row_of
-from harness.simulation.sensitive import Rounds, rounds
-from harness.text import plain
-from harness.verify import Verdict, differ
-from harness.verify.history import check
-from heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
-from heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
-from instances import clock
-from instances.canonical import validate
-from instances.sensitivity import profiles
+from schedgap.harness.engine.folder import packed
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.result import Later, Stored
+from schedgap.harness.engine.task import Task
+from schedgap.harness.simulation.history import history_content, history_file, read_history
+from schedgap.harness.simulation.rows import SimulationRow, row_of
+from schedgap.harness.simulation.sensitive import Rounds, rounds
+from schedgap.harness.text import plain
+from schedgap.harness.verify import Verdict, differ
+from schedgap.harness.verify.history import check
+from schedgap.heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
+from schedgap.heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
+from schedgap.instances import clock
+from schedgap.instances.canonical import validate
+from schedgap.instances.sensitivity import profiles
 
 Array = NDArray[np.float64]
 
@@ -160,7 +160,7 @@ class SimulationTask(Task[SimulationResult]):
 
 def _optimum(seed: int, model: str, view: Any) -> Any:
     """Return the optimal decision of a model, for policies that ask for it; only these pay for importing solvers."""
-    from harness.seeds import verified_oracle
+    from schedgap.harness.seeds import verified_oracle
 
     return verified_oracle(Limits().options(seed))(model, view)
 

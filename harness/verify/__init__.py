@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from instances.discovery import import_submodules
-from instances.registry import Registry
+from schedgap.instances.discovery import import_submodules
+from schedgap.instances.registry import Registry
 
 TOLERANCE = 1e-6
 """Relative tolerance of all re-checks."""

@@ -1,7 +1,8 @@
 """Checker for admission: starts, deadlines, work, bandwidth, capacity; and the utility of what is admitted.
 
-Rates, capacities, deadlines and utilities are computed again from the instance (:mod:`harness.verify.elastic`); slots,
-arrivals, and which types of workers and parameter servers there are, are the view's.
+Rates, capacities, deadlines and utilities are computed again from the instance
+(:mod:`schedgap.harness.verify.elastic`); slots, arrivals, and which types of workers and parameter servers there are,
+are the view's.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify import VERIFIERS, Verdict, VerifierSpec
-from harness.verify.elastic import (
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
+from schedgap.harness.verify.elastic import (
     Hardware,
     Plan,
     at,
@@ -27,10 +28,10 @@ from harness.verify.elastic import (
     suits,
     unfinished,
 )
-from instances.elastic import Runs
-from instances.schema import Instance, Job
-from instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
-from instances.views.admission import FROM_ARRIVAL, View
+from schedgap.instances.elastic import Runs
+from schedgap.instances.schema import Instance, Job
+from schedgap.instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
+from schedgap.instances.views.admission import FROM_ARRIVAL, View
 
 Ints = NDArray[np.int64]
 

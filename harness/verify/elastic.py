@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic import Runs
-from instances.schema import DistributedProfile, Instance, Job, PSType, WorkerType
+from schedgap.instances.elastic import Runs
+from schedgap.instances.schema import DistributedProfile, Instance, Job, PSType, WorkerType
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

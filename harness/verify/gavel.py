@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.verify import VERIFIERS, Verdict, VerifierSpec
-from harness.verify import hadar as gangs
-from instances.views.hadar import COMPLETE, Schedule, View
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
+from schedgap.harness.verify import hadar as gangs
+from schedgap.instances.views.hadar import COMPLETE, Schedule, View
 
 
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify import VERIFIERS, Verdict, VerifierSpec
-from instances.views.hadar import COMPLETE, FORKED, Schedule, View
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
+from schedgap.instances.views.hadar import COMPLETE, FORKED, Schedule, View
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SHORTFALL = 1e-8
-"""Relative work that may be missing: ten times what views and models round (:data:`instances.views.hadar.ROUNDING`)."""
+"""Relative work that may be missing: ten times what views and models round (:data:`.ROUNDING`)."""
 
 FIELDS = ("job", "slot", "server", "gpus")
 

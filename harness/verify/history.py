@@ -2,7 +2,7 @@
 
 Rates, overheads, progress and completion times are computed again from who held which GPUs in which round, all jobs at
 once, with numpy; the records must say the same. Where rates are sensitive, they follow from who held which CPUs and
-memory (:mod:`harness.verify.sensitive`).
+memory (:mod:`schedgap.harness.verify.sensitive`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify import TOLERANCE, Verdict
-from harness.verify.sensitive import Pooled, Speeds, beyond, gangs
-from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
-from instances.schema import Instance
-from instances.workload import Servers, Workload, servers, workload
+from schedgap.harness.verify import TOLERANCE, Verdict
+from schedgap.harness.verify.sensitive import Pooled, Speeds, beyond, gangs
+from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
+from schedgap.instances.schema import Instance
+from schedgap.instances.workload import Servers, Workload, servers, workload
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

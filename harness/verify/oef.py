@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
-from instances.views.oef import Allocation, View
+from schedgap.harness.verify import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
+from schedgap.instances.views.oef import Allocation, View
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify.sensitive import SLACK, Pooled, Speeds
+from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

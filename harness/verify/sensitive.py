@@ -1,6 +1,7 @@
 """How fast gangs run with given CPUs and memory, from the instance alone: the checkers' own arithmetic.
 
-It shares no code with :mod:`instances.sensitivity`; levels are found by division and by search, one number per gang.
+It shares no code with :mod:`schedgap.instances.sensitivity`; levels are found by division and by search, one number per
+gang.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.schema import Instance, MatrixSensitivity, PipelineSensitivity
-from instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB
-from instances.workload import Servers, Workload
+from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity
+from schedgap.instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB
+from schedgap.instances.workload import Servers, Workload
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """Checker for Synergy's rounds and runs: capacity in three dimensions, whole gangs, fair progress; what they achieve.
 
-Rates, shares, pools and weights are computed again from the instance (:mod:`harness.verify.sensitive`). Which jobs a
-round has (:attr:`View.runnable`), the length of rounds and the arrivals are the view's.
+Rates, shares, pools and weights are computed again from the instance (:mod:`schedgap.harness.verify.sensitive`). Which
+jobs a round has (:attr:`View.runnable`), the length of rounds and the arrivals are the view's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify import VERIFIERS, Verdict, VerifierSpec
-from harness.verify.rounds_bound import most_progress
-from harness.verify.sensitive import SLACK, Gangs, Pooled, Speeds, beyond, gangs
-from instances.views.synergy import FAIR, FREE, IDEAL, ORACLE, PLACEMENT, RUN, Schedule, View
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
+from schedgap.harness.verify.rounds_bound import most_progress
+from schedgap.harness.verify.sensitive import SLACK, Gangs, Pooled, Speeds, beyond, gangs
+from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, ORACLE, PLACEMENT, RUN, Schedule, View
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -90,8 +90,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     view, decision
         What was to be decided, and the decision.
     problem
-        One of the problems of :mod:`instances.views.synergy`. ``synergy.placement`` does not say that CPUs and memory
-        are those of an optimal ILP1, only that every job is at its fair progress with them.
+        One of the problems of :mod:`schedgap.instances.views.synergy`. ``synergy.placement`` does not say that CPUs and
+        memory are those of an optimal ILP1, only that every job is at its fair progress with them.
     claims
         ``proportional`` (whoever runs has its fair progress at least), ``no_idle_gpu`` (no GPU idles while a picked
         job that it would complete a gang for waits), ``all_offered`` (in every round the picked jobs run, and no

@@ -1,8 +1,9 @@
 """Checker for Zhou's schedules: types, work, bandwidth, capacity, windows; and what they cost, weigh and take.
 
-Rates, capacities and λ are computed again from the instance (:mod:`harness.verify.elastic`). Three things of a view's
-:class:`~instances.views.zhou.Architecture` say which problem is posed, and are taken from there: the deadline τ, the
-loads of ``zhou.*.cost``, and F, an optimum itself where the instance does not say it. So are slots and arrivals.
+Rates, capacities and λ are computed again from the instance (:mod:`schedgap.harness.verify.elastic`). Three things of a
+view's :class:`~schedgap.instances.views.zhou.Architecture` say which problem is posed, and are taken from there: the
+deadline τ, the loads of ``zhou.*.cost``, and F, an optimum itself where the instance does not say it. So are slots and
+arrivals.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.verify import VERIFIERS, Verdict, VerifierSpec
-from harness.verify.elastic import (
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
+from schedgap.harness.verify.elastic import (
     LARGEST,
     SHORTFALL,
     Hardware,
@@ -34,8 +35,8 @@ from harness.verify.elastic import (
     uses,
     whole_numbers,
 )
-from instances.schema import Instance
-from instances.views.zhou import RESOURCES, Architecture, Schedule, View
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.zhou import RESOURCES, Architecture, Schedule, View
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,15 +1,16 @@
 """The primal–dual admission algorithm of the walk-through: utilities, deadlines, co-location.
 
 ``admission.online`` admits a job when its best schedule is worth more than what its workers and parameter servers cost
-at the prices of its arrival (:mod:`heuristics.admission.online`). The text proves no ratio, so none is printed.
+at the prices of its arrival (:mod:`schedgap.heuristics.admission.online`). The text proves no ratio, so none is
+printed.
 """
 
 from __future__ import annotations
 
-from heuristics.admission.online import Candidate, Desk, Step, steps
-from heuristics.registry import HEURISTICS, Context, HeuristicSpec
-from instances.elastic import Runs, runs_of
-from instances.views.admission import UTILITY, View
+from schedgap.heuristics.admission.online import Candidate, Desk, Step, steps
+from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.instances.elastic import Runs, runs_of
+from schedgap.instances.views.admission import UTILITY, View
 
 __all__ = ["Candidate", "Desk", "Step", "online", "steps"]
 

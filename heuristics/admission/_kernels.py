@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`heuristics.admission.online`: all starts and options of one job, and where it is put.
+"""Compiled loops of :mod:`.online`: all starts and options of one job, and where it is put.
 
 Shapes: ``h`` servers, ``R`` resources (worker types, then the PS type), ``T`` slots, ``o`` options of the job.
 """

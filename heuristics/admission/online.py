@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic import Found, Options, options
-from instances.views.admission import UTILITY, View
+from schedgap.instances.elastic import Found, Options, options
+from schedgap.instances.views.admission import UTILITY, View
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -167,7 +167,7 @@ class Desk:
         prices
             ``(R, T)``.
         """
-        from heuristics.admission import _kernels as kernels
+        from schedgap.heuristics.admission import _kernels as kernels
 
         view, o, mine = self.view, self.options, self.options.of(job)
         choices = kernels.Choices(o.slots[mine], o.worker_type[mine], o.workers[mine], o.together[mine])

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from heuristics.simulator.gangs import Gangs
-from heuristics.simulator.slotted import register_baseline
-from instances.workload import Array, Ints
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import Gangs
+from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.workload import Array, Ints
 
 
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
@@ -32,7 +32,7 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     ValueError
         If some job can run nowhere.
     """
-    from heuristics.allox.kernels import assign
+    from schedgap.heuristics.allox.kernels import assign
 
     used = np.flatnonzero(devices > 0)
     levels = -(-times.shape[0] // devices[used])
@@ -54,7 +54,7 @@ class AlloX:
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
-        import heuristics.allox.kernels  # noqa: F401 -- compiled now, not in the first measured round
+        import schedgap.heuristics.allox.kernels  # noqa: F401 -- compiled now, not in the first measured round
 
         self.gangs = Gangs(work, cluster)
         self._jobs: Ints = np.zeros(0, np.int64)

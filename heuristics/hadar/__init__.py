@@ -1,11 +1,11 @@
-"""Hadar and HadarE (Sultana et al.), the online algorithms, as policies of :mod:`heuristics.simulator`.
+"""Hadar and HadarE (Sultana et al.), the online algorithms, as policies of :mod:`schedgap.heuristics.simulator`.
 
 ``hadar.online`` is Algorithms 1 and 2: every round planned anew by dynamic programming, beyond :data:`EXACT_QUEUE` jobs
 by a beam. What the paper leaves open, or prints so that it cannot be used, are its parameters: :data:`PARAMETERS`, with
-reasons and measured effects in :mod:`heuristics.hadar.online`, :mod:`heuristics.hadar.planning` and
-:mod:`heuristics.hadar.prices`. ``hadar.hadare`` forks every job to a copy per node.
+reasons and measured effects in :mod:`schedgap.heuristics.hadar.online`, :mod:`schedgap.heuristics.hadar.planning` and
+:mod:`schedgap.heuristics.hadar.prices`. ``hadar.hadare`` forks every job to a copy per node.
 
-As heuristics, all of them run in model time (:mod:`heuristics.simulator.slotted`): no restarts, no cost of
+As heuristics, all of them run in model time (:mod:`schedgap.heuristics.simulator.slotted`): no restarts, no cost of
 communication or consolidation.
 """
 
@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from heuristics.hadar.hadare import HadarE
-from heuristics.hadar.online import Hadar
-from heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Planning, Round
-from heuristics.hadar.prices import Market, Prices, guarantee, prices
-from heuristics.registry import Guarantee
-from heuristics.simulator import PolicySpec
-from heuristics.simulator.model_time import register
-from heuristics.simulator.slotted import in_model_time
-from instances.parameters import Parameter, passing
-from instances.views.hadar import View
+from schedgap.heuristics.hadar.hadare import HadarE
+from schedgap.heuristics.hadar.online import Hadar
+from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Planning, Round
+from schedgap.heuristics.hadar.prices import Market, Prices, guarantee, prices
+from schedgap.heuristics.registry import Guarantee
+from schedgap.heuristics.simulator import PolicySpec
+from schedgap.heuristics.simulator.model_time import register
+from schedgap.heuristics.simulator.slotted import in_model_time
+from schedgap.instances.parameters import Parameter, passing
+from schedgap.instances.views.hadar import View
 
 __all__ = [
     "BEAM",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heuristics.hadar.kernels import Array, Ints, States, compiled, copy, find, glance, states, survey
+from schedgap.heuristics.hadar.kernels import Array, Ints, States, compiled, copy, find, glance, states, survey
 
 CLOSED = 0x5851F42D4C957F2D
 """What closing a state adds to its hash."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heuristics.hadar.kernels import Array, Curves, Ints, compiled, utility
+from schedgap.heuristics.hadar.kernels import Array, Curves, Ints, compiled, utility
 
 
 class Jobs(NamedTuple):

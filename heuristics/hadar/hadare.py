@@ -11,22 +11,23 @@ nothing.
 
 A copy on a server takes ``min(W_j, free GPUs)`` of it (the paper's nodes have one GPU), and a server holds copies of
 several jobs while it has GPUs. The Job Tracker splits the steps left by what it knows of the throughputs: (10) first,
-the measured rate after a round on that type. A wrong split costs time: see :func:`heuristics.hadar.tracker.pace`.
+the measured rate after a round on that type. A wrong split costs time: see
+:func:`schedgap.heuristics.hadar.tracker.pace`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from heuristics.hadar.online import market
-from heuristics.hadar.planning import curves, price_list
-from heuristics.hadar.prices import Market, prices
-from heuristics.hadar.throughput import estimate, initial
-from heuristics.hadar.tracker import Dispatch, copy_id, pace, split
-from heuristics.simulator import Assignment, State
-from instances.errors import UsageError
-from instances.schema import Instance
-from instances.workload import Array, Ints
+from schedgap.heuristics.hadar.online import market
+from schedgap.heuristics.hadar.planning import curves, price_list
+from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.throughput import estimate, initial
+from schedgap.heuristics.hadar.tracker import Dispatch, copy_id, pace, split
+from schedgap.heuristics.simulator import Assignment, State
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
+from schedgap.instances.workload import Array, Ints
 
 
 class HadarE:
@@ -75,7 +76,7 @@ class HadarE:
 
     def _place(self, state: State, here: Market, known: Array) -> tuple[Ints, Ints, Ints]:
         """Return row of the job, server and GPUs of every copy, by ascending row and server."""
-        from heuristics.hadar.forks import Jobs, plan
+        from schedgap.heuristics.hadar.forks import Jobs, plan
 
         waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
         jobs = Jobs(state.gpus, state.remaining, waited_s, known, curves(here.utilities, state.jobs))

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.utility import DEADLINE, SIGMOID
+from schedgap.instances.utility import DEADLINE, SIGMOID
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,7 +33,7 @@ class Hosts(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Utility functions of ``n`` jobs, as :class:`instances.utility.Utilities` has them."""
+    """Utility functions of ``n`` jobs, as :class:`schedgap.instances.utility.Utilities` has them."""
 
     shape: Ints
     a: Array

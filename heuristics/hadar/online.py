@@ -22,9 +22,9 @@ Over which jobs (6) and (7) take ``U_max`` and ``U_min``:
 ``round``, ``learned``
     Those that are there, or that have been: what an online scheduler can know.
 
-On ``gen/hadar-480`` (see :mod:`heuristics.hadar.planning`), where all jobs are there at the start, ``learned`` is
-``run``. ``round`` halves the median completion time (162.5 h instead of 260.3 h) and leaves total time and idle GPUs as
-they are (420.9 h; 8.6 of 60 GPUs while 50 or more jobs wait): it is not the range of the prices that idles GPUs, but
+On ``gen/hadar-480`` (see :mod:`schedgap.heuristics.hadar.planning`), where all jobs are there at the start, ``learned``
+is ``run``. ``round`` halves the median completion time (162.5 h instead of 260.3 h) and leaves total time and idle GPUs
+as they are (420.9 h; 8.6 of 60 GPUs while 50 or more jobs wait): it is not the range of the prices that idles GPUs, but
 that a job pays for all its rounds at once. With ``payoff="round"``, ``round`` makes 358.2 h and ``run`` 359.9 h, and no
 GPU idles. ``incremental`` makes 447.0 h, ``conserving`` 368.7 h (0.0 idle GPUs).
 
@@ -41,14 +41,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heuristics.hadar.planning import Plan, Planner, Planning, Round
-from heuristics.hadar.prices import ROUNDING, Market, prices
-from heuristics.simulator import Assignment, State
-from instances.errors import UsageError
-from instances.schema import Instance
-from instances.utility import utilities
-from instances.views.hadar import view
-from instances.workload import Ints
+from schedgap.heuristics.hadar.planning import Plan, Planner, Planning, Round
+from schedgap.heuristics.hadar.prices import ROUNDING, Market, prices
+from schedgap.heuristics.simulator import Assignment, State
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
+from schedgap.instances.utility import utilities
+from schedgap.instances.views.hadar import view
+from schedgap.instances.workload import Ints
 
 Mode = Literal["incremental", "replan"]
 Period = Literal["run", "round", "learned"]
@@ -79,7 +79,7 @@ class Hadar:
     conserving
         Whether jobs without a positive payoff run on GPUs that would be idle; only under ``replan``.
     **planning
-        Fields of :class:`heuristics.hadar.planning.Planning`.
+        Fields of :class:`schedgap.heuristics.hadar.planning.Planning`.
 
     Attributes
     ----------

@@ -20,9 +20,9 @@ could, so that the result is never below that of ``beam=1``, the greedy plan.
 A schedule completes by the horizon (1c): a job that would end later is worth 0.
 
 **Departures from the text.** One is no setting: branches are compared by payoff, because line 20 compares costs, so
-that taking nothing always wins (:mod:`heuristics.hadar.literal`). The others are fields of :class:`Planning`. Measured
-on ``gen/hadar-480`` in rounds of 360 s with restarts of 10 s (total time TTD, mean idle GPUs of 60 while 50 or more
-jobs wait, share of the rounds that change allocations), and in model time on ``gen/200jobs`` (ΣU):
+that taking nothing always wins (:mod:`schedgap.heuristics.hadar.literal`). The others are fields of :class:`Planning`.
+Measured on ``gen/hadar-480`` in rounds of 360 s with restarts of 10 s (total time TTD, mean idle GPUs of 60 while 50 or
+more jobs wait, share of the rounds that change allocations), and in model time on ``gen/200jobs`` (ΣU):
 
 =====================  =======  =====  ========  ======  ===========================================================
 setting                TTD (h)   idle  changing      ΣU  why it is not the default
@@ -57,12 +57,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.hadar.prices import Market, Prices
-from instances.utility import Utilities
-from instances.workload import Array, Ints, Servers
+from schedgap.heuristics.hadar.prices import Market, Prices
+from schedgap.instances.utility import Utilities
+from schedgap.instances.workload import Array, Ints, Servers
 
 if TYPE_CHECKING:
-    from heuristics.hadar.kernels import Curves, Hosts, Queue
+    from schedgap.heuristics.hadar.kernels import Curves, Hosts, Queue
 
 Payoff = Literal["lifetime", "round"]
 Alloc = Literal["payoff", "cost"]
@@ -197,7 +197,7 @@ class Planner:
 
     def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
         """Return the ``(entries, 3)`` allocation of one job of the queue and its payoff (``-inf`` if it has none)."""
-        from heuristics.hadar.kernels import find, state
+        from schedgap.heuristics.hadar.kernels import find, state
 
         queue, scratch = self.queue(around), np.empty((4, self.hosts.gpus.size), np.int64)
         states = state(self.hosts, queue, around.used)
@@ -207,7 +207,7 @@ class Planner:
 
     def line_up(self, around: Round) -> Line:
         """Return the queue in the order of planning; ties by arrival, then index."""
-        from heuristics.hadar.kernels import payoffs
+        from schedgap.heuristics.hadar.kernels import payoffs
 
         queue = self.queue(around)
         payoff, rounds = payoffs(self.hosts, queue, around.used)
@@ -220,7 +220,7 @@ class Planner:
 
     def dp_allocation(self, line: Line) -> Plan:
         """Plan the queue; exactly if it is short enough."""
-        from heuristics.hadar.beam import search
+        from schedgap.heuristics.hadar.beam import search
 
         beam = self.how.beam
         width = 2**line.order.size if line.order.size <= self.how.exact and beam > 1 else beam
@@ -244,7 +244,7 @@ class Planner:
 
     def _placed(self, line: Line, rows: Ints, used: Ints) -> Ints:
         """Return the ``(entries, 3)`` allocations of these jobs of a queue, one after another."""
-        from heuristics.hadar.kernels import place
+        from schedgap.heuristics.hadar.kernels import place
 
         entries: Ints = place(self.hosts, line.queue, rows, used)
         entries[:, 0] = line.around.jobs[entries[:, 0]]
@@ -252,7 +252,7 @@ class Planner:
 
     def memo_entries(self, around: Round) -> int:
         """Return how many entries the memo of the exact DP has (Theorem 1 calls their number polynomial)."""
-        from heuristics.hadar.beam import search
+        from schedgap.heuristics.hadar.beam import search
 
         line = self.line_up(around)
         width = min(2**line.order.size, MEMO_STATES)
@@ -263,7 +263,7 @@ class Planner:
 
     def queue(self, around: Round) -> Queue:
         """Return the jobs of a round with what their payoffs are computed from."""
-        from heuristics.hadar.kernels import Queue, worths
+        from schedgap.heuristics.hadar.kernels import Queue, worths
 
         market, jobs = self.market, around.jobs
         rounds = market.rounds(jobs, around.remaining)
@@ -288,14 +288,14 @@ class Planner:
 
 def curves(utilities: Utilities, jobs: Ints) -> Curves:
     """Return the utilities of these jobs for compiled functions."""
-    from heuristics.hadar.kernels import Curves
+    from schedgap.heuristics.hadar.kernels import Curves
 
     return Curves(utilities.shape[jobs], utilities.a[jobs], utilities.b[jobs], utilities.c[jobs])
 
 
 def price_list(servers: Servers, prices: Prices) -> Hosts:
     """Return the servers with their prices at every number of GPUs taken."""
-    from heuristics.hadar.kernels import Hosts
+    from schedgap.heuristics.hadar.kernels import Hosts
 
     kinds, kind = np.unique(np.column_stack((servers.gpu_type, servers.gpus)), axis=0, return_inverse=True)
     lists = list(_lists(kinds, prices))

@@ -19,7 +19,7 @@ A utility that is 0 at the horizon (a passed deadline, an underflow) would make 
 (6) and (7) take ``U_max`` and ``U_min`` over all jobs, also future ones: like the framework it uses (Bao et al.,
 INFOCOM 2018), the paper's algorithm knows these two numbers of its workload beforehand, and nothing else. Theorem 2 is
 about these prices. An online scheduler could know them only of the jobs that are there, or that it has seen;
-:mod:`heuristics.hadar.online` has both.
+:mod:`schedgap.heuristics.hadar.online` has both.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heuristics.registry import Guarantee
-from instances.utility import Utilities
-from instances.views.hadar import View
-from instances.workload import Array, Ints, Servers, Workload
+from schedgap.heuristics.registry import Guarantee
+from schedgap.instances.utility import Utilities
+from schedgap.instances.views.hadar import View
+from schedgap.instances.workload import Array, Ints, Servers, Workload
 
 FLOOR = 1e-9
 """Least ``U_j(T − a_j)``, as a part of ``U_j(t_j^min)``."""

@@ -2,8 +2,8 @@
 
 ``oef.rounding`` and ``oef.rounding_tijdeman`` round the optimal cooperative shares for a day of 5-minute
 rounds (:data:`ROUNDS`), long enough for debts of a device or two to be less than a hundredth of a device on
-average. The evaluators of :mod:`heuristics.oef.dynamics` and AlloX are policies of
-:mod:`heuristics.simulator`.
+average. The evaluators of :mod:`schedgap.heuristics.oef.dynamics` and AlloX are policies of
+:mod:`schedgap.heuristics.simulator`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.allox import AlloX
-from heuristics.oef.dynamics import (
+from schedgap.heuristics.allox import AlloX
+from schedgap.heuristics.oef.dynamics import (
     EVALUATORS,
     OEF_EVALUATORS,
     Dynamics,
@@ -27,13 +27,13 @@ from heuristics.oef.dynamics import (
     simulate,
     throughput,
 )
-from heuristics.oef.rounding import Placer, Quality, Rule, quality
-from heuristics.registry import HEURISTICS, Context, HeuristicSpec, Oracle
-from heuristics.simulator import POLICIES, PolicySpec, servers, workload
-from instances.errors import NotApplicableError
-from instances.parameters import Parameter
-from instances.schema import Instance
-from instances.views.oef import Allocation, View
+from schedgap.heuristics.oef.rounding import Placer, Quality, Rule, quality
+from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec, Oracle
+from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.oef import Allocation, View
 
 __all__ = [
     "EVALUATORS",
@@ -71,7 +71,7 @@ def round_shares(view: View, ideal: NDArray[np.float64], rule: Rule, rounds: int
     ideal
         ``(v, k)`` fractional shares.
     rule
-        See :mod:`heuristics.oef.rounding`.
+        See :mod:`schedgap.heuristics.oef.rounding`.
     rounds
         Number of rounds, at least 1.
     """

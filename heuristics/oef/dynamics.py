@@ -2,8 +2,8 @@
 
 The *evaluator* returns fractional shares of the tenants that have jobs at the moment; it is asked again
 whenever that set changes. A tenant's weight is divided among the job types it has jobs of (§4.2.4). The
-placer rounds the shares (:mod:`heuristics.oef.rounding`), jobs take turns within a tenant, and
-:mod:`heuristics.oef.placement` finds the hosts.
+placer rounds the shares (:mod:`schedgap.heuristics.oef.rounding`), jobs take turns within a tenant, and
+:mod:`schedgap.heuristics.oef.placement` finds the hosts.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics import gandiva_fair, simulator
-from heuristics.oef.placement import by_type, on_hosts, round_robin
-from heuristics.oef.rounding import Placer, Rule
-from heuristics.registry import Oracle
-from heuristics.simulator import Assignment, State, Trace, Workload, servers, workload
-from instances.errors import NotApplicableError, UnknownNameError, UsageError
-from instances.parameters import base_id
-from instances.registry import PAPERS, unknown
-from instances.schema import Instance
-from instances.views.oef import View, efficiency
+from schedgap.heuristics import gandiva_fair, simulator
+from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
+from schedgap.heuristics.oef.rounding import Placer, Rule
+from schedgap.heuristics.registry import Oracle
+from schedgap.heuristics.simulator import Assignment, State, Trace, Workload, servers, workload
+from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS, unknown
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.oef import View, efficiency
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,9 +95,9 @@ class FairShares:
     evaluate
         Fractional shares of the active tenants.
     rule
-        Rounding rule; see :mod:`heuristics.oef.rounding`.
+        Rounding rule; see :mod:`schedgap.heuristics.oef.rounding`.
     packed
-        OEF's placement; see :mod:`heuristics.oef.placement`.
+        OEF's placement; see :mod:`schedgap.heuristics.oef.placement`.
     demand_aware
         Whether a tenant gets no devices of a type rather than fewer than its smallest job needs (§4.3).
 
@@ -250,7 +250,7 @@ def simulate(
         Rounding rule, and whether to use OEF's placement; by default OEF's own evaluators do, the others
         place jobs in the order in which they come, as the paper compares them (§6.3).
     round_s, restart_s, spread_factor, until_s
-        See :func:`heuristics.simulator.simulate`.
+        See :func:`schedgap.heuristics.simulator.simulate`.
 
     Raises
     ------

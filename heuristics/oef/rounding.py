@@ -45,7 +45,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import UsageError
+from schedgap.instances.errors import UsageError
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

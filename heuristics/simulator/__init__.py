@@ -15,8 +15,8 @@ Rules
 - Where jobs may fork (HadarE), every entry of an assignment is a copy of the job on a server of its own: it advances
   at its own rate, and the copies' work adds up.
 - Where rates are *sensitive* (Synergy), policies also give out CPUs and memory (:class:`Shares`), and a gang runs at
-  the rate that its table (:mod:`instances.sensitivity`) has for the least of each per GPU; it keeps to one GPU type.
-  CPUs and memory change from round to round at no cost. While a job is profiled, policies do not see it.
+  the rate that its table (:mod:`schedgap.instances.sensitivity`) has for the least of each per GPU; it keeps to one GPU
+  type. CPUs and memory change from round to round at no cost. While a job is profiled, policies do not see it.
 - A gang that spans servers runs at `spread_factor` of its rate.
 - A job that has run before and holds other GPUs than in the previous round loses `restart_s` seconds of the
   round (checkpoint and restore). A first start costs nothing.
@@ -24,9 +24,9 @@ Rules
 - A job that no allocation could run is never offered to a policy; every job that does not complete is named with its
   reason in :attr:`Trace.unfinished`.
 
-Policies that think in types find options of gangs and servers for them in :mod:`heuristics.simulator.gangs`; what a
-history is judged by is in :mod:`heuristics.simulator.metrics`. Loops over entries are compiled (``rounds``,
-``kernels``).
+Policies that think in types find options of gangs and servers for them in :mod:`schedgap.heuristics.simulator.gangs`;
+what a history is judged by is in :mod:`schedgap.heuristics.simulator.metrics`. Loops over entries are compiled
+(``rounds``, ``kernels``).
 
 To add a policy, write a function (or an object with ``__call__`` where it remembers things) from
 :class:`State` to :class:`Assignment` and register a :class:`PolicySpec`. Jobs are named by their index in the
@@ -34,9 +34,9 @@ workload everywhere, so that what a policy remembers stays valid. The arrays a p
 written to.
 """
 
-from heuristics.simulator.engine import runnable, simulate
-from heuristics.simulator.policies import POLICIES, PolicySpec
-from heuristics.simulator.state import (
+from schedgap.heuristics.simulator.engine import runnable, simulate
+from schedgap.heuristics.simulator.policies import POLICIES, PolicySpec
+from schedgap.heuristics.simulator.state import (
     NOTHING,
     Assignment,
     InvalidAssignmentError,
@@ -44,8 +44,8 @@ from heuristics.simulator.state import (
     Shares,
     State,
 )
-from heuristics.simulator.trace import Rules, Spans, Trace
-from instances.workload import Servers, Workload, servers, workload
+from schedgap.heuristics.simulator.trace import Rules, Spans, Trace
+from schedgap.instances.workload import Servers, Workload, servers, workload
 
 __all__ = [
     "NOTHING",

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
-from heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
-from instances import clock
-from instances.sensitivity import Profiles, advancing
-from instances.workload import Array, Ints, Servers, Workload
+from schedgap.heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
+from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
+from schedgap.instances import clock
+from schedgap.instances.sensitivity import Profiles, advancing
+from schedgap.instances.workload import Array, Ints, Servers, Workload
 
 Bools = NDArray[np.bool_]
 
@@ -34,8 +34,8 @@ def simulate(
     Parameters
     ----------
     work, cluster
-        Jobs and servers, as :func:`heuristics.simulator.workload` and
-        :func:`heuristics.simulator.servers` return them.
+        Jobs and servers, as :func:`schedgap.heuristics.simulator.workload` and
+        :func:`schedgap.heuristics.simulator.servers` return them.
     policy
         Called once per round in which there is a job.
     profiles
@@ -98,7 +98,7 @@ class _Run:
     """State of one simulation; the arrays are indexed by job."""
 
     def __init__(self, work: Workload, cluster: Servers, rules: Rules, profiles: Profiles | None) -> None:
-        from heuristics.simulator import rounds
+        from schedgap.heuristics.simulator import rounds
 
         if rules.sensitive and profiles is None:
             raise ValueError("rates that depend on CPUs and memory need profiles")

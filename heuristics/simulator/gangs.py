@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.simulator.state import Assignment, State
-from instances.parameters import Parameter
-from instances.workload import Array, Ints, Servers, Workload
+from schedgap.heuristics.simulator.state import Assignment, State
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.workload import Array, Ints, Servers, Workload
 
 Bools = NDArray[np.bool_]
 Types = Literal["free", "random", "fastest"]
@@ -47,7 +47,7 @@ class Gangs:
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
-        from heuristics.simulator import kernels
+        from schedgap.heuristics.simulator import kernels
 
         self._kernels = kernels
         self.work, self.cluster = work, cluster

@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`heuristics.simulator.gangs`; imported when a policy is built, because numba takes a while.
+"""Compiled loops of :mod:`.gangs`; imported when a policy is built, because numba takes a while.
 
 Signatures are given, so that they are compiled, or loaded from the cache, then and not in the first measured round.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from instances.workload import Array, Ints
+from schedgap.instances.workload import Array, Ints
 
 
 @numba.njit("b1(i8[::1], i8[::1])", cache=True)

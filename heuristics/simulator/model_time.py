@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
-from heuristics.simulator.engine import simulate
-from heuristics.simulator.policies import POLICIES, PolicySpec
-from heuristics.simulator.state import Policy
-from heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
-from instances.errors import NotApplicableError
-from instances.workload import Ints, Servers, Workload
+from schedgap.heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
+from schedgap.heuristics.simulator.engine import simulate
+from schedgap.heuristics.simulator.policies import POLICIES, PolicySpec
+from schedgap.heuristics.simulator.state import Policy
+from schedgap.heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.workload import Ints, Servers, Workload
 
 
 def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **rules: Any) -> tuple[Trace, Ints]:
@@ -23,11 +23,11 @@ def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **
     Parameters
     ----------
     work, cluster, policy
-        As in :func:`heuristics.simulator.simulate`; `policy` is a fresh one.
+        As in :func:`schedgap.heuristics.simulator.simulate`; `policy` is a fresh one.
     slot_s
         Seconds of a slot.
     **rules
-        The other arguments of :func:`heuristics.simulator.simulate`.
+        The other arguments of :func:`schedgap.heuristics.simulator.simulate`.
 
     Raises
     ------

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from heuristics.simulator.state import Policy
-from heuristics.simulator.trace import Rules, Trace
-from instances.parameters import Parametrised
-from instances.registry import Registry
-from instances.schema import Instance
+from schedgap.heuristics.simulator.state import Policy
+from schedgap.heuristics.simulator.trace import Rules, Trace
+from schedgap.instances.parameters import Parametrised
+from schedgap.instances.registry import Registry
+from schedgap.instances.schema import Instance
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PolicySpec(Parametrised):
     source
         Paper, section or algorithm.
     forks
-        Whether its jobs may run as several copies at once (see :mod:`heuristics.simulator`).
+        Whether its jobs may run as several copies at once (see :mod:`schedgap.heuristics.simulator`).
     sensitive
         Whether it gives out CPUs and memory, on which rates then depend.
     profiled

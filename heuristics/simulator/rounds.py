@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.workload import Array, Ints
+from schedgap.instances.workload import Array, Ints
 
 Bools = NDArray[np.bool_]
 
@@ -67,7 +67,7 @@ def examine(
     limits
         ``(n,)`` gangs, ``(n, k)`` rates of one GPU, ``(h,)`` types and GPUs of servers.
     spread_factor, forks
-        See :func:`heuristics.simulator.simulate`.
+        See :func:`schedgap.heuristics.simulator.simulate`.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def speeds(
     capacity
         ``(h,)`` CPUs and gigabytes of the servers.
     tables
-        Kinds of the jobs, levels of CPUs and memory, and rates, as in :class:`instances.sensitivity.Profiles`.
+        Kinds of the jobs, levels of CPUs and memory, and rates, as in :class:`schedgap.instances.sensitivity.Profiles`.
 
     Returns
     -------

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from heuristics.registry import Context
-from heuristics.simulator.model_time import in_slots, register
-from heuristics.simulator.policies import PolicySpec
-from heuristics.simulator.state import Policy
-from instances.parameters import passing
-from instances.views.hadar import UTILITY, Schedule, View
+from schedgap.heuristics.registry import Context
+from schedgap.heuristics.simulator.model_time import in_slots, register
+from schedgap.heuristics.simulator.policies import PolicySpec
+from schedgap.heuristics.simulator.state import Policy
+from schedgap.instances.parameters import passing
+from schedgap.instances.views.hadar import UTILITY, Schedule, View
 
 
 def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:

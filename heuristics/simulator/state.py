@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from instances.workload import Array, Ints, Servers, Workload
+from schedgap.instances.workload import Array, Ints, Servers, Workload
 
 
 class InvalidAssignmentError(ValueError):

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from heuristics.simulator.state import Assignment
-from instances.errors import UsageError
-from instances.workload import Array, Ints, Servers, Workload
+from schedgap.heuristics.simulator.state import Assignment
+from schedgap.instances.errors import UsageError
+from schedgap.instances.workload import Array, Ints, Servers, Workload
 
 LEAST_ROUND_S, MOST_ROUND_S = 1e-3, 1e9
 """Shortest and longest round, in seconds."""
@@ -35,7 +35,8 @@ class Rules:
     stall_rounds
         Give up after so many rounds in a row in which nothing ran.
     sensitive
-        Whether rates depend on CPUs and memory, which policies then give out (:class:`~heuristics.simulator.Shares`).
+        Whether rates depend on CPUs and memory, which policies then give out
+        (:class:`~schedgap.heuristics.simulator.Shares`).
     profiling_s
         Seconds after its arrival in which a job is profiled and cannot be scheduled.
 

@@ -1,7 +1,7 @@
 """Synergy's schedulers (Mohan et al.), and the big-data schedulers it is compared with.
 
-A scheduler is a policy, which orders the queue (:mod:`heuristics.synergy.queues`), and a mechanism, which gives the
-round's jobs servers, CPUs and memory (:mod:`heuristics.synergy.mechanisms`).
+A scheduler is a policy, which orders the queue (:mod:`schedgap.heuristics.synergy.queues`), and a mechanism, which
+gives the round's jobs servers, CPUs and memory (:mod:`schedgap.heuristics.synergy.mechanisms`).
 
 =====================================  =============================================================================
 ``synergy.<mechanism>``                one round: the jobs of the view's round by ``proportional``, ``greedy``,
@@ -14,24 +14,26 @@ round's jobs servers, CPUs and memory (:mod:`heuristics.synergy.mechanisms`).
 Where the paper's text and its artefact differ, settings choose: ``order`` and ``fit`` of Tune, ``first`` of finish-time
 fairness, ``by`` of DRF. In a simulation, schedulers may decide by other tables than the true ones, by which jobs
 advance (``profiles``, ``noise``, ``saturation``). What each changes is measured in
-:mod:`heuristics.synergy.mechanisms`, :mod:`heuristics.synergy.queues` and :func:`heuristics.profiling.believed`.
+:mod:`schedgap.heuristics.synergy.mechanisms`, :mod:`schedgap.heuristics.synergy.queues` and
+:func:`schedgap.heuristics.profiling.believed`.
 
-Whole runs are policies of :mod:`heuristics.simulator`, too; as heuristics, they run in the rounds of the view without
-restarts or profiling. Progress always comes from the job's table (:mod:`instances.sensitivity`), for all of them.
+Whole runs are policies of :mod:`schedgap.heuristics.simulator`, too; as heuristics, they run in the rounds of the view
+without restarts or profiling. Progress always comes from the job's table (:mod:`schedgap.instances.sensitivity`), for
+all of them.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
-from heuristics.simulator import PolicySpec
-from heuristics.simulator.model_time import register
-from heuristics.synergy.mechanisms import Mechanisms, Placement, Round
-from heuristics.synergy.online import Policy, Scheduler, built, one_round, whole_run
-from heuristics.synergy.queues import ORDERS, Waiting
-from instances.parameters import Parameter
-from instances.views.synergy import FAIR, ROUND, RUN, View
+from schedgap.heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
+from schedgap.heuristics.simulator import PolicySpec
+from schedgap.heuristics.simulator.model_time import register
+from schedgap.heuristics.synergy.mechanisms import Mechanisms, Placement, Round
+from schedgap.heuristics.synergy.online import Policy, Scheduler, built, one_round, whole_run
+from schedgap.heuristics.synergy.queues import ORDERS, Waiting
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.views.synergy import FAIR, ROUND, RUN, View
 
 __all__ = ["ORDERS", "Mechanisms", "Placement", "Policy", "Round", "Scheduler", "Waiting"]
 

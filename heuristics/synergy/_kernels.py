@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`heuristics.synergy`: gangs with CPUs and memory onto servers.
+"""Compiled loops of :mod:`schedgap.heuristics.synergy`: gangs with CPUs and memory onto servers.
 
 Imported when a policy is built, because numba takes a while.
 Signatures are given, so that they are compiled, or loaded from the cache, then and not in the first measured round.
@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.workload import Array, Ints
+from schedgap.instances.workload import Array, Ints
 
 Bools = NDArray[np.bool_]
 
@@ -339,7 +339,7 @@ def refill(
     kind, types
         ``(m,)`` kinds of gangs and the GPU types that they run on.
     cpu_levels, memory_levels, rate
-        Tables by kind, see :class:`instances.sensitivity.Profiles`.
+        Tables by kind, see :class:`schedgap.instances.sensitivity.Profiles`.
     """
     held, left = amount.copy(), capacity.copy()
     for e in range(len(entries)):

@@ -38,10 +38,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heuristics.registry import Oracle
-from instances.errors import NotApplicableError
-from instances.views.synergy import Schedule, View, replace_round
-from instances.workload import Array, Ints
+from schedgap.heuristics.registry import Oracle
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.views.synergy import Schedule, View, replace_round
+from schedgap.instances.workload import Array, Ints
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""
@@ -103,7 +103,7 @@ class Mechanisms:
     """
 
     def __init__(self, view: View, oracle: Oracle, *, order: str = "demand", fit: str = "best") -> None:
-        from heuristics.synergy import _kernels
+        from schedgap.heuristics.synergy import _kernels
 
         self.kernels, self.view, self.oracle = _kernels, view, oracle
         self.by_demand, self.tight = order == "demand", fit == "best"

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heuristics.profiling import believed
-from heuristics.registry import Context, Oracle
-from heuristics.simulator import Assignment, Shares, State
-from heuristics.simulator.model_time import in_slots
-from heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
-from heuristics.synergy.queues import ORDERS, Waiting
-from instances.schema import Instance
-from instances.views import synergy
-from instances.views.synergy import Schedule, View
-from instances.workload import Array, Ints
+from schedgap.heuristics.profiling import believed
+from schedgap.heuristics.registry import Context, Oracle
+from schedgap.heuristics.simulator import Assignment, Shares, State
+from schedgap.heuristics.simulator.model_time import in_slots
+from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
+from schedgap.heuristics.synergy.queues import ORDERS, Waiting
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import Schedule, View
+from schedgap.instances.workload import Array, Ints
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Scheduler:
     Attributes
     ----------
     policy, mechanism
-        Names in :data:`heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
+        Names in :data:`schedgap.heuristics.synergy.queues.ORDERS`, and of a method of :class:`Mechanisms`.
     order, fit
         Settings of the mechanisms that tune demands, see :class:`Mechanisms`.
     first, by
@@ -101,7 +101,7 @@ def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
     """
     jobs, types = view.pick(queue.tolist())
     if view.mixed and jobs.size:
-        from heuristics.synergy import _kernels
+        from schedgap.heuristics.synergy import _kernels
 
         kind = view.profiles.kind[jobs]
         worth = np.where(view.needs.able[kind], view.needs.fair[kind] * view.weight[jobs, None], -1.0)

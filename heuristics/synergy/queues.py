@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heuristics.synergy.mechanisms import alignments, dominant, penalties
-from instances.sensitivity import ROUNDING
-from instances.views.synergy import View
-from instances.workload import Array, Ints
+from schedgap.heuristics.synergy.mechanisms import alignments, dominant, penalties
+from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.views.synergy import View
+from schedgap.instances.workload import Array, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 ==========================  ========================================================================================
 ``zhou.<a>.online``         Algorithm 1 (A_online) with Algorithms 2 to 7; its settings are those of
-                            :class:`heuristics.zhou.batches.Way`
+                            :class:`schedgap.heuristics.zhou.batches.Way`
 ``zhou.<a>.amaxweight``     Algorithm 3 on the problem of the largest weight
 ``zhou.<a>.amincost``       Algorithms 4 to 7 on the problem of one job
 ``zhou.<a>.jain``           greedy by weight density (Jain et al.) on the problem of the largest weight
@@ -21,11 +21,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
-from heuristics.zhou import baselines, batches, lemma
-from heuristics.zhou.batches import Way
-from instances.parameters import Parameter
-from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
+from schedgap.heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
+from schedgap.heuristics.zhou import baselines, batches, lemma
+from schedgap.heuristics.zhou.batches import Way
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
 
 def _baseline(view: View, context: Context, arch: str, decide: Callable[[Architecture, Context], Schedule]) -> Schedule:

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heuristics.registry import Context
-from instances.elastic import Found, Ledger, Options, runs_of
-from instances.elastic.machines import Array, Bools, Ints
-from instances.elastic.options import largest
-from instances.views.zhou import Architecture, Schedule
+from schedgap.heuristics.registry import Context
+from schedgap.instances.elastic import Found, Ledger, Options, runs_of
+from schedgap.instances.elastic.machines import Array, Bools, Ints
+from schedgap.instances.elastic.options import largest
+from schedgap.instances.views.zhou import Architecture, Schedule
 
 MOST_WORKERS = 30
 """FIFO's jobs have at most so many workers (§7)."""

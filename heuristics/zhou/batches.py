@@ -25,11 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heuristics.registry import Context
-from instances.elastic import Found, Ledger, Options, runs_of
-from instances.elastic.machines import Ints
-from instances.errors import NotApplicableError
-from instances.views.zhou import Architecture, Schedule
+from schedgap.heuristics.registry import Context
+from schedgap.instances.elastic import Found, Ledger, Options, runs_of
+from schedgap.instances.elastic.machines import Ints
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.views.zhou import Architecture, Schedule
 
 LEAST = float(np.nextafter(0.0, 1.0))
 """Limit below which only a cost of 0 is."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from heuristics.registry import Guarantee
-from instances.elastic.machines import Ints
-from instances.views.zhou import ROUNDING, Architecture, Schedule
+from schedgap.heuristics.registry import Guarantee
+from schedgap.instances.elastic.machines import Ints
+from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule
 
 
 def most_weight(a: Architecture, jobs: Ints, tau: int) -> float:

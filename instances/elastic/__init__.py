@@ -11,10 +11,10 @@ slots. Here is what their views share:
   there (Zhou's problem (12)); classes of equal servers count as one entry where nothing runs yet, which is pricing.
 """
 
-from instances.elastic.machines import Machines, classes, fitting
-from instances.elastic.options import Options, Rates, options, printed_rings
-from instances.elastic.runs import Runs
-from instances.elastic.search import Found, Ledger, runs_of
+from schedgap.instances.elastic.machines import Machines, classes, fitting
+from schedgap.instances.elastic.options import Options, Rates, options, printed_rings
+from schedgap.instances.elastic.runs import Runs
+from schedgap.instances.elastic.search import Found, Ledger, runs_of
 
 __all__ = [
     "Found",

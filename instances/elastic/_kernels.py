@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`instances.elastic.search`: the cheapest way to run one job at given prices.
+"""Compiled loops of :mod:`schedgap.instances.elastic.search`: the cheapest way to run one job at given prices.
 
 Imported when a ledger is made, because numba takes a while. Shapes: ``h`` servers (entries, of which there are
 ``copies``), ``R`` resources, ``M`` and ``P`` types, ``T`` slots, ``L`` levels of sliding minima: level l holds minima
@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic.machines import Array, Bools, Ints
+from schedgap.instances.elastic.machines import Array, Bools, Ints
 
 SLACK = 1e-9
 ROUNDING = 1e-9
@@ -50,7 +50,7 @@ class Tables(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """The options of one job, see :class:`instances.elastic.options.Options`."""
+    """The options of one job, see :class:`schedgap.instances.elastic.options.Options`."""
 
     slots: Ints
     worker_type: Ints

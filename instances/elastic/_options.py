@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`instances.elastic.options`: Pareto pairs of workers and slots, and what dominates what."""
+"""Compiled loops of :mod:`.options`: Pareto pairs of workers and slots, and what dominates what."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic.machines import Array, Ints
+from schedgap.instances.elastic.machines import Array, Ints
 
 ROUNDING = 1e-9
 LONGEST = 1e15

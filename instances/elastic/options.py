@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from instances.elastic.machines import Array, Bools, Ints, Machines, classes, fitting
+from schedgap.instances.elastic.machines import Array, Bools, Ints, Machines, classes, fitting
 
 ROUNDING = 1e-9
 """Relative error of work that counts as none."""
@@ -105,7 +105,7 @@ def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bo
         Whether dominated options are left out. What is left always contains a cheapest one at any prices of 0 or more,
         whatever is free.
     """
-    from instances.elastic import _options as kernels
+    from schedgap.instances.elastic import _options as kernels
 
     each = (rates.compute, rates.update, rates.transfer)
     most_by_type = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from instances.elastic.machines import Array, Bools
-from instances.elastic.options import Rates
-from instances.errors import InstanceError
-from instances.schema import DistributedProfile, Job, PSType, WorkerType
+from schedgap.instances.elastic.machines import Array, Bools
+from schedgap.instances.elastic.options import Rates
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
 
 MBIT_PER_MB = 8.0
 MBIT_PER_GBIT = 1000.0

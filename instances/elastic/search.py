@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from instances.elastic.machines import Array, Bools, Ints, Machines
-from instances.elastic.options import Options
-from instances.elastic.runs import Runs
+from schedgap.instances.elastic.machines import Array, Bools, Ints, Machines
+from schedgap.instances.elastic.options import Options
+from schedgap.instances.elastic.runs import Runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Ledger:
     """
 
     def __init__(self, machines: Machines, options: Options, slots: int, constant: bool = False) -> None:
-        from instances.elastic import _kernels as kernels
+        from schedgap.instances.elastic import _kernels as kernels
 
         self._kernels: Any = kernels
         self.machines, self.options, self.slots = machines, options, slots
@@ -190,7 +190,7 @@ class Ledger:
             What the total must stay below.
         printed
             Whether jobs on several servers are placed by Zhou's Algorithms 4 and 7 as printed; rings take the options
-            of :func:`~instances.elastic.options.printed_rings` then.
+            of :func:`~schedgap.instances.elastic.options.printed_rings` then.
         among
             Options to choose from instead of all of the job's.
         """

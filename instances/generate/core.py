@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from instances.canonical import describe
-from instances.errors import InstanceError, UnknownNameError
-from instances.registry import Registry, unknown
-from instances.schema import Instance, Name, Published, Record, Text, rule
+from schedgap.instances.canonical import describe
+from schedgap.instances.errors import InstanceError, UnknownNameError
+from schedgap.instances.registry import Registry, unknown
+from schedgap.instances.schema import Instance, Name, Published, Record, Text, rule
 
 Array = NDArray[np.float64]
 Scalar = bool | int | float | str
@@ -69,7 +69,7 @@ class Family:
     spec
         Validated parameters.
     build
-        ``build(spec, streams)`` returns fields of :class:`~instances.schema.Instance` by name.
+        ``build(spec, streams)`` returns fields of :class:`~schedgap.instances.schema.Instance` by name.
     """
 
     id: str

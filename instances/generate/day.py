@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from instances.generate import draws, workload
-from instances.generate.core import FAMILIES, Family, Streams
-from instances.generate.workload import Range, WholeRange, WorkloadSpec
-from instances.model_catalogue import CatalogueModel, significant
-from instances.schema import DistributedProfile, Horizon, Job, JobType, PSType, Tenant, WorkerType, rule
+from schedgap.instances.generate import draws, workload
+from schedgap.instances.generate.core import FAMILIES, Family, Streams
+from schedgap.instances.generate.workload import Range, WholeRange, WorkloadSpec
+from schedgap.instances.model_catalogue import CatalogueModel, significant
+from schedgap.instances.schema import DistributedProfile, Horizon, Job, JobType, PSType, Tenant, WorkerType, rule
 
 MIN_BATCHES = 10
 """Mini-batches per chunk below which a job gets fewer chunks: rounding changes its work by 5 % at most."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.model_catalogue import significant
+from schedgap.instances.model_catalogue import significant
 
 Array = NDArray[np.float64]
 

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from instances.generate import draws, workload
-from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
-from instances.generate.workload import GangSpec, Range, slots_until
-from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
-from instances.registry import unknown
-from instances.schema import Cluster, Horizon, Job, Name, Record, ServerGroup, check_size, rule, violation
+from schedgap.instances.generate import draws, workload
+from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from schedgap.instances.generate.workload import GangSpec, Range, slots_until
+from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Cluster, Horizon, Job, Name, Record, ServerGroup, check_size, rule, violation
 
 REFERENCE = "V100"
 """GPU type on which GPU-hours and minutes of work count, as in Gavel."""

@@ -12,11 +12,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from instances.generate import draws, workload
-from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
-from instances.generate.workload import WorkloadSpec
-from instances.model_catalogue import CatalogueModel, significant
-from instances.schema import (
+from schedgap.instances.generate import draws, workload
+from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from schedgap.instances.generate.workload import WorkloadSpec
+from schedgap.instances.model_catalogue import CatalogueModel, significant
+from schedgap.instances.schema import (
     Cluster,
     GpuType,
     Horizon,

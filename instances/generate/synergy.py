@@ -2,7 +2,8 @@
 
 Source: Mohan et al., section 5.1 and Table 4. A duration is that with the proportional share of CPUs and memory *of
 this cluster*: iterations = duration x rate there, looked up as every scheduler looks it up
-(:mod:`instances.sensitivity`), so that a job takes its duration under proportional scheduling whatever the servers.
+(:mod:`schedgap.instances.sensitivity`), so that a job takes its duration under proportional scheduling whatever the
+servers.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from instances.generate import draws
-from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
-from instances.generate.workload import Range, slots_until
-from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
-from instances.registry import unknown
-from instances.schema import (
+from schedgap.instances.generate import draws
+from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from schedgap.instances.generate.workload import Range, slots_until
+from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import (
     Cluster,
     Horizon,
     Instance,
@@ -31,8 +32,8 @@ from instances.schema import (
     rule,
     violation,
 )
-from instances.sensitivity import profiles
-from instances.workload import servers, workload
+from schedgap.instances.sensitivity import profiles
+from schedgap.instances.workload import servers, workload
 
 TASKS = ("image", "language", "speech")
 

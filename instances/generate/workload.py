@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
-from instances.generate import draws
-from instances.generate.core import GeneratorSpec, Streams
-from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
-from instances.registry import unknown
-from instances.schema import Cluster, Name, Record, ServerGroup, check_size, rule, violation
+from schedgap.instances.generate import draws
+from schedgap.instances.generate.core import GeneratorSpec, Streams
+from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Cluster, Name, Record, ServerGroup, check_size, rule, violation
 
 Array = NDArray[np.float64]
 DAY_S = 86_400.0

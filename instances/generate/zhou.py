@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from instances.elastic.options import ROUNDING
-from instances.elastic.profiles import rates, takes
-from instances.errors import InstanceError
-from instances.generate import draws
-from instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
-from instances.generate.workload import Range, WholeRange
-from instances.model_catalogue import significant
-from instances.registry import unknown
-from instances.schema import (
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.elastic.profiles import rates, takes
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.generate import draws
+from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
+from schedgap.instances.generate.workload import Range, WholeRange
+from schedgap.instances.model_catalogue import significant
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import (
     Cluster,
     DistributedProfile,
     GpuType,

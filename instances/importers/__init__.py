@@ -1,11 +1,11 @@
 """Importers of real traces: one file per format, which registers an ``ImporterSpec``.
 
->>> from instances.importers import import_trace
+>>> from schedgap.instances.importers import import_trace
 >>> instance = import_trace("philly", path)  # doctest: +SKIP
 """
 
-from instances.discovery import import_submodules
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options, import_trace
+from schedgap.instances.discovery import import_submodules
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options, import_trace
 
 __all__ = ["IMPORTERS", "ImporterSpec", "Options", "import_trace"]
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.slurm import COLUMNS as SLURM
-from instances.importers.slurm import read_slurm
-from instances.importers.table import Column, header_of
-from instances.schema import Instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.slurm import COLUMNS as SLURM
+from schedgap.instances.importers.slurm import read_slurm
+from schedgap.instances.importers.table import Column, header_of
+from schedgap.instances.schema import Instance
 
 COLUMNS = (
     *SLURM,
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of an Acme log (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of an Acme log (see :func:`schedgap.instances.importers.import_trace`)."""
     return read_slurm(path, options, "acme", COLUMNS, tenant="user", tenants="users", reference="A100-80GB")
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from instances.canonical import describe
-from instances.errors import InstanceError, UsageError
-from instances.importers.registry import Options
-from instances.importers.table import Column, parse_table, read_text
-from instances.importers.trace import Trace, TraceJob
-from instances.model_catalogue import gpu_type
-from instances.schema import Cluster, GpuType
+from schedgap.instances.canonical import describe
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.importers.registry import Options
+from schedgap.instances.importers.table import Column, parse_table, read_text
+from schedgap.instances.importers.trace import Trace, TraceJob
+from schedgap.instances.model_catalogue import gpu_type
+from schedgap.instances.schema import Cluster, GpuType
 
 CPUS_PER_GPU = 3.0
 MEMORY_GB_PER_GPU = 62.5

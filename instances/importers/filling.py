@@ -10,7 +10,7 @@
 - **Rates**, iterations/s of ONE GPU: the trace's own where it has them; where it has both iterations and a
   duration, their quotient on the GPU type it was recorded on, and in the catalogue model's proportions on the
   other types; otherwise the catalogue model's. A GPU type without a rate gets one by the ratio of TFLOPS
-  (:func:`instances.model_catalogue.rates_on`); a type whose TFLOPS nobody discloses counts as fast as a V100.
+  (:func:`schedgap.instances.model_catalogue.rates_on`); a type whose TFLOPS nobody discloses counts as fast as a V100.
 - **Work**: recorded iterations; otherwise ``duration × GPUs × rate`` on the GPU type it was recorded on, at
   least one.
 - **Tenants**: virtual clusters, users, or job types, whichever the trace has; otherwise the family of the
@@ -28,14 +28,14 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from instances.canonical import describe
-from instances.errors import InstanceError
-from instances.importers.clusters import chip, cluster_for, count
-from instances.importers.registry import IMPORTERS, Options
-from instances.importers.table import CONTROL
-from instances.importers.trace import REFERENCE, Trace, TraceJob
-from instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
-from instances.schema import Instance, Job, Tenant, limits
+from schedgap.instances.canonical import describe
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers.clusters import chip, cluster_for, count
+from schedgap.instances.importers.registry import IMPORTERS, Options
+from schedgap.instances.importers.table import CONTROL
+from schedgap.instances.importers.trace import REFERENCE, Trace, TraceJob
+from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from schedgap.instances.schema import Instance, Job, Tenant, limits
 
 Naming = Literal["named", "unnamed", "unknown"]
 Rating = Literal["recorded", "measured", "catalogue"]

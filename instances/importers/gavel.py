@@ -24,12 +24,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from instances.canonical import read_bytes
-from instances.errors import InstanceError
-from instances.importers.clusters import chip, count
-from instances.importers.filling import to_instance
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import (
+from schedgap.instances.canonical import read_bytes
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers.clusters import chip, count
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import (
     CONTROL,
     LARGEST,
     Column,
@@ -42,8 +42,8 @@ from instances.importers.table import (
     shown,
     work,
 )
-from instances.importers.trace import NO_GPU, Trace, TraceJob
-from instances.schema import Instance
+from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
+from schedgap.instances.schema import Instance
 
 TYPE = Column("job type", "text", "a job type such as 'ResNet-50 (batch size 64)'")
 STEPS = work("total steps")
@@ -69,7 +69,7 @@ def recognise(line: str) -> int:
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Gavel trace (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a Gavel trace (see :func:`schedgap.instances.importers.import_trace`)."""
     text = read_text(path)
     check_format(path, text, "gavel", "a line has 7 or 10 tab-separated fields")
     width = recognise(first_line(text))

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.slurm import COLUMNS as SLURM
-from instances.importers.slurm import read_slurm
-from instances.importers.table import Column, header_of
-from instances.schema import Instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.slurm import COLUMNS as SLURM
+from schedgap.instances.importers.slurm import read_slurm
+from schedgap.instances.importers.table import Column, header_of
+from schedgap.instances.schema import Instance
 
 COLUMNS = (*SLURM, Column("vc", "text", "the name of a virtual cluster", blank=True))
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Helios log (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a Helios log (see :func:`schedgap.instances.importers.import_trace`)."""
     return read_slurm(path, options, "helios", COLUMNS, tenant="vc", tenants="virtual clusters")
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from instances.importers.filling import to_instance
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import Column, arrival, check_unique, gang, header_of, read_table, work
-from instances.importers.trace import MAX_DURATION_S, NO_GPU, Trace, TraceJob
-from instances.schema import Instance
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import Column, arrival, check_unique, gang, header_of, read_table, work
+from schedgap.instances.importers.trace import MAX_DURATION_S, NO_GPU, Trace, TraceJob
+from schedgap.instances.schema import Instance
 
 MS = 1000.0
 
@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Muri trace (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a Muri trace (see :func:`schedgap.instances.importers.import_trace`)."""
     frame = read_table(path, "muri", COLUMNS)
     check_unique(path, frame["job_id"])
     used = frame[frame["num_gpu"] > 0]

@@ -24,10 +24,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from instances.importers.clusters import count
-from instances.importers.filling import to_instance
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import (
+from schedgap.instances.importers.clusters import count
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import (
     Column,
     arrival,
     check_run_times,
@@ -36,8 +36,8 @@ from instances.importers.table import (
     header_of,
     read_table,
 )
-from instances.importers.trace import NO_GPU, Trace, TraceJob
-from instances.schema import Instance
+from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
+from schedgap.instances.schema import Instance
 
 COLUMNS = (
     Column("name", "text", "the name of the pod"),
@@ -56,7 +56,7 @@ NEVER_ENDED = "they have no deletion time"
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a list of openb pods (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a list of openb pods (see :func:`schedgap.instances.importers.import_trace`)."""
     frame = read_table(path, "openb", COLUMNS)
     check_unique(path, frame["name"])
     on_gpus = frame[frame["num_gpu"] > 0]

@@ -23,11 +23,11 @@ from typing import Any
 
 import pandas as pd
 
-from instances.errors import InstanceError
-from instances.importers.clusters import count
-from instances.importers.filling import to_instance
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import (
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers.clusters import count
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import (
     Column,
     check_format,
     check_run_times,
@@ -39,8 +39,8 @@ from instances.importers.table import (
     read_text,
     shown,
 )
-from instances.importers.trace import MAX_GANG, NO_GPU, Trace, TraceJob
-from instances.schema import Instance
+from schedgap.instances.importers.trace import MAX_GANG, NO_GPU, Trace, TraceJob
+from schedgap.instances.schema import Instance
 
 NAMES = "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type"
 COLUMNS = (
@@ -64,7 +64,7 @@ def recognise(line: str) -> int:
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a PAI task table (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a PAI task table (see :func:`schedgap.instances.importers.import_trace`)."""
     text = read_text(path)
     check_format(path, text, "pai2020", f"the columns are {NAMES}, with or without a header")
     if header_of(COLUMNS)(first_line(text)):

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from instances.importers.filling import to_instance
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import Column, duration, gang, header_of, read_table
-from instances.importers.trace import NO_GPU, Trace, TraceJob
-from instances.schema import Instance
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import Column, duration, gang, header_of, read_table
+from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
+from schedgap.instances.schema import Instance
 
 COLUMNS = (
     Column("timestamp", "date", "a date such as 2017-10-09 07:01:55"),
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a flat Philly table (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a flat Philly table (see :func:`schedgap.instances.importers.import_trace`)."""
     frame = read_table(path, "philly", COLUMNS)
     frame["id"] = [f"job-{i}" for i in range(len(frame))]
     used = frame[frame["num_gpus"] > 0]

@@ -20,13 +20,13 @@ from pathlib import Path
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from instances.canonical import describe
-from instances.errors import InstanceError
-from instances.importers.filling import to_instance
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import check_format, read_text, seconds, shown
-from instances.importers.trace import MAX_DURATION_S, MAX_GANG, NO_GPU, Trace, TraceJob
-from instances.schema import Instance, Name, rule
+from schedgap.instances.canonical import describe
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import check_format, read_text, seconds, shown
+from schedgap.instances.importers.trace import MAX_DURATION_S, MAX_GANG, NO_GPU, Trace, TraceJob
+from schedgap.instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"
 DATE = "a date such as 2017-10-07 01:12:09"
@@ -72,7 +72,7 @@ def recognise(line: str) -> int:
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a raw Philly log (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a raw Philly log (see :func:`schedgap.instances.importers.import_trace`)."""
     text = read_text(path)
     check_format(path, text, "philly_json", "the file is a JSON list of jobs")
     try:

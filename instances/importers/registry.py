@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from instances.errors import UsageError
-from instances.registry import Registry
-from instances.schema import Instance
+from schedgap.instances.errors import UsageError
+from schedgap.instances.registry import Registry
+from schedgap.instances.schema import Instance
 
 MAX_GPUS = 10_000_000
 """Largest number of GPUs of one type that options may ask for."""
@@ -69,7 +69,7 @@ class ImporterSpec:
     licence
         Licence of the published data.
     read
-        ``read(path, options)`` returns the instance or raises :class:`~instances.errors.InstanceError`.
+        ``read(path, options)`` returns the instance or raises :class:`~schedgap.instances.errors.InstanceError`.
     recognise
         ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0
         where it is not of this format.

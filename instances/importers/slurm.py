@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from instances.importers.filling import to_instance
-from instances.importers.registry import Options
-from instances.importers.table import Column, check_unique, duration, gang, read_table
-from instances.importers.trace import NO_GPU, REFERENCE, Trace, TraceJob
-from instances.schema import Instance
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import Options
+from schedgap.instances.importers.table import Column, check_unique, duration, gang, read_table
+from schedgap.instances.importers.trace import NO_GPU, REFERENCE, Trace, TraceJob
+from schedgap.instances.schema import Instance
 
 COLUMNS = (
     Column("job_id", "text", "the name of the job"),
@@ -36,7 +36,7 @@ def read_slurm(
     Parameters
     ----------
     path, options
-        See :func:`instances.importers.import_trace`.
+        See :func:`schedgap.instances.importers.import_trace`.
     format
         Id of the importer.
     columns

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from instances.importers.filling import to_instance
-from instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from instances.importers.table import (
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import (
     Column,
     arrival,
     check_format,
@@ -28,8 +28,8 @@ from instances.importers.table import (
     read_text,
     work,
 )
-from instances.importers.trace import NO_GPU, Trace, TraceJob
-from instances.schema import Instance
+from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
+from schedgap.instances.schema import Instance
 
 COLUMNS = {
     0: Column("id", "whole", "the number of the job, from 0"),
@@ -46,7 +46,7 @@ def recognise(line: str) -> int:
 
 
 def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Synergy trace (see :func:`instances.importers.import_trace`)."""
+    """Return the instance of a Synergy trace (see :func:`schedgap.instances.importers.import_trace`)."""
     text = read_text(path)
     check_format(path, text, "synergy", "a line has 5 comma-separated fields: id, model, arrival, iterations, GPUs")
     frame = parse_lines(path, text, COLUMNS, 5, ",")

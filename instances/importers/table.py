@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from instances.canonical import read_bytes
-from instances.errors import InstanceError
-from instances.importers.registry import find_formats
-from instances.importers.trace import MAX_DURATION_S, MAX_GANG
-from instances.schema import MAX_ITERATIONS
+from schedgap.instances.canonical import read_bytes
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers.registry import find_formats
+from schedgap.instances.importers.trace import MAX_DURATION_S, MAX_GANG
+from schedgap.instances.schema import MAX_ITERATIONS
 
 MAX_LINES = 3_000_000
 """Longer traces are refused before they are parsed (memory is checked before it is taken)."""

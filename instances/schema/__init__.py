@@ -2,17 +2,17 @@
 
 An :class:`Instance` is immutable. Durations are in seconds, memory in gigabytes, bandwidth in gigabits per second;
 every quantity carries its unit in its name. Each paper reads an instance through its own view
-(:mod:`instances.views`), which converts to slots once.
+(:mod:`schedgap.instances.views`), which converts to slots once.
 
 Field rules are written beside the fields (:func:`rule`), so that a validation error can say what would be right:
 ``jobs[17].gpus = 0: a job needs at least one GPU``.
 """
 
-from instances.schema.base import Name, Record, Text, Variant, rule, violation
-from instances.schema.checks import check_size
-from instances.schema.cluster import Cluster, GpuType, PSType, ServerGroup, WorkerType
-from instances.schema.instance import SCHEMA_VERSION, Horizon, Instance, Published
-from instances.schema.job import (
+from schedgap.instances.schema.base import Name, Record, Text, Variant, rule, violation
+from schedgap.instances.schema.checks import check_size
+from schedgap.instances.schema.cluster import Cluster, GpuType, PSType, ServerGroup, WorkerType
+from schedgap.instances.schema.instance import SCHEMA_VERSION, Horizon, Instance, Published
+from schedgap.instances.schema.job import (
     Constant,
     DistributedProfile,
     EffectiveThroughput,
@@ -27,7 +27,7 @@ from instances.schema.job import (
     Tenant,
     Utility,
 )
-from instances.schema.limits import MAX_ITERATIONS
+from schedgap.instances.schema.limits import MAX_ITERATIONS
 
 __all__ = [
     "MAX_ITERATIONS",

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from instances.schema import limits
-from instances.schema.base import violation
-from instances.schema.cluster import Cluster
-from instances.schema.job import Job
+from schedgap.instances.schema import limits
+from schedgap.instances.schema.base import violation
+from schedgap.instances.schema.cluster import Cluster
+from schedgap.instances.schema.job import Job
 
 if TYPE_CHECKING:
-    from instances.schema.instance import Instance
+    from schedgap.instances.schema.instance import Instance
 
 
 def check_sizes(instance: Instance) -> None:

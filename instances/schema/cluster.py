@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from instances.schema.base import Name, Record, rule
+from schedgap.instances.schema.base import Name, Record, rule
 
 
 class GpuType(Record):

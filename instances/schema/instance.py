@@ -8,10 +8,10 @@ from typing import Final, Literal, Self
 
 from pydantic import model_validator
 
-from instances.schema import checks
-from instances.schema.base import Name, Numbers, Record, Text, rule
-from instances.schema.cluster import Cluster, PSType, WorkerType
-from instances.schema.job import Job, Tenant
+from schedgap.instances.schema import checks
+from schedgap.instances.schema.base import Name, Numbers, Record, Text, rule
+from schedgap.instances.schema.cluster import Cluster, PSType, WorkerType
+from schedgap.instances.schema.job import Job, Tenant
 
 SCHEMA_VERSION: Final = 1
 
@@ -106,12 +106,12 @@ class Instance(Record):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical content, in hexadecimal (see :func:`instances.canonical.fingerprint`)."""
-        from instances.canonical import fingerprint
+        """SHA-256 of the canonical content, in hexadecimal (see :func:`schedgap.instances.canonical.fingerprint`)."""
+        from schedgap.instances.canonical import fingerprint
 
         return fingerprint(self)
 
     def _repr_html_(self) -> str:
-        from instances.summary import to_html
+        from schedgap.instances.summary import to_html
 
         return to_html(self)

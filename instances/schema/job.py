@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from instances.schema.base import Name, Record, Variant, fraction, rule, violation
+from schedgap.instances.schema.base import Name, Record, Variant, fraction, rule, violation
 
 
 class MatrixSensitivity(Variant):

@@ -1,6 +1,6 @@
 """How much one instance may hold, checked before memory is taken for it.
 
-To raise a limit: ``from instances.schema import limits; limits.MAX_ITEMS = …``.
+To raise a limit: ``from schedgap.instances.schema import limits; limits.MAX_ITEMS = …``.
 """
 
 MAX_ITEMS = 1_000_000

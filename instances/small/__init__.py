@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from instances.discovery import import_submodules
-from instances.registry import Registry
-from instances.schema import Instance
+from schedgap.instances.discovery import import_submodules
+from schedgap.instances.registry import Registry
+from schedgap.instances.schema import Instance
 
 Choose = Callable[[Sequence[Any]], Any]
 """Picks one of a sequence."""

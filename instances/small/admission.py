@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from instances.canonical import validate
-from instances.schema import Instance
-from instances.small import SMALL, Choose, SmallSpec, picker
+from schedgap.instances.canonical import validate
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 MB_PER_S = 1000.0 / 8 / 2
 """Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
@@ -74,7 +74,7 @@ def drawn(choose: Choose, jobs: int, *, servers: int, room: int, sizes: Sequence
     Parameters
     ----------
     choose
-        Picks one of a sequence (see :func:`instances.small.picker`).
+        Picks one of a sequence (see :func:`schedgap.instances.small.picker`).
     jobs, servers, room
         Most jobs, servers (at least two), and workers per server.
     sizes

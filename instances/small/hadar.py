@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from instances.canonical import validate
-from instances.schema import Instance
-from instances.small import SMALL, Choose, SmallSpec, picker
+from schedgap.instances.canonical import validate
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 TYPES = ("fast", "middle", "slow")
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from instances.canonical import validate
-from instances.schema import Instance
-from instances.small import SMALL, SmallSpec
+from schedgap.instances.canonical import validate
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import SMALL, SmallSpec
 
 Array = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from instances.canonical import validate
-from instances.model_catalogue import MODELS, gpu_type, rates_on
-from instances.schema import Instance
-from instances.small import SMALL, Choose, SmallSpec, picker
+from schedgap.instances.canonical import validate
+from schedgap.instances.model_catalogue import MODELS, gpu_type, rates_on
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 JobLike = Mapping[str, Any] | Sequence[Any]
 Server = tuple[int, str, int, float, float]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from instances.canonical import validate
-from instances.schema import Instance
-from instances.small import SMALL, Choose, SmallSpec, picker
+from schedgap.instances.canonical import validate
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 Part = Mapping[str, Any]
 
@@ -124,7 +124,7 @@ def tiny_one(choose: Choose, *, arrivals: Sequence[float] = ARRIVALS) -> Instanc
     Parameters
     ----------
     choose
-        Picks one of a sequence (see :func:`instances.small.picker`).
+        Picks one of a sequence (see :func:`schedgap.instances.small.picker`).
     arrivals
         Submission times to choose from.
     """

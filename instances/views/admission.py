@@ -19,14 +19,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic import Machines, Options, Rates, Runs, classes, options
-from instances.elastic.machines import kinds
-from instances.elastic.profiles import rates
-from instances.errors import InstanceError, NotApplicableError
-from instances.registry import PAPERS, PaperSpec, Problem
-from instances.schema import Instance, PSType, WorkerType
-from instances.utility import Utilities, utilities
-from instances.workload import MAX_SERVERS, server_names
+from schedgap.instances.elastic import Machines, Options, Rates, Runs, classes, options
+from schedgap.instances.elastic.machines import kinds
+from schedgap.instances.elastic.profiles import rates
+from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.schema import Instance, PSType, WorkerType
+from schedgap.instances.utility import Utilities, utilities
+from schedgap.instances.workload import MAX_SERVERS, server_names
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,11 +6,11 @@ possible. Time counts from 0 of the instance.
 
 from __future__ import annotations
 
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS, PaperSpec, Problem
-from instances.schema import Instance
-from instances.views import hadar
-from instances.views.hadar import Schedule, View
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.schema import Instance
+from schedgap.instances.views import hadar
+from schedgap.instances.views.hadar import Schedule, View
 
 
 def view(instance: Instance) -> View:

@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import InstanceError, NotApplicableError
-from instances.registry import PAPERS, PaperSpec, Problem
-from instances.schema import Instance
-from instances.utility import Utilities, utilities
-from instances.workload import Servers, Workload, servers, workload
+from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.schema import Instance
+from schedgap.instances.utility import Utilities, utilities
+from schedgap.instances.workload import Servers, Workload, servers, workload
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

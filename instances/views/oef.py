@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS, PaperSpec, Problem
-from instances.schema import Instance, JobType
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.schema import Instance, JobType
 
 Array = NDArray[np.float64]
 

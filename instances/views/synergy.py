@@ -1,8 +1,8 @@
 r"""Synergy (Mohan et al.: *Resource Sensitive DNN Scheduling in Multi-Tenant Clusters*).
 
 In a round, gangs with fixed GPUs get CPUs and memory that are not in proportion to these GPUs. A job's progress is
-:math:`W_j[c,m]` (:mod:`instances.sensitivity`); its *share* is what is proportional to its GPUs, floored to its levels,
-and its *fair* progress is that at the share.
+:math:`W_j[c,m]` (:mod:`schedgap.instances.sensitivity`); its *share* is what is proportional to its GPUs, floored to
+its levels, and its *fair* progress is that at the share.
 
 Servers with GPUs of one type make a *pool*. A gang runs on GPUs of one type only (Synergy, A.2.2), so that a cluster
 with one GPU type is Synergy's homogeneous one. Where servers of a type differ, shares count by the least CPUs and
@@ -26,11 +26,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import InstanceError, NotApplicableError
-from instances.registry import PAPERS, PaperSpec, Problem
-from instances.schema import Instance
-from instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
-from instances.workload import Servers, Workload, servers, workload
+from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.schema import Instance
+from schedgap.instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
+from schedgap.instances.workload import Servers, Workload, servers, workload
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -19,13 +19,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic import Ledger, Machines, Options, Rates, Runs, classes, options, printed_rings
-from instances.elastic.machines import kinds
-from instances.elastic.profiles import able, rates, takes
-from instances.errors import InstanceError, NotApplicableError
-from instances.registry import PAPERS, PaperSpec, Problem
-from instances.schema import Instance
-from instances.workload import MAX_SERVERS, server_names
+from schedgap.instances.elastic import Ledger, Machines, Options, Rates, Runs, classes, options, printed_rings
+from schedgap.instances.elastic.machines import kinds
+from schedgap.instances.elastic.profiles import able, rates, takes
+from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.schema import Instance
+from schedgap.instances.workload import MAX_SERVERS, server_names
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -22,6 +22,6 @@ servers: in slots a … a + d − 1 it has ``y[l,s,w]`` workers and ``z[l,s,p]``
     μ[j] ≥ f_j(t̂_l − r_j) − Σ_t Σ_s (Σ_w α[s,w,t]·y[l,s,w] + β[s,p,t]·z[l,s,p])         (18a)
 """
 
-from instances.discovery import import_submodules
+from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)

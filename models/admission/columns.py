@@ -1,6 +1,6 @@
 """The admission ILP by column generation: a certified bound, and a schedule near it, for hundreds of jobs.
 
-Capacities are workers and parameter servers of classes of servers in slots; see :mod:`models.elastic`.
+Capacities are workers and parameter servers of classes of servers in slots; see :mod:`schedgap.models.elastic`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.views.admission import FROM_ARRIVAL, UTILITY, View
-from models.columns import generate, statement
-from models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
-from models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
-from models.solve import SolveOptions
+from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from schedgap.models.columns import generate, statement
+from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
+from schedgap.models.solve import SolveOptions
 
 LARGEST = 50_000_000
 """Jobs times slots times classes up to which it runs unasked."""

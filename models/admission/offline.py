@@ -13,12 +13,12 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from instances.elastic import Runs
-from instances.views.admission import FROM_ARRIVAL, UTILITY, View
-from models import elastic
-from models.registry import MODELS, ModelSpec, no_decision
-from models.solve import Solution
-from models.statements import bounding, grouped, in_units, largest
+from schedgap.instances.elastic import Runs
+from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
+from schedgap.models import elastic
+from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.solve import Solution
+from schedgap.models.statements import bounding, grouped, in_units, largest
 
 Ints = NDArray[np.int64]
 

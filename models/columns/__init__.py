@@ -13,15 +13,15 @@ A paper gives an *oracle* that finds the best columns at given prices of the cap
 - :func:`pack` finds an integer solution: ruin and recreate with the paper's own insertion, from known decisions and
   from the LP, and the restricted master as a MILP;
 - :func:`solve_in_phases` does both within one time limit. It does not branch, so a gap may be left however long it
-  runs: a matheuristic, not an exact method (:data:`models.registry.Kind`);
+  runs: a matheuristic, not an exact method (:data:`schedgap.models.registry.Kind`);
 - :func:`statement` is the master in Pyomo, for teaching and for the test that both agree.
 """
 
-from models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
-from models.columns.integer import Choice, Insert, Packed, PackingOptions, Start, Within, pack
-from models.columns.master import Master, Relaxation
-from models.columns.packing import Columns, Packing, statement
-from models.columns.phases import SEARCH, Answer, PackingProblem, solve_in_phases
+from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
+from schedgap.models.columns.integer import Choice, Insert, Packed, PackingOptions, Start, Within, pack
+from schedgap.models.columns.master import Master, Relaxation
+from schedgap.models.columns.packing import Columns, Packing, statement
+from schedgap.models.columns.phases import SEARCH, Answer, PackingProblem, solve_in_phases
 
 __all__ = [
     "SEARCH",

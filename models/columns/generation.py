@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from instances import clock
-from models.columns.master import Master, Relaxation
-from models.columns.packing import Array, Columns, Packing
-from models.solve import Size, SolveOptions, Times, TracePoint
+from schedgap.instances import clock
+from schedgap.models.columns.master import Master, Relaxation
+from schedgap.models.columns.packing import Array, Columns, Packing
+from schedgap.models.solve import Size, SolveOptions, Times, TracePoint
 
 MISPRICED = 1e-9
 """A column improves the master where its profit beats its block's price by this part of the largest value."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from instances import clock
-from models.columns.generation import Generated
-from models.columns.packing import Array, Columns, Ints, Packing, statement
-from models.solve import Solution, SolveOptions, TracePoint, build, solve
+from schedgap.instances import clock
+from schedgap.models.columns.generation import Generated
+from schedgap.models.columns.packing import Array, Columns, Ints, Packing, statement
+from schedgap.models.solve import Solution, SolveOptions, TracePoint, build, solve
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from instances import clock
-from models.columns.packing import Array, Columns, Ints, Packing
-from models.solve import Session, Size, SolveOptions, StandardForm, Status, Times
-from models.solve.session import DUAL_SIMPLEX
+from schedgap.instances import clock
+from schedgap.models.columns.packing import Array, Columns, Ints, Packing
+from schedgap.models.solve import Session, Size, SolveOptions, StandardForm, Status, Times
+from schedgap.models.solve.session import DUAL_SIMPLEX
 
 PENALTY = 10.0
 """What leaving a block uncovered costs at first, in units of the largest value."""
@@ -53,7 +53,7 @@ class Relaxation:
 
 
 class Master:
-    """The LP over the columns so far; see :func:`models.columns.statement` for the same in Pyomo.
+    """The LP over the columns so far; see :func:`schedgap.models.columns.statement` for the same in Pyomo.
 
     Parameters
     ----------

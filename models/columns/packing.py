@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from models.statements import grouped
+from schedgap.models.statements import grouped
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from instances import clock
-from models.columns.generation import Generated, GenerationOptions, Oracle, generate
-from models.columns.integer import LATE, Packed, PackingOptions, Start
-from models.columns.packing import Packing, statement
-from models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
+from schedgap.instances import clock
+from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate
+from schedgap.models.columns.integer import LATE, Packed, PackingOptions, Start
+from schedgap.models.columns.packing import Packing, statement
+from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
 SEARCH = (
     "Then, from the decisions of all heuristics of the problem, ruin and recreate, and the master as an integer "

@@ -1,6 +1,6 @@
 """Models of elastic jobs, for Zhou and the admission example: column generation, all placements of tiny instances."""
 
-from models.elastic.generation import (
+from schedgap.models.elastic.generation import (
     CELLS,
     ElasticJobs,
     Grid,
@@ -12,7 +12,7 @@ from models.elastic.generation import (
     schedule,
     solve,
 )
-from models.elastic.placements import TooManyError, schedules, starts
+from schedgap.models.elastic.placements import TooManyError, schedules, starts
 
 __all__ = [
     "CELLS",

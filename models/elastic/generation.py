@@ -7,7 +7,7 @@ servers shows that the LP over per-server rows has the same optimum as the LP ov
 count), as long as every column fits on real servers; so bounds are computed over classes, with one price per class, and
 only schedules over servers. :func:`bound` takes either, for the test that both agree and for measuring.
 
-**Pricing** is exact (:class:`instances.elastic.Ledger`).
+**Pricing** is exact (:class:`schedgap.instances.elastic.Ledger`).
 
 **Periods.** The sum of a resource's constraints over neighbouring slots is a constraint that every schedule keeps, so
 the LP over periods of several slots is a relaxation, and its bound is valid. Its prices are the same in all slots of a
@@ -27,10 +27,10 @@ from functools import partial
 
 import numpy as np
 
-from instances.elastic import Found, Ledger, Machines, Options, Runs, classes, runs_of
-from instances.elastic.machines import ROOM, Array, Bools, Ints
-from instances.elastic.options import ROUNDING
-from models.columns import (
+from schedgap.instances.elastic import Found, Ledger, Machines, Options, Runs, classes, runs_of
+from schedgap.instances.elastic.machines import ROOM, Array, Bools, Ints
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.models.columns import (
     Choice,
     Columns,
     Generated,
@@ -45,8 +45,8 @@ from models.columns import (
     pack,
     solve_in_phases,
 )
-from models.elastic.placements import TooManyError, schedules
-from models.solve import Solution, SolveOptions
+from schedgap.models.elastic.placements import TooManyError, schedules
+from schedgap.models.solve import Solution, SolveOptions
 
 CELLS = 2_000_000
 """Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
@@ -172,7 +172,7 @@ class Pricing:
         self.stops = [grid.stops(late) for late in jobs.late]
 
     def __call__(self, prices: Array) -> Priced:
-        """Return the best schedule of every job; see :class:`models.columns.Priced`."""
+        """Return the best schedule of every job; see :class:`schedgap.models.columns.Priced`."""
         jobs = self.jobs
         self.ledger.post(self.grid.by_slot(prices))
         most = -self.limit.copy()
@@ -274,7 +274,7 @@ def schedule(
 def within(jobs: ElasticJobs, known: Generated, most: Array, slack: float) -> list[tuple[int, Choice]] | None:
     """List the schedules that can be part of a better solution, of `most` ``(n,)`` payoffs at the bound's prices.
 
-    See :data:`models.columns.Within`. They have no number where a job may still end after the last slot.
+    See :data:`schedgap.models.columns.Within`. They have no number where a job may still end after the last slot.
     """
     least = most - slack * (1 + ROUNDING) - ROUNDING * abs(known.bound)
     if jobs.beyond is not None and (-jobs.beyond >= least).any():

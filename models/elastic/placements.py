@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from instances.elastic import Machines, Options, Runs
-from instances.elastic.machines import Ints
-from instances.elastic.options import ROUNDING
-from instances.errors import NotApplicableError
+from schedgap.instances.elastic import Machines, Options, Runs
+from schedgap.instances.elastic.machines import Ints
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.instances.errors import NotApplicableError
 
 MOST_SCHEDULES = 10_000
 """Schedules of all jobs together beyond which they are not enumerated."""

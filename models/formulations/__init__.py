@@ -1,5 +1,5 @@
-"""Statements of the models, a file per paper: see :mod:`models.explain`."""
+"""Statements of the models, a file per paper: see :mod:`schedgap.models.explain`."""
 
-from instances.discovery import import_submodules
+from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)

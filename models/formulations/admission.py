@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from models.columns import SEARCH
-from models.counting import elastic_schedules
-from models.explain import FORMULATIONS, Formulation, Row, Symbol
+from schedgap.models.columns import SEARCH
+from schedgap.models.counting import elastic_schedules
+from schedgap.models.explain import FORMULATIONS, Formulation, Row, Symbol
 
 WALKTHROUGH = "paper/walkthrough"
 
@@ -16,7 +16,7 @@ FROM_ARRIVAL = r"A job may start in the slot of its arrival, too: $a \ge r_j$ in
 
 def _columns(problem: str) -> Any:
     def implied(view: Any) -> tuple[float, bool]:
-        from models.admission.columns import admitting
+        from schedgap.models.admission.columns import admitting
 
         return elastic_schedules(admitting(view, problem))
 

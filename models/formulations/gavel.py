@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.explain import FORMULATIONS, Formulation, Row, Symbol
+from schedgap.models.explain import FORMULATIONS, Formulation, Row, Symbol
 
 FORMULATIONS.register(
     Formulation(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from models.columns import SEARCH
-from models.counting import gang_schedules
-from models.explain import FORMULATIONS, Formulation, Row, Symbol
+from schedgap.models.columns import SEARCH
+from schedgap.models.counting import gang_schedules
+from schedgap.models.explain import FORMULATIONS, Formulation, Row, Symbol
 
 FIG1 = "paper/hadar-fig1"
 

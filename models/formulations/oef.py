@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from models.explain import FORMULATIONS, Formulation, Row, Symbol
+from schedgap.models.explain import FORMULATIONS, Formulation, Row, Symbol
 
 EQ1 = "paper/oef-eq1"
 

@@ -1,8 +1,8 @@
-"""Statement of the relaxation to one machine, which bounds mean completion times (:mod:`models.single_machine`)."""
+"""Statement of the relaxation to one machine, which bounds mean completion times (:mod:`.single_machine`)."""
 
 from __future__ import annotations
 
-from models.explain import Formulation, Row, Symbol
+from schedgap.models.explain import Formulation, Row, Symbol
 
 
 def intervals(id: str, *, volume: str, weights: str, mean: bool, example: str) -> Formulation:

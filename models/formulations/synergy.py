@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from models.explain import FORMULATIONS, Formulation, Row, Symbol
-from models.formulations.single_machine import intervals
+from schedgap.models.explain import FORMULATIONS, Formulation, Row, Symbol
+from schedgap.models.formulations.single_machine import intervals
 
 EXAMPLE = "paper/synergy-example"
 
 RATES = (
     "Rates of different models do not add up: progress is counted in units of the job's rate at its GPU-proportional "
     "share. No instance asks for the raw sums that the paper prints; in Python, "
-    "instances.views.synergy.view(instance, raw=True) does."
+    "schedgap.instances.views.synergy.view(instance, raw=True) does."
 )
 FLOOR = (
     "The share itself may lie between two levels of the table; it is floored to the table, because ceiling can "

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from models.columns import SEARCH
-from models.counting import elastic_schedules
-from models.explain import FORMULATIONS, Formulation, Row, Symbol
-from models.formulations.single_machine import intervals
+from schedgap.models.columns import SEARCH
+from schedgap.models.counting import elastic_schedules
+from schedgap.models.explain import FORMULATIONS, Formulation, Row, Symbol
+from schedgap.models.formulations.single_machine import intervals
 
 TINY = "gen/20jobs?jobs=3"
 """Three jobs on the servers of gen/20jobs: the monolithic models of PSs have thousands of rows even here."""
@@ -279,7 +279,7 @@ def _dual(arch: str, ring: bool) -> Formulation:
 
 def _implied(arch: str, weight: bool) -> Callable[[Any], tuple[float, bool]]:
     def implied(view: Any) -> tuple[float, bool]:
-        from models.zhou.columns import completing, weighing
+        from schedgap.models.zhou.columns import completing, weighing
 
         return elastic_schedules((weighing if weight else completing)(view.architectures[arch]))
 

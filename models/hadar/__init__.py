@@ -32,6 +32,6 @@ so both rules are offered for both.
     μ[j] ≥ U[j,s] − Σ_t Σ_r n[j,s,t,r]·k[t,r]                                   (3a)
 """
 
-from instances.discovery import import_submodules
+from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)

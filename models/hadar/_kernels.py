@@ -1,4 +1,4 @@
-"""Compiled loops of the pricing problem; :mod:`models.hadar.pricing` explains and calls them."""
+"""Compiled loops of the pricing problem; :mod:`schedgap.models.hadar.pricing` explains and calls them."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def emit(job, level, last, prices, room, order, among, gpus, entries, out):  # t
 
 @njit(cache=True)
 def price(prices, room, which, jobs, machines, worth, floor, several, out):  # type: ignore[no-untyped-def]
-    """Price jobs one after another; :meth:`models.hadar.pricing.Pricing._price` makes room for what is found.
+    """Price jobs one after another; :meth:`schedgap.models.hadar.pricing.Pricing._price` makes room for what is found.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def price(prices, room, which, jobs, machines, worth, floor, several, out):  # t
 
 @njit(cache=True)
 def price_forked(prices, which, arrival, work, progress, limit, worth, out):  # type: ignore[no-untyped-def]
-    """Price jobs that may run on any number of GPUs at once; see :class:`models.hadar.forked.ForkedPricing`.
+    """Price jobs that may run on any number of GPUs at once; see :class:`schedgap.models.hadar.forked.ForkedPricing`.
 
     Work is bought where it is cheapest: going over the last slot, a heap holds the cheapest (slot, type) pairs so far
     that together do the work; what falls out of it never comes back.

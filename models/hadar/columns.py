@@ -1,7 +1,8 @@
 """P2 by column generation: a certified bound and a schedule near it, at sizes where P1 has millions of binaries.
 
-Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules; :mod:`models.columns` does the
-work, :mod:`models.hadar.pricing` finds the schedules. The bound holds for P1 as well, which is the same problem.
+Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules; :mod:`schedgap.models.columns` does
+the work, :mod:`schedgap.models.hadar.pricing` finds the schedules. The bound holds for P1 as well, which is the same
+problem.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
-from instances import clock
-from instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
-from models.columns import (
+from schedgap.instances import clock
+from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
+from schedgap.models.columns import (
     Choice,
     Columns,
     Generated,
@@ -28,12 +29,12 @@ from models.columns import (
     pack,
     solve_in_phases,
 )
-from models.columns import statement as master
-from models.hadar.common import somebody_rejected
-from models.hadar.pricing import Pricing
-from models.hadar.schedules import Prices, TooManyError, schedules
-from models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
-from models.solve import SolveOptions
+from schedgap.models.columns import statement as master
+from schedgap.models.hadar.common import somebody_rejected
+from schedgap.models.hadar.pricing import Pricing
+from schedgap.models.hadar.schedules import Prices, TooManyError, schedules
+from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
+from schedgap.models.solve import SolveOptions
 
 LARGEST = 40_000_000
 """Jobs times slots up to which it runs unasked: utilities and prices of all of them are kept in memory."""
@@ -122,7 +123,7 @@ def read(view: View, pricing: Pricing, decision: Schedule) -> dict[int, Choice]:
 def within(
     view: View, pricing: Pricing, generated: Generated, complete: bool, slack: float
 ) -> list[tuple[int, Choice]] | None:
-    """List the schedules that can be part of a better solution; see :data:`models.columns.Within`."""
+    """List the schedules that can be part of a better solution; see :data:`schedgap.models.columns.Within`."""
     most = pricing(generated.prices).most
     least = (most if complete else np.maximum(most, 0.0)) - slack * (1 + ROUNDING) - ROUNDING * abs(generated.bound)
     prices = Prices(generated.prices.reshape(-1, view.slots).T, np.where(np.isfinite(most), least, np.inf))

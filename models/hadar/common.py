@@ -9,7 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from instances.views.hadar import ROUNDING, View
+from schedgap.instances.views.hadar import ROUNDING, View
 
 Ints = NDArray[np.int64]
 

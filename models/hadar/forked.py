@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 import pyomo.environ as pyo
 
-from instances import clock
-from instances.views.hadar import FORKED, ROUNDING, View
-from models.columns import Columns, GenerationOptions, Priced, generate, statement
-from models.hadar.columns import packing, too_large
-from models.hadar.pricing import Array, Ints
-from models.registry import MODELS, ModelSpec, Outcome
-from models.solve import Solution, SolveOptions, Status
+from schedgap.instances import clock
+from schedgap.instances.views.hadar import FORKED, ROUNDING, View
+from schedgap.models.columns import Columns, GenerationOptions, Priced, generate, statement
+from schedgap.models.hadar.columns import packing, too_large
+from schedgap.models.hadar.pricing import Array, Ints
+from schedgap.models.registry import MODELS, ModelSpec, Outcome
+from schedgap.models.solve import Solution, SolveOptions, Status
 
 ENDED: dict[str, Status] = {
     "gap": "optimal",
@@ -50,8 +50,8 @@ class ForkedPricing:
         self.possible: Ints = np.flatnonzero(alone >= work.work * (1 - ROUNDING))
 
     def __call__(self, prices: Array) -> Priced:
-        """Return the best use of GPUs by every job at the prices ``(k·T,)``; see :class:`models.columns.Priced`."""
-        from models.hadar import _kernels as kernels
+        """Return the best use of GPUs by every job at the prices ``(k·T,)``; see :class:`.Priced`."""
+        from schedgap.models.hadar import _kernels as kernels
 
         by_slot = np.ascontiguousarray(prices.reshape(-1, self.view.slots))
         count = len(self.possible)

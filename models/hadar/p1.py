@@ -15,10 +15,10 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
-from models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
-from models.registry import MODELS, ModelSpec
-from models.solve import Solution
+from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
+from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
+from schedgap.models.registry import MODELS, ModelSpec
+from schedgap.models.solve import Solution
 
 Ints = NDArray[np.int64]
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances import clock
-from instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
-from models.hadar.common import nobody_completes, somebody_rejected
-from models.hadar.schedules import Prices, Schedules, schedules
-from models.registry import MODELS, ModelSpec, Outcome, no_decision, solve_built, total
-from models.solve import Session, Solution, SolveOptions, Times, TracePoint, build, compile_model, cross_check
-from models.statements import grouped
+from schedgap.instances import clock
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
+from schedgap.models.hadar.common import nobody_completes, somebody_rejected
+from schedgap.models.hadar.schedules import Prices, Schedules, schedules
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, solve_built, total
+from schedgap.models.solve import Session, Solution, SolveOptions, Times, TracePoint, build, compile_model, cross_check
+from schedgap.models.statements import grouped
 
 SLACK = 0.01
 """Part of the relaxation's optimum that a schedule may cost at first; up to twice as much in every further round."""

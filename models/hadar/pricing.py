@@ -24,8 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from instances.views.hadar import View
-from models.columns import Choice, Columns, Priced
+from schedgap.instances.views.hadar import View
+from schedgap.models.columns import Choice, Columns, Priced
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -122,7 +122,7 @@ def machine(progress: Array, work: float, slots: int, largest: int) -> Machine:
     largest
         Number of states.
     """
-    from models.hadar import _kernels as kernels
+    from schedgap.models.hadar import _kernels as kernels
 
     left = kernels.residuals(progress, work, RESIDUALS * largest)
     if left.size:
@@ -201,7 +201,7 @@ class Pricing:
         return machine(progress, float(self.jobs.work[job]), slots, largest)
 
     def __call__(self, prices: Array) -> Priced:
-        """Return the best schedule of every job at the prices ``(k·T,)``; see :class:`models.columns.Priced`."""
+        """Return the best schedule of every job at the prices ``(k·T,)``; see :class:`.Priced`."""
         by_slot = np.ascontiguousarray(prices.reshape(self.room.shape))
         found = self._price(self.view.possible, self._coarse, by_slot, self.room, self.several)
         most = np.full(self.view.size, -np.inf)
@@ -243,7 +243,7 @@ class Pricing:
         return Choice(float(self.worth[job, found.last[0]]), found.cell, found.gpus.astype(float))
 
     def _price(self, which: Ints, machines: Machines, prices: Array, room: Ints, several: bool) -> _Found:
-        from models.hadar import _kernels as kernels
+        from schedgap.models.hadar import _kernels as kernels
 
         count = len(which)
         most, sure = np.zeros(count), np.zeros(count)

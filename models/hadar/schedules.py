@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import NotApplicableError
-from instances.views.hadar import ROUNDING, View
-from models.hadar.common import usable
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.views.hadar import ROUNDING, View
+from schedgap.models.hadar.common import usable
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """The one solve path: readable Pyomo in, HiGHS out, everything that can be certified in the answer.
 
 >>> import pyomo.environ as pyo
->>> from models.solve import build, solve
+>>> from schedgap.models.solve import build, solve
 >>> def knapsack():
 ...     m = pyo.ConcreteModel()
 ...     m.x = pyo.Var([1, 2], bounds=(0, 1))
@@ -19,12 +19,12 @@ from dataclasses import replace
 import pyomo.environ as pyo
 from pyomo.common.errors import InfeasibleConstraintException
 
-from instances import clock
-from models.solve.fallback import solve_through_pyomo
-from models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model
-from models.solve.scaling import NotCertifiableError, units
-from models.solve.session import Session, dual_bound, peak_mb
-from models.solve.solution import Seed, Size, Solution, SolveOptions, Status, Times, TracePoint
+from schedgap.instances import clock
+from schedgap.models.solve.fallback import solve_through_pyomo
+from schedgap.models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model
+from schedgap.models.solve.scaling import NotCertifiableError, units
+from schedgap.models.solve.session import Session, dual_bound, peak_mb
+from schedgap.models.solve.solution import Seed, Size, Solution, SolveOptions, Status, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",
@@ -115,7 +115,7 @@ def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOpti
         ``|CBC − HiGHS|`` relative to the larger one, 0 where it is rounding, or ``None`` where one of them proved no
         optimum.
     """
-    from models.solve.second_opinion import cbc_objective
+    from schedgap.models.solve.second_opinion import cbc_objective
 
     if solution.status != "optimal" or solution.objective is None:
         return None

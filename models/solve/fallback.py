@@ -9,9 +9,9 @@ import pyomo.environ as pyo
 from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
-from instances import clock
-from models.solve.session import peak_mb
-from models.solve.solution import Size, Solution, SolveOptions, Status, Times
+from schedgap.instances import clock
+from schedgap.models.solve.session import peak_mb
+from schedgap.models.solve.solution import Size, Solution, SolveOptions, Status, Times
 
 _ENDED: dict[Any, Status] = {
     TerminationCondition.convergenceCriteriaSatisfied: "optimal",

@@ -6,8 +6,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from models.solve.form import StandardForm
-from models.solve.session import _highs_lp
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.session import _highs_lp
 
 
 def interior_point(form: StandardForm) -> NDArray[np.float64]:

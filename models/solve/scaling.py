@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from instances.errors import NotApplicableError
-from models.solve.form import StandardForm
-from models.solve.solution import Solution, SolveOptions
+from schedgap.instances.errors import NotApplicableError
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.solution import Solution, SolveOptions
 
 Array = NDArray[np.float64]
 

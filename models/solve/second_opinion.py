@@ -1,7 +1,7 @@
 """The same Pyomo model through PuLP and CBC: a second modelling layer and a second solver.
 
-It reads the Pyomo constraints row by row and shares nothing with :mod:`models.solve.form`, so that a mistake in the
-fast path shows as a difference of objectives.
+It reads the Pyomo constraints row by row and shares nothing with :mod:`schedgap.models.solve.form`, so that a mistake
+in the fast path shows as a difference of objectives.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pulp
 import pyomo.environ as pyo
 from pyomo.repn import generate_standard_repn
 
-from models.solve.solution import SolveOptions
+from schedgap.models.solve.solution import SolveOptions
 
 
 def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | None:

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from instances import clock
-from instances.errors import UsageError
-from models.solve.form import StandardForm
-from models.solve.scaling import NotCertifiableError
-from models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
+from schedgap.instances import clock
+from schedgap.instances.errors import UsageError
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.scaling import NotCertifiableError
+from schedgap.models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
 
 Array = NDArray[np.float64]
 

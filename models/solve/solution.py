@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.errors import UsageError
-from instances.ranges import LARGEST_SEED, MOST_THREADS
+from schedgap.instances.errors import UsageError
+from schedgap.instances.ranges import LARGEST_SEED, MOST_THREADS
 
 Array = NDArray[np.float64]
 Status = Literal[

@@ -28,10 +28,11 @@ A *vertex* has at most 3s fragmented jobs (Theorem A.2); the MILP counts them::
 
     min Σ_j split[j]   s.t.  Σ_i whole[i,j] + split[j] = 1,  Σ_i x[i,j] = split[j],  (15)–(17) for whole + x
 
-**The run**: lower bounds on the mean completion time, from relaxations to one machine (:mod:`models.synergy.jct`), and
-on the end of the last job, from a fluid (:mod:`models.synergy.makespan`).
+**The run**: lower bounds on the mean completion time, from relaxations to one machine
+(:mod:`schedgap.models.synergy.jct`), and on the end of the last job, from a fluid
+(:mod:`schedgap.models.synergy.makespan`).
 """
 
-from instances.discovery import import_submodules
+from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)

@@ -1,8 +1,8 @@
 """ILP1 and LP2 straight as arrays, for schedulers that solve both in every round.
 
 Pyomo takes about 15 ms to build and compile a model of any size, ten times what HiGHS needs for LP2. The statements in
-Pyomo are :func:`~models.synergy.throughput.build_round` and :func:`~models.synergy.placement.build_vertex`; tests
-compare the two, row by row.
+Pyomo are :func:`~schedgap.models.synergy.throughput.build_round` and
+:func:`~schedgap.models.synergy.placement.build_vertex`; tests compare the two, row by row.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from instances.views.synergy import View
-from models.solve import StandardForm
-from models.synergy.configurations import capacity
-from models.synergy.throughput import Choices
+from schedgap.instances.views.synergy import View
+from schedgap.models.solve import StandardForm
+from schedgap.models.synergy.configurations import capacity
+from schedgap.models.synergy.throughput import Choices
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

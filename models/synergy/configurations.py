@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.sensitivity import ROUNDING
-from instances.views.synergy import Schedule, View
+from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.views.synergy import Schedule, View
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

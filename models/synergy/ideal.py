@@ -1,7 +1,8 @@
 """ILP1 as it is solved: arrays, the LP first, and where that needs little rounding only the columns around it.
 
-The optimum is that of the statement, :func:`~models.synergy.throughput.build_round` with integers. It is also the first
-half of LP2, whose demands are thus those of the registered ``synergy.ilp1`` (on several types ``synergy.hetero.ilp1``).
+The optimum is that of the statement, :func:`~schedgap.models.synergy.throughput.build_round` with integers. It is also
+the first half of LP2, whose demands are thus those of the registered ``synergy.ilp1`` (on several types
+``synergy.hetero.ilp1``).
 """
 
 from __future__ import annotations
@@ -11,13 +12,21 @@ from functools import partial
 
 import numpy as np
 
-from instances import clock
-from instances.views.synergy import IDEAL, Schedule, View
-from models.registry import MODELS, ModelSpec, Outcome, total
-from models.solve import Session, Solution, SolveOptions, StandardForm, build, cross_check
-from models.synergy.arrays import round_form
-from models.synergy.configurations import Bools, Ints
-from models.synergy.throughput import FLOORED, build_round, choices, decode_round, held_by, mixed_cluster, one_type
+from schedgap.instances import clock
+from schedgap.instances.views.synergy import IDEAL, Schedule, View
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, total
+from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, build, cross_check
+from schedgap.models.synergy.arrays import round_form
+from schedgap.models.synergy.configurations import Bools, Ints
+from schedgap.models.synergy.throughput import (
+    FLOORED,
+    build_round,
+    choices,
+    decode_round,
+    held_by,
+    mixed_cluster,
+    one_type,
+)
 
 FEW = 150
 """Columns up to which HiGHS solves the integer program at once: about 10 ms, as little as LP and rounding take."""

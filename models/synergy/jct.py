@@ -6,9 +6,9 @@ configuration :math:`[c, m]` on type i uses :math:`\alpha_i \cdot (g_j/G_i, c/C_
 
 .. math:: v_j = work_j \cdot \min_{i,c,m} \alpha_i \cdot (g_j/G_i, c/C_i, m/M_i) \,/\, W_j[i,c,m]
 
-of it: any schedule is one on a single machine (:mod:`models.single_machine`, which has the bounds and their proofs).
-Jobs start no earlier than the first round at or after their arrival. Gangs over several servers fit, because they
-advance at the pace of the least per GPU; rounds only delay. All weights of jobs are 1.
+of it: any schedule is one on a single machine (:mod:`schedgap.models.single_machine`, which has the bounds and their
+proofs). Jobs start no earlier than the first round at or after their arrival. Gangs over several servers fit, because
+they advance at the pace of the least per GPU; rounds only delay. All weights of jobs are 1.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyomo.environ as pyo
 
-from instances import clock
-from instances.sensitivity import ROUNDING
-from instances.views.synergy import RUN, View
-from models import single_machine
-from models.registry import MODELS, ModelSpec, Outcome, no_decision
-from models.single_machine import (
+from schedgap.instances import clock
+from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.views.synergy import RUN, View
+from schedgap.models import single_machine
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
+from schedgap.models.single_machine import (
     INTERVALS,
     Array,
     Ints,
@@ -35,8 +35,8 @@ from models.single_machine import (
     shortest_first,
     weigh,
 )
-from models.solve import Solution, SolveOptions, Times, peak_mb
-from models.synergy.configurations import configurations, fitting
+from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+from schedgap.models.synergy.configurations import configurations, fitting
 
 __all__ = [
     "Run",
@@ -129,7 +129,7 @@ def bound(view: View, options: SolveOptions) -> Outcome:
 def build_intervals(
     view: View, weights: Array | None = None, *, capped: bool = True, intervals: int = INTERVALS
 ) -> pyo.ConcreteModel:
-    """Return the bound (b) on the mean completion time as an LP, see :func:`models.single_machine.build_intervals`."""
+    """Return the bound (b) on the mean completion time as an LP, see :func:`.build_intervals`."""
     since, over = view.workload.arrival_s[view.possible], len(view.possible)
     return single_machine.build_intervals(
         run_of(view), weights, capped=capped, intervals=intervals, since=since, over=over

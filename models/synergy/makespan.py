@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.views.synergy import MAKESPAN, View
-from models.registry import MODELS, ModelSpec, no_decision
-from models.synergy.configurations import capacity, configurations, fitting
+from schedgap.instances.views.synergy import MAKESPAN, View
+from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.synergy.configurations import capacity, configurations, fitting
 
 
 def build_makespan(view: View) -> pyo.ConcreteModel:

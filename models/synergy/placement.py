@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances import clock
-from instances.sensitivity import ROUNDING
-from instances.views.synergy import PLACEMENT, Schedule, View
-from models.registry import MODELS, ModelSpec, Outcome, no_decision, total
-from models.solve import Session, Solution, SolveOptions, build, cross_check, solve
-from models.synergy.arrays import placement_form
-from models.synergy.configurations import SMALLEST, Array, Bools, Ints
-from models.synergy.ideal import FRACTION, ideal_round
+from schedgap.instances import clock
+from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, total
+from schedgap.models.solve import Session, Solution, SolveOptions, build, cross_check, solve
+from schedgap.models.synergy.arrays import placement_form
+from schedgap.models.synergy.configurations import SMALLEST, Array, Bools, Ints
+from schedgap.models.synergy.ideal import FRACTION, ideal_round
 
 LARGEST = 2_500
 """Jobs times servers up to which the fewest fragments are searched unasked; 128 jobs on 16 servers take a second."""

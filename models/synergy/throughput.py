@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.registry import Problem
-from instances.sensitivity import ROUNDING
-from instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
-from models.registry import MODELS, Kind, ModelSpec, no_decision, no_reason
-from models.solve import Solution
-from models.synergy.configurations import (
+from schedgap.instances.registry import Problem
+from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
+from schedgap.models.registry import MODELS, Kind, ModelSpec, no_decision, no_reason
+from schedgap.models.solve import Solution
+from schedgap.models.synergy.configurations import (
     SMALLEST,
     Array,
     Classes,

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.sensitivity import ROUNDING
-from instances.views.synergy import IDEAL, Schedule, View
-from models.registry import MODELS, ModelSpec
-from models.solve import Solution
-from models.synergy.configurations import Configurations, configurations, ideal_schedule
-from models.synergy.throughput import mixed_cluster
+from schedgap.instances.sensitivity import ROUNDING
+from schedgap.instances.views.synergy import IDEAL, Schedule, View
+from schedgap.models.registry import MODELS, ModelSpec
+from schedgap.models.solve import Solution
+from schedgap.models.synergy.configurations import Configurations, configurations, ideal_schedule
+from schedgap.models.synergy.throughput import mixed_cluster
 
 LARGEST = 20_000
 """Binaries up to which it runs unasked: 128 jobs with pipelines have 30,000, and take HiGHS seconds."""

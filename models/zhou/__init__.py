@@ -22,7 +22,7 @@ shortest d of each N matters, because a longer one takes more and ends later. So
     Σ_{k: t⁻ ≤ t < t⁻ + d} (e_m^r·y[k,h] + z_p^r·s[k,h]) ≤ C_h^r                     (2h)
 
 A ring's rate depends on its number of workers, and two may be slower than one: there N is exact. Slots end somewhere
-(:func:`models.zhou.common.horizon` proves where they may).
+(:func:`schedgap.models.zhou.common.horizon` proves where they may).
 
 **Maximum weight** (7), (16): the same with ``max Σ w_j·x[k]``, ``≤ 1`` in (2a), all jobs there in slot 1, and (7b)
 ``t⁻ + d ≤ τ``: slot τ is never used. **Least cost** (12), (20): the same for one job, with prices
@@ -35,19 +35,20 @@ A ring's rate depends on its number of workers, and two may be slower than one: 
     Σ_{l of j} x[l] ≤ 1                                                              (8b)
 
 and with costs ``w_j·(t⁻ + d)`` and ``= 1`` the offline problem. PSs on several hosts never help (see
-:mod:`instances.elastic.search`), so that schedules have one host with as many PSs as the workers elsewhere need.
+:mod:`schedgap.instances.elastic.search`), so that schedules have one host with as many PSs as the workers elsewhere
+need.
 
 **Dual** (9), (18) of its relaxation: prices ``δ[h,r,t]`` and payoffs ``u[j]``, all ≥ 0::
 
     min Σ_j u[j] + Σ δ[h,r,t]·C_h^r                                                  (9)
     u[j] ≥ w_j − Σ_{t in T(l)} Σ_{h,r} δ[h,r,t]·f[l,h,r]                             (9a)
 
-**Fluid**: a lower bound that holds when jobs may be interrupted, too (:mod:`models.zhou.fluid`).
+**Fluid**: a lower bound that holds when jobs may be interrupted, too (:mod:`schedgap.models.zhou.fluid`).
 
 All rows of capacities are in parts of the capacity, and objectives in units of their largest coefficient: tolerances
 of a solver are then relative ones.
 """
 
-from instances.discovery import import_submodules
+from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)

@@ -2,7 +2,7 @@
 
 ``zhou.<ps|ra>.columns`` takes the columns of (8) and (17) with cost ``w_j·c_j`` and one schedule for every job: a lower
 bound on the offline optimum of (2) and (15), which the paper does not have. ``….columns.maxweight`` is (8) and (17)
-themselves. Capacities are resources of classes of servers in slots; see :mod:`models.elastic`.
+themselves. Capacities are resources of classes of servers in slots; see :mod:`schedgap.models.elastic`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from functools import partial
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.elastic import Runs
-from instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
-from models.columns import generate, statement
-from models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
-from models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
-from models.solve import SolveOptions
-from models.zhou.common import skip
+from schedgap.instances.elastic import Runs
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
+from schedgap.models.columns import generate, statement
+from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
+from schedgap.models.solve import SolveOptions
+from schedgap.models.zhou.common import skip
 
 LARGEST = 50_000_000
 """Jobs times slots times classes up to which it runs unasked."""

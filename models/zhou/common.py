@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from instances.elastic import Options
-from instances.errors import NotApplicableError
-from instances.views.zhou import Architecture, View
-from models.elastic import starts
+from schedgap.instances.elastic import Options
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.views.zhou import Architecture, View
+from schedgap.models.elastic import starts
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,11 +10,12 @@ the volume
 .. math:: v_j = \min_{m,p,q,N,s} (N x_m + s y_p) \cdot \max(1, W/(N\rho))
 
 of the cluster, and a slot in which it does a part :math:`f = \min(N \rho, W)/W` of its work takes at least
-:math:`f v_j`, whatever it does in others. Any schedule is then one on a single machine (:mod:`models.single_machine`,
-which has the bounds and their proofs): all workers and PSs that run in a slot take at most all of each resource of each
-class, and a completion :math:`c_j`, the slot after the last, is the end of that slot on the axis on which slot t lasts
-from t to t + 1. Jobs start no earlier than their arrival, do no more per slot than with their fastest choice (nor than
-all they have to do), and complete no earlier than with it in whole slots. Jobs of weight 0 are left out.
+:math:`f v_j`, whatever it does in others. Any schedule is then one on a single machine
+(:mod:`schedgap.models.single_machine`, which has the bounds and their proofs): all workers and PSs that run in a slot
+take at most all of each resource of each class, and a completion :math:`c_j`, the slot after the last, is the end of
+that slot on the axis on which slot t lasts from t to t + 1. Jobs start no earlier than their arrival, do no more per
+slot than with their fastest choice (nor than all they have to do), and complete no earlier than with it in whole slots.
+Jobs of weight 0 are left out.
 
 **Which choices.** At one server s = 1. On several, the PSs' host needs ``(N − g)·b ≤ s·B`` with g < N workers beside s
 PSs, so that s PSs serve up to ``K(s) = G(s) + ⌊sB/b⌋`` workers, where G(s) is the most workers that fit beside s PSs on
@@ -33,15 +34,15 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 
-from instances import clock
-from instances.elastic import Machines
-from instances.elastic.machines import fitting
-from instances.elastic.options import largest
-from instances.views.zhou import ROUNDING, Architecture, View
-from models.registry import MODELS, ModelSpec, Outcome, no_decision
-from models.single_machine import Array, Ints, Jobs, best_bound, build_intervals
-from models.solve import Solution, SolveOptions, Times, peak_mb
-from models.zhou.common import skip
+from schedgap.instances import clock
+from schedgap.instances.elastic import Machines
+from schedgap.instances.elastic.machines import fitting
+from schedgap.instances.elastic.options import largest
+from schedgap.instances.views.zhou import ROUNDING, Architecture, View
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
+from schedgap.models.single_machine import Array, Ints, Jobs, best_bound, build_intervals
+from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+from schedgap.models.zhou.common import skip
 
 Bools = NDArray[np.bool_]
 
@@ -239,7 +240,7 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
 
 
 def _build(view: View, name: str) -> pyo.ConcreteModel:
-    """Return the bound (b) of :mod:`models.single_machine` as an LP."""
+    """Return the bound (b) of :mod:`schedgap.models.single_machine` as an LP."""
     return build_intervals(run_of(view.architectures[name]))
 
 

@@ -14,16 +14,16 @@ from functools import partial
 import numpy as np
 import pyomo.environ as pyo
 
-from instances import clock
-from instances.elastic import Machines, Rates, options
-from instances.elastic.machines import SLACK
-from instances.views.zhou import ROUNDING, Architecture, Schedule, View
-from models.registry import MODELS, ModelSpec, Outcome
-from models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
-from models.statements import largest
-from models.zhou.arrays import Choice, Placed, placement, unit_costs
-from models.zhou.common import Array, Choices, Ints, choices, refuse_huge, refuse_long, skip
-from models.zhou.placement import decode, statement
+from schedgap.instances import clock
+from schedgap.instances.elastic import Machines, Rates, options
+from schedgap.instances.elastic.machines import SLACK
+from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from schedgap.models.registry import MODELS, ModelSpec, Outcome
+from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
+from schedgap.models.statements import largest
+from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
+from schedgap.models.zhou.common import Array, Choices, Ints, choices, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9
 """Relative difference of costs that counts as none."""

@@ -10,13 +10,13 @@ from collections.abc import Callable
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.elastic import Options, options
-from instances.views.zhou import Architecture, View
-from models.elastic import starts
-from models.registry import MODELS, ModelSpec
-from models.statements import in_units, largest
-from models.zhou.common import Ints, choices, horizon, refuse_huge, refuse_long, skip
-from models.zhou.placement import decode, statement
+from schedgap.instances.elastic import Options, options
+from schedgap.instances.views.zhou import Architecture, View
+from schedgap.models.elastic import starts
+from schedgap.models.registry import MODELS, ModelSpec
+from schedgap.models.statements import in_units, largest
+from schedgap.models.zhou.common import Ints, choices, horizon, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.placement import decode, statement
 
 LARGEST = 2_500
 """Choices times servers up to which the MILPs run unasked: 2,760 with parameter servers take HiGHS 15 s."""

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from instances.elastic.machines import ROOM
-from instances.views.zhou import ROUNDING, Architecture, Schedule, View
-from models import elastic
-from models.registry import MODELS, ModelSpec, no_decision
-from models.solve import Solution
-from models.statements import bounding, grouped, in_units, largest
-from models.zhou.common import Array, Ints, horizon, skip
+from schedgap.instances.elastic.machines import ROOM
+from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
+from schedgap.models import elastic
+from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.solve import Solution
+from schedgap.models.statements import bounding, grouped, in_units, largest
+from schedgap.models.zhou.common import Array, Ints, horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:

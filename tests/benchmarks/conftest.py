@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from harness import environment
-from instances.canonical import write_atomically
+from schedgap.harness import environment
+from schedgap.instances.canonical import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_ROUNDS = int(os.environ.get("BENCH_ROUNDS", "99"))

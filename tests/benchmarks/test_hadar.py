@@ -6,15 +6,14 @@ import time
 
 import pytest
 
-import instances
-import models
-from instances.registry import PAPERS
-from instances.views.hadar import View
-from models.columns import GenerationOptions, PackingOptions, generate, pack
-from models.hadar.columns import packing
-from models.hadar.pricing import Pricing
-from models.solve import SolveOptions
-from models.solve.session import peak_mb
+from schedgap import instances, models
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.views.hadar import View
+from schedgap.models.columns import GenerationOptions, PackingOptions, generate, pack
+from schedgap.models.hadar.columns import packing
+from schedgap.models.hadar.pricing import Pricing
+from schedgap.models.solve import SolveOptions
+from schedgap.models.solve.session import peak_mb
 
 P1_LIMIT_S = 20.0
 """Seconds of HiGHS on P1, beside those that it takes to build: more than the bound takes in all."""

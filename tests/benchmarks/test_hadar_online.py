@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import instances
-from heuristics.hadar import BEAM, EXACT_QUEUE, Hadar, HadarE, Market, Plan, Planner, Round, prices
-from heuristics.simulator import simulate
-from heuristics.simulator.slotted import schedule
-from instances.views.hadar import View, view
+from schedgap import instances
+from schedgap.heuristics.hadar import BEAM, EXACT_QUEUE, Hadar, HadarE, Market, Plan, Planner, Round, prices
+from schedgap.heuristics.simulator import simulate
+from schedgap.heuristics.simulator.slotted import schedule
+from schedgap.instances.views.hadar import View, view
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -46,7 +46,7 @@ def planned(made: Planner, around: Round, exact: int = EXACT_QUEUE) -> Plan:
 
 def interpreted(made: Planner, around: Round) -> None:
     """Plan the greedy round with the kernels' Python bodies."""
-    from heuristics.hadar import beam, kernels
+    from schedgap.heuristics.hadar import beam, kernels
 
     with plain_python(kernels, beam):
         planned(made, around)

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-import instances
-import models
-from instances.registry import PAPERS
-from instances.views.oef import View
-from models.oef import lazy_cooperative
-from models.solve import Session, SolveOptions
-from models.solve.session import PRIMAL_SIMPLEX
+from schedgap import instances, models
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.views.oef import View
+from schedgap.models.oef import lazy_cooperative
+from schedgap.models.solve import Session, SolveOptions
+from schedgap.models.solve.session import PRIMAL_SIMPLEX
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -10,13 +10,13 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, vstack
 
-import instances
-from heuristics.allox import AlloX
-from heuristics.gavel import Gavel
-from heuristics.simulator import NOTHING, Assignment, Policy, State, Trace, servers, simulate, workload
-from heuristics.tiresias import Tiresias
-from heuristics.yarn_cs import YarnCS
-from instances.workload import Servers, Workload
+from schedgap import instances
+from schedgap.heuristics.allox import AlloX
+from schedgap.heuristics.gavel import Gavel
+from schedgap.heuristics.simulator import NOTHING, Assignment, Policy, State, Trace, servers, simulate, workload
+from schedgap.heuristics.tiresias import Tiresias
+from schedgap.heuristics.yarn_cs import YarnCS
+from schedgap.instances.workload import Servers, Workload
 
 GAVEL_S = 4.6
 GAVEL = "Gavel's own simulator was measured at 7–10 ms per round, 4.6–7.6 s in all"
@@ -40,7 +40,7 @@ class Straightforward(Gavel):
 
 
 def solve(gangs: Any, state: State) -> None:
-    """Solve the program of :mod:`heuristics.gavel` over single jobs (first step only)."""
+    """Solve the program of :mod:`schedgap.heuristics.gavel` over single jobs (first step only)."""
     rates = gangs.rates[state.jobs]
     row, option = np.nonzero(rates)
     equal = state.rates @ gangs.capacity / gangs.capacity.sum()

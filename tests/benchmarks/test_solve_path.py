@@ -11,15 +11,14 @@ from pathlib import Path
 import pyomo.environ as pyo
 import pytest
 
-import instances
-import models
-from instances.errors import NotApplicableError
-from instances.registry import PAPERS
-from instances.small import synergy as small
-from instances.views import synergy
-from models.solve import Session, SolveOptions, StandardForm, Times, build, compile_model
-from models.synergy.throughput import Rule, build_round, own_floor
-from models.synergy.unpruned import build_unpruned
+from schedgap import instances, models
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.small import synergy as small
+from schedgap.instances.views import synergy
+from schedgap.models.solve import Session, SolveOptions, StandardForm, Times, build, compile_model
+from schedgap.models.synergy.throughput import Rule, build_round, own_floor
+from schedgap.models.synergy.unpruned import build_unpruned
 
 WAYS = Path(__file__).with_name("ways.py")
 TENANTS = 200

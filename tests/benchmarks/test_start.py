@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-import instances
-from instances.importers import import_trace
+from schedgap import instances
+from schedgap.instances.importers import import_trace
 
 COMMAND = Path(sys.executable).with_name("harness")
 
@@ -29,9 +29,9 @@ def test_help(bench) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_import_harness(bench) -> None:  # type: ignore[no-untyped-def]
-    seconds = bench.time(lambda: call(sys.executable, "-c", "import harness"), rounds=5)
+    seconds = bench.time(lambda: call(sys.executable, "-c", "import schedgap.harness"), rounds=5)
     python = bench.reference(lambda: call(sys.executable, "-c", "pass"))
-    bench.line("import harness, against starting Python", seconds, python, "≤ 0.5 s", most=0.5)
+    bench.line("import schedgap.harness, against starting Python", seconds, python, "≤ 0.5 s", most=0.5)
 
 
 def test_load_2000_jobs(bench) -> None:  # type: ignore[no-untyped-def]

@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-import instances
-import models
-from instances.schema import Instance
-from instances.small.synergy import mix, pipelines, servers
-from instances.views import synergy
-from instances.views.synergy import View
-from models.solve import SolveOptions, Times
+from schedgap import instances, models
+from schedgap.instances.schema import Instance
+from schedgap.instances.small.synergy import mix, pipelines, servers
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import View
+from schedgap.models.solve import SolveOptions, Times
 
 Make = Callable[..., Instance]
 FAMILIES = [pytest.param(mix, id="catalogue"), pytest.param(pipelines, id="pipelines")]

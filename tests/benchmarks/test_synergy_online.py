@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import instances
-import models
-from heuristics import HEURISTICS, Context
-from heuristics.simulator import POLICIES, Trace, simulate
-from heuristics.synergy import Scheduler
-from heuristics.synergy.online import asked_round
-from instances.views import synergy
-from instances.views.synergy import View
+from schedgap import instances, models
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.heuristics.simulator import POLICIES, Trace, simulate
+from schedgap.heuristics.synergy import Scheduler
+from schedgap.heuristics.synergy.online import asked_round
+from schedgap.instances.views import synergy
+from schedgap.instances.views.synergy import View
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -52,8 +51,8 @@ def placing(seen: View, mechanism: str) -> Any:
 
 def uncompiled(function: Callable[[], object]) -> None:
     """Call with the inner loops as plain Python."""
-    from heuristics.simulator import kernels
-    from heuristics.synergy import _kernels
+    from schedgap.heuristics.simulator import kernels
+    from schedgap.heuristics.synergy import _kernels
 
     with plain_python(_kernels, kernels):
         function()

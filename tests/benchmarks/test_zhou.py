@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import heuristics
-import instances
-from harness.verify import VERIFIERS
-from heuristics.zhou.batches import Way, online
-from instances.views import zhou
-from instances.views.zhou import Architecture
-from models import elastic
-from models.columns import Generated, GenerationOptions
-from models.solve import SolveOptions
-from models.zhou.columns import completing
+from schedgap import heuristics, instances
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics.zhou.batches import Way, online
+from schedgap.instances.views import zhou
+from schedgap.instances.views.zhou import Architecture
+from schedgap.models import elastic
+from schedgap.models.columns import Generated, GenerationOptions
+from schedgap.models.solve import SolveOptions
+from schedgap.models.zhou.columns import completing
 
 PAPER_S = 120.0
 """Seconds that the paper's A_online stays below, at its default size."""
@@ -129,7 +128,7 @@ def test_growth_with_slots(bench, arch: str) -> None:  # type: ignore[no-untyped
 
 def test_options(bench) -> None:  # type: ignore[no-untyped-def]
     """Pareto pairs and dominance: how much is left of what every job could choose."""
-    from instances.elastic import options
+    from schedgap.instances.elastic import options
 
     a = architecture("gen/200jobs", "ps")
     everything = options(a.machines, a.work, a.most, a.rates, prune=False)

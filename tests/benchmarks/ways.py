@@ -1,7 +1,7 @@
 """Ways of building OEF's envy-free LP and passing it to HiGHS, each run in a process of its own.
 
 ``python ways.py <way> <tenants>`` prints seconds of building and transfer, seconds in all, and the peak memory. The
-floor has no modelling layer; ``ours`` is the path that all models here take (:mod:`models.solve`).
+floor has no modelling layer; ``ours`` is the path that all models here take (:mod:`schedgap.models.solve`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import scipy.sparse as sp
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-import instances
-from instances.views import oef
-from instances.views.oef import View
-from models.oef import build_cooperative, build_efficiency
-from models.solve import Session, SolveOptions, StandardForm, build, building, compile_model
-from models.solve.session import peak_mb
+from schedgap import instances
+from schedgap.instances.views import oef
+from schedgap.instances.views.oef import View
+from schedgap.models.oef import build_cooperative, build_efficiency
+from schedgap.models.solve import Session, SolveOptions, StandardForm, build, building, compile_model
+from schedgap.models.solve.session import peak_mb
 
 
 def scale(tenants: int) -> View:

@@ -1,5 +1,5 @@
-"""The papers' claims, one file per paper; each registers its own (:data:`harness.audit.registry.CLAIMS`)."""
+"""The papers' claims, one file per paper; each registers its own (:data:`schedgap.harness.audit.registry.CLAIMS`)."""
 
-from instances.discovery import import_submodules
+from schedgap.instances.discovery import import_submodules
 
 import_submodules(__name__)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.audit.arithmetic import Printed, recomputed
-from harness.audit.lab import Lab, certified, solved
-from harness.audit.registry import Count, Evidence, Witness, claim
-from harness.verify import TOLERANCE
-from instances import load
-from instances.schema import Instance
-from instances.views.admission import View, view
+from schedgap.harness.audit.arithmetic import Printed, recomputed
+from schedgap.harness.audit.lab import Lab, certified, solved
+from schedgap.harness.audit.registry import Count, Evidence, Witness, claim
+from schedgap.harness.verify import TOLERANCE
+from schedgap.instances import load
+from schedgap.instances.schema import Instance
+from schedgap.instances.views.admission import View, view
 
 EXACT, ONLINE = "admission.offline", "admission.online"
 PRINTED = 431.33

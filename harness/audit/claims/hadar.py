@@ -6,20 +6,20 @@ from itertools import combinations
 
 import numpy as np
 
-from harness.audit.arithmetic import Printed, recomputed
-from harness.audit.lab import Lab, certified, solved
-from harness.audit.measured import measured
-from harness.audit.registry import Count, Evidence, Witness, claim
-from harness.verify import TOLERANCE, differ
-from heuristics.hadar import Market, Planner, Planning, Round, prices
-from heuristics.hadar.literal import literal_dp
-from heuristics.hadar.tracker import utilisation
-from heuristics.simulator import POLICIES, servers, simulate, workload
-from instances import load
-from instances.schema import Horizon, Instance
-from instances.small import picker
-from instances.small.hadar import gangs, linear, private, tiny_one
-from instances.views.hadar import View, view
+from schedgap.harness.audit.arithmetic import Printed, recomputed
+from schedgap.harness.audit.lab import Lab, certified, solved
+from schedgap.harness.audit.measured import measured
+from schedgap.harness.audit.registry import Count, Evidence, Witness, claim
+from schedgap.harness.verify import TOLERANCE, differ
+from schedgap.heuristics.hadar import Market, Planner, Planning, Round, prices
+from schedgap.heuristics.hadar.literal import literal_dp
+from schedgap.heuristics.hadar.tracker import utilisation
+from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
+from schedgap.instances import load
+from schedgap.instances.schema import Horizon, Instance
+from schedgap.instances.small import picker
+from schedgap.instances.small.hadar import gangs, linear, private, tiny_one
+from schedgap.instances.views.hadar import View, view
 
 FIG_1 = "paper/hadar-fig1"
 P1, P2 = "hadar.p1", "hadar.p2.enumerated"

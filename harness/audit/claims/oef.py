@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from harness import fairness
-from harness.audit.arithmetic import Printed, recomputed
-from harness.audit.lab import Lab, certified, solved
-from harness.audit.registry import CLAIMS, Claim, Count, Evidence, Witness, claim
-from harness.verify import TOLERANCE
-from heuristics import gandiva_fair
-from instances import load
-from instances.canonical import validate
-from instances.schema import Instance
-from instances.small.oef import drawn, of_matrix
-from instances.views.oef import Allocation, View, view
+from schedgap.harness import fairness
+from schedgap.harness.audit.arithmetic import Printed, recomputed
+from schedgap.harness.audit.lab import Lab, certified, solved
+from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Witness, claim
+from schedgap.harness.verify import TOLERANCE
+from schedgap.heuristics import gandiva_fair
+from schedgap.instances import load
+from schedgap.instances.canonical import validate
+from schedgap.instances.schema import Instance
+from schedgap.instances.small.oef import drawn, of_matrix
+from schedgap.instances.views.oef import Allocation, View, view
 
 Array = NDArray[np.float64]
 

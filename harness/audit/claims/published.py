@@ -8,18 +8,18 @@ from functools import partial
 from importlib import resources
 from typing import Any
 
-from harness.audit.lab import Lab, certified
-from harness.audit.registry import CLAIMS, Claim, Count, Evidence
-from harness.studies import COMPARE, by_reason, commands, never_compared, not_shown
-from harness.text import numbers
-from instances import load
-from instances.schema import Published
+from schedgap.harness.audit.lab import Lab, certified
+from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence
+from schedgap.harness.studies import COMPARE, by_reason, commands, never_compared, not_shown
+from schedgap.harness.text import numbers
+from schedgap.instances import load
+from schedgap.instances.schema import Published
 
 
 def _with_numbers(folder: str) -> dict[str, list[Mapping[str, Any]]]:
     """Return the printed numbers of a folder's specs by name."""
     found = {}
-    for file in sorted(resources.files("instances").joinpath(folder).iterdir(), key=lambda f: f.name):
+    for file in sorted(resources.files("schedgap.instances").joinpath(folder).iterdir(), key=lambda f: f.name):
         if file.name.endswith(".toml"):
             entries = tomllib.loads(file.read_text("utf-8")).get("published", [])
             if printed := [entry for entry in entries if "value" in entry]:

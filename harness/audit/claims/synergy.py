@@ -9,20 +9,20 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.audit.arithmetic import Printed, recomputed
-from harness.audit.lab import Lab, certified
-from harness.audit.registry import Count, Evidence, claim
-from harness.verify import TOLERANCE
-from instances.schema import Instance
-from instances.small import picker
-from instances.small.synergy import instance, job, matrix, mix, pipelines, servers, small_one
-from instances.views.synergy import View, view
-from models.solve import Session, SolveOptions, StandardForm, build, solve
-from models.solve.interior import interior_point
-from models.synergy.arrays import placement_form
-from models.synergy.ideal import ideal_round
-from models.synergy.placement import Demands, demands, placed
-from models.synergy.throughput import RELAXED, build_round
+from schedgap.harness.audit.arithmetic import Printed, recomputed
+from schedgap.harness.audit.lab import Lab, certified
+from schedgap.harness.audit.registry import Count, Evidence, claim
+from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import picker
+from schedgap.instances.small.synergy import instance, job, matrix, mix, pipelines, servers, small_one
+from schedgap.instances.views.synergy import View, view
+from schedgap.models.solve import Session, SolveOptions, StandardForm, build, solve
+from schedgap.models.solve.interior import interior_point
+from schedgap.models.synergy.arrays import placement_form
+from schedgap.models.synergy.ideal import ideal_round
+from schedgap.models.synergy.placement import Demands, demands, placed
+from schedgap.models.synergy.throughput import RELAXED, build_round
 
 Array = NDArray[np.float64]
 

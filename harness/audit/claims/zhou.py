@@ -9,20 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.audit.lab import Lab, certified
-from harness.audit.measured import always, measured
-from harness.audit.registry import Count, Evidence, claim
-from heuristics.zhou.batches import Way, online
-from heuristics.zhou.lemma import lacking
-from instances import load
-from instances.elastic import Ledger, options
-from instances.schema import Instance
-from instances.small import picker
-from instances.small.zhou import instance as built
-from instances.small.zhou import job, ps, roomy_one, servers, small_one, tiny_one, worker
-from instances.views.zhou import ARCHITECTURES, Architecture, view
-from models.solve import SolveOptions
-from models.zhou.arrays import Choice, placement
+from schedgap.harness.audit.lab import Lab, certified
+from schedgap.harness.audit.measured import always, measured
+from schedgap.harness.audit.registry import Count, Evidence, claim
+from schedgap.heuristics.zhou.batches import Way, online
+from schedgap.heuristics.zhou.lemma import lacking
+from schedgap.instances import load
+from schedgap.instances.elastic import Ledger, options
+from schedgap.instances.schema import Instance
+from schedgap.instances.small import picker
+from schedgap.instances.small.zhou import instance as built
+from schedgap.instances.small.zhou import job, ps, roomy_one, servers, small_one, tiny_one, worker
+from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, view
+from schedgap.models.solve import SolveOptions
+from schedgap.models.zhou.arrays import Choice, placement
 
 Array = NDArray[np.float64]
 

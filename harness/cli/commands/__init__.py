@@ -1,1 +1,1 @@
-"""The commands, a file each; what a command does is in the packages, what it prints in ``harness.cli.output``."""
+"""The commands, a file each; what a command does is in the packages, what it prints in :mod:`.output`."""

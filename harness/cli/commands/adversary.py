@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.options import (
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import (
     DaskOption,
     Format,
     FormatOption,
@@ -18,9 +18,9 @@ from harness.cli.options import (
     ResultsOption,
     ResumeOption,
 )
-from harness.cli.output import emit, finish
-from harness.cli.terminal import progress
-from instances.ranges import LARGEST_SEED
+from schedgap.harness.cli.output import emit, finish
+from schedgap.harness.cli.terminal import progress
+from schedgap.instances.ranges import LARGEST_SEED
 
 
 @app.command()
@@ -42,9 +42,9 @@ def adversary(
     resume: ResumeOption = None,
 ) -> None:
     """Search the instance with the largest proved ratio of each online algorithm, shrink it and save it."""
-    from harness.adversary import adversary as run
-    from harness.adversary.running import seconds_of
-    from harness.engine.limits import Limits
+    from schedgap.harness.adversary import adversary as run
+    from schedgap.harness.adversary.running import seconds_of
+    from schedgap.harness.engine.limits import Limits
 
     with progress() as (start, advance):
         found = run(

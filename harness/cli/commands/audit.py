@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.options import (
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import (
     DaskOption,
     Format,
     FormatOption,
@@ -19,9 +19,9 @@ from harness.cli.options import (
     ResultsOption,
     ResumeOption,
 )
-from harness.cli.output import emit, finish
-from harness.cli.terminal import progress
-from instances.ranges import LARGEST_SEED
+from schedgap.harness.cli.output import emit, finish
+from schedgap.harness.cli.terminal import progress
+from schedgap.instances.ranges import LARGEST_SEED
 
 
 @app.command()
@@ -39,7 +39,7 @@ def audit(
     report: ReportOption = True,
 ) -> None:
     """Try every theorem and printed number: confirmed, refuted (with a witness), only for …, not testable."""
-    from harness.audit import run
+    from schedgap.harness.audit import run
 
     with progress() as (start, advance):
         found = run(

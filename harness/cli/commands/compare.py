@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.options import (
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import (
     DaskOption,
     Format,
     FormatOption,
@@ -21,10 +21,10 @@ from harness.cli.options import (
     ResumeOption,
     SeedOption,
 )
-from harness.cli.output import emit, finish
-from harness.cli.terminal import progress
-from harness.engine.limits import Limits
-from instances.ranges import MOST_THREADS
+from schedgap.harness.cli.output import emit, finish
+from schedgap.harness.cli.terminal import progress
+from schedgap.harness.engine.limits import Limits
+from schedgap.instances.ranges import MOST_THREADS
 
 
 @app.command()
@@ -47,7 +47,7 @@ def compare(
     report: ReportOption = True,
 ) -> None:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
-    from harness.comparing import compare as run_compare
+    from schedgap.harness.comparing import compare as run_compare
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     with progress() as (start, advance):

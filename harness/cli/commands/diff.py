@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import FAILED, OK, app
-from harness.cli.options import Format, FormatOption
-from harness.cli.output import emit_lines
-from harness.cli.terminal import say, stdout
+from schedgap.harness.cli.app import FAILED, OK, app
+from schedgap.harness.cli.options import Format, FormatOption
+from schedgap.harness.cli.output import emit_lines
+from schedgap.harness.cli.terminal import say, stdout
 
 
 @app.command()
@@ -23,10 +23,10 @@ def diff(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say what got better, worse or slower between two runs; exit code 1 if anything but times got worse."""
-    from harness import diffing
-    from harness.comparing import read_run
-    from harness.render import difference as render
-    from harness.table import show
+    from schedgap.harness import diffing
+    from schedgap.harness.comparing import read_run
+    from schedgap.harness.render import difference as render
+    from schedgap.harness.table import show
 
     found = diffing.diff(read_run(before), read_run(after), tolerance)
     if output is Format.TABLE:

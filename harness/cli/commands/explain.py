@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.terminal import say
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.terminal import say
 
 
 class Style(StrEnum):
@@ -33,7 +33,7 @@ def explain(
     large: Annotated[bool, typer.Option("--all", help="Build models above their stated size, too.")] = False,
 ) -> None:
     """Explain a model: sets, data, variables, rows with the paper's equation numbers, duals, errata, sizes."""
-    from harness.explaining import explain as explained
+    from schedgap.harness.explaining import explain as explained
 
     def begins(model: str, where: str) -> None:
         if sys.stderr.isatty():

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.terminal import say
-from instances.errors import UsageError
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.terminal import say
+from schedgap.instances.errors import UsageError
 
 
 @app.command("import")
@@ -29,9 +29,9 @@ def import_(
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
 ) -> None:
     """Import a real trace as an instance."""
-    from harness.listing import gpu_counts
-    from instances.canonical import write
-    from instances.importers import Options, import_trace
+    from schedgap.harness.listing import gpu_counts
+    from schedgap.instances.canonical import write
+    from schedgap.instances.importers import Options, import_trace
 
     if output.suffix != ".json":
         raise UsageError(f"{output}: an instance is written as .json")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.options import Format, FormatOption
-from harness.cli.output import emit_lines
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import Format, FormatOption
+from schedgap.harness.cli.output import emit_lines
 
 
 class Kind(StrEnum):
@@ -29,7 +29,7 @@ def list_(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List what there is, one line each, with source."""
-    from harness.listing import listing
+    from schedgap.harness.listing import listing
 
     columns, lines = listing(kind.value)
     emit_lines(kind.value, columns, lines, output)

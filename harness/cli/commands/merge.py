@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.options import Format, FormatOption, ReportOption, ResultsOption
-from harness.cli.output import emit, finish
-from harness.cli.terminal import say
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import Format, FormatOption, ReportOption, ResultsOption
+from schedgap.harness.cli.output import emit, finish
+from schedgap.harness.cli.terminal import say
 
 
 @app.command()
@@ -22,7 +22,7 @@ def merge(
     report: ReportOption = True,
 ) -> None:
     """Put results folders of one kind together: each result once, certified anew with the bounds of all."""
-    from harness.engine.study import merge as merged
+    from schedgap.harness.engine.study import merge as merged
 
     found = merged(folders, results)
     if found.meta["missing"]:

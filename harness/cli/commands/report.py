@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.output import save_report
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.output import save_report
 
 
 @app.command()
@@ -22,6 +22,6 @@ def report(
     ] = None,
 ) -> None:
     """Write the self-contained HTML page of a results folder."""
-    from harness.engine.study import reopen
+    from schedgap.harness.engine.study import reopen
 
     save_report(reopen(folder), output, audit)

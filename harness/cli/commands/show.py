@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.terminal import stdout
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.terminal import stdout
 
 
 @app.command()
@@ -19,9 +19,9 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
 ) -> None:
     """Show an instance in words and a picture."""
-    from harness.showing import draw_instance, words
-    from instances import load
-    from instances.canonical import to_json
+    from schedgap.harness.showing import draw_instance, words
+    from schedgap.instances import load
+    from schedgap.instances.canonical import to_json
 
     loaded = load(instance)
     if picture:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.options import (
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import (
     DaskOption,
     Format,
     FormatOption,
@@ -23,9 +23,9 @@ from harness.cli.options import (
     ResumeOption,
     WindowOption,
 )
-from harness.cli.output import emit, finish
-from harness.cli.terminal import progress
-from instances.ranges import LARGEST_SEED
+from schedgap.harness.cli.output import emit, finish
+from schedgap.harness.cli.terminal import progress
+from schedgap.instances.ranges import LARGEST_SEED
 
 
 @app.command()
@@ -59,10 +59,10 @@ def simulate(
     report: ReportOption = True,
 ) -> None:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
-    from harness.engine.limits import Limits
-    from harness.simulating import POLICIES
-    from harness.simulating import simulate as run_simulation
-    from heuristics.simulator.metrics import ALL, Window
+    from schedgap.harness.engine.limits import Limits
+    from schedgap.harness.simulating import POLICIES
+    from schedgap.harness.simulating import simulate as run_simulation
+    from schedgap.heuristics.simulator.metrics import ALL, Window
 
     with progress() as (start, advance):
         simulation = run_simulation(

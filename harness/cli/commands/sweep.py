@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import app
-from harness.cli.options import (
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import (
     DaskOption,
     Format,
     FormatOption,
@@ -19,8 +19,8 @@ from harness.cli.options import (
     ResultsOption,
     ResumeOption,
 )
-from harness.cli.output import emit, finish
-from harness.cli.terminal import progress
+from schedgap.harness.cli.output import emit, finish
+from schedgap.harness.cli.terminal import progress
 
 
 @app.command()
@@ -35,11 +35,11 @@ def sweep(
     report: ReportOption = True,
 ) -> None:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
-    from harness.engine.limits import Limits
-    from harness.sweeping import run_sweep
+    from schedgap.harness import sweeping
+    from schedgap.harness.engine.limits import Limits
 
     with progress() as (start, advance):
-        comparison = run_sweep(
+        comparison = sweeping.sweep(
             file,
             limits=Limits(memory_mb=memory_mb),
             jobs=jobs,

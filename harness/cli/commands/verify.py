@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.app import FAILED, OK, app
-from harness.cli.options import Format, FormatOption
-from harness.cli.output import emit_lines
-from harness.cli.terminal import say
+from schedgap.harness.cli.app import FAILED, OK, app
+from schedgap.harness.cli.options import Format, FormatOption
+from schedgap.harness.cli.output import emit_lines
+from schedgap.harness.cli.terminal import say
 
 
 @app.command()
@@ -19,7 +19,7 @@ def verify(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Check every decision and history of a results folder again; exit code 1 if one does not hold."""
-    from harness.engine.study import check
+    from schedgap.harness.engine.study import check
 
     found = check(folder)
     bad = [line for line in found if line[1]]

@@ -1,0 +1,44 @@
+"""How far from optimal deep-learning cluster schedulers are.
+
+>>> import schedgap as sg
+>>> instance = sg.load("paper/oef-eq1")
+>>> sg.compare(instance, methods=["oef.*"]).table[["method", "objective", "gap"]]  # doctest: +SKIP
+
+Imports run one way: :mod:`schedgap.instances` knows nothing of the others, :mod:`schedgap.models` and
+:mod:`schedgap.heuristics` stand on it side by side, and :mod:`schedgap.harness` runs, checks and reports what they
+find.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import TYPE_CHECKING, Any
+
+from schedgap.instances.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from schedgap.harness.comparing import compare, read_run
+    from schedgap.harness.explaining import explain
+    from schedgap.harness.simulating import simulate
+    from schedgap.harness.sweeping import sweep
+    from schedgap.instances.catalogue import load
+
+__all__ = ["__version__", "compare", "explain", "load", "read_run", "simulate", "sweep"]
+
+__version__ = importlib.metadata.version("schedgap")
+
+_HOME = {
+    "load": "schedgap.instances.catalogue",
+    "compare": "schedgap.harness.comparing",
+    "explain": "schedgap.harness.explaining",
+    "read_run": "schedgap.harness.comparing",
+    "simulate": "schedgap.harness.simulating",
+    "sweep": "schedgap.harness.sweeping",
+}
+_PACKAGES = ("instances", "models", "heuristics", "harness")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    return lazy_attributes(__name__, _HOME, name)
