@@ -15,7 +15,7 @@ from schedgap.instances import canonical, catalogue
 from schedgap.instances.catalogue import KINDS, known, load
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance, Published
-from schedgap.instances.summary import describe
+from schedgap.instances.schema.summary import describe
 from schedgap.instances.views.oef import View
 from schedgap.instances.views.oef import view as oef_view
 

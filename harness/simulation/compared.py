@@ -9,8 +9,7 @@ from schedgap.harness.simulation.bounds import BOUNDS, JCT, Bound
 from schedgap.harness.simulation.rows import SimulationRow
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics.simulator import POLICIES
-from schedgap.instances.schema import Instance
-from schedgap.instances.schema.instance import Published
+from schedgap.instances.schema import Instance, Published
 
 PREFIX = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean completion time")}
 """Metric with a bound → how its fields begin, and its name."""
