@@ -38,12 +38,11 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, Allocation, View, efficiency, merged
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, solve_built, total
 from schedgap.models.solve import TIES, Session, Solution, SolveOptions, TracePoint, build, compile_model, cross_check
-
-Array = NDArray[np.float64]
 
 FULL_LIMIT = 150
 """Tenants up to which the full envy-free LP (n(n−1) rows) runs unasked: about a second."""

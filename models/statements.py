@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.models.registry import Outcome, no_decision, solve_built
 from schedgap.models.solve import Solution, SolveOptions
 from schedgap.models.solve.scaling import rescaled
-
-Array = NDArray[np.float64]
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
@@ -19,8 +18,6 @@ from schedgap.models import elastic
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
 from schedgap.models.solve import Solution
 from schedgap.models.statements import bounding, grouped, in_units, largest
-
-Ints = NDArray[np.int64]
 
 
 def schedules(view: View, problem: str) -> Runs:

@@ -24,7 +24,8 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.common.log import LoggingIntercept
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
+
 T = TypeVar("T")
 
 TIES = "ties"

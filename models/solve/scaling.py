@@ -15,11 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.solution import Solution, SolveOptions
-
-Array = NDArray[np.float64]
 
 ORDINARY = 2.0**10
 """Largest coefficients between 1 / this and this stay as they are."""

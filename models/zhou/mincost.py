@@ -15,6 +15,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options
 from schedgap.instances.elastic.machines import SLACK
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
@@ -22,7 +23,7 @@ from schedgap.models.registry import MODELS, ModelSpec, Outcome
 from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
 from schedgap.models.statements import largest
 from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
-from schedgap.models.zhou.common import Array, Choices, Ints, choices, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.common import Choices, choices, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9

@@ -10,12 +10,13 @@ from collections.abc import Callable
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Options, options
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
 from schedgap.models.registry import MODELS, ModelSpec
 from schedgap.models.statements import in_units, largest
-from schedgap.models.zhou.common import Ints, choices, horizon, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.common import choices, horizon, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 LARGEST = 2_500

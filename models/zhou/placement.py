@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models.solve import Solution
 from schedgap.models.statements import grouped
-from schedgap.models.zhou.common import Array, Choices, Ints
+from schedgap.models.zhou.common import Choices
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic.machines import ROOM
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models import elastic
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
 from schedgap.models.solve import Solution
 from schedgap.models.statements import bounding, grouped, in_units, largest
-from schedgap.models.zhou.common import Array, Ints, horizon, skip
+from schedgap.models.zhou.common import horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
