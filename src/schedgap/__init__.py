@@ -21,9 +21,25 @@ if TYPE_CHECKING:
     from schedgap.harness.explaining import explain
     from schedgap.harness.simulating import simulate
     from schedgap.harness.sweeping import sweep
+    from schedgap.heuristics.registry import heuristic
+    from schedgap.heuristics.simulator.policies import policy
     from schedgap.instances.catalogue import load
+    from schedgap.instances.plugins import load_plugin
+    from schedgap.models.registry import model
 
-__all__ = ["__version__", "compare", "explain", "load", "read_run", "simulate", "sweep"]
+__all__ = [
+    "__version__",
+    "compare",
+    "explain",
+    "heuristic",
+    "load",
+    "load_plugin",
+    "model",
+    "policy",
+    "read_run",
+    "simulate",
+    "sweep",
+]
 
 __version__ = importlib.metadata.version("schedgap")
 
@@ -31,6 +47,10 @@ _HOME = {
     "load": "schedgap.instances.catalogue",
     "compare": "schedgap.harness.comparing",
     "explain": "schedgap.harness.explaining",
+    "heuristic": "schedgap.heuristics.registry",
+    "load_plugin": "schedgap.instances.plugins",
+    "model": "schedgap.models.registry",
+    "policy": "schedgap.heuristics.simulator.policies",
     "read_run": "schedgap.harness.comparing",
     "simulate": "schedgap.harness.simulating",
     "sweep": "schedgap.harness.sweeping",
