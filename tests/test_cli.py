@@ -231,7 +231,8 @@ def test_a_closed_pipe_is_no_error(command: str, tmp_path: Path) -> None:
 
 def test_a_closed_pipe_loses_neither_the_report_nor_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(
-        "import sys, harness.cli, harness.comparison as c; c.Comparison.ok = property(lambda self: False)\n"
+        "import sys, schedgap.harness.cli as cli, schedgap.harness.comparison as c\n"
+        "c.Comparison.ok = property(lambda self: False)\n"
         f"sys.argv[1:] = {ONE.split()}\ncli.main()"
     )
     result = shell(f"(sleep 0.2; {sys.executable} failing.py) 2>&1 | true", tmp_path)
