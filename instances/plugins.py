@@ -122,8 +122,11 @@ _loaded: dict[str, Plugin] = {}
 _entries: dict[str, list[Entry]] = {}
 """What each of them registered."""
 
+_modules: dict[str, list[str]] = {}
+"""Modules that each of them brought."""
+
 _broken: list[str] = []
-"""What is wrong with installed plug-ins that could not be loaded."""
+"""Distributions whose plug-ins could not be loaded."""
 
 _importing: list[str | None] = []
 """Who is being imported, the innermost last: a plug-in, or ``None`` for files of the package."""
@@ -197,11 +200,11 @@ def _check_method(registry: Registers, spec: Any) -> None:
 
 def _forget(name: str) -> None:
     """Take out a plug-in and all that it registered."""
-    plugin = _loaded.pop(name, None)
+    _loaded.pop(name, None)
     for registry, spec in _entries.pop(name, ()):
         registry.drop([spec.id])
-    if plugin and plugin.kind == "file":
-        sys.modules.pop(plugin.module, None)
+    for module in _modules.pop(name, ()):
+        sys.modules.pop(module, None)
 
 
 # loading ------------------------------------------------------------------------------------------
@@ -268,7 +271,6 @@ def _load(plugin: Plugin) -> Plugin:
         _run(plugin)
         _check(plugin.name)
     except BaseException as error:
-        _loaded[plugin.name] = plugin
         _forget(plugin.name)
         if earlier:
             _load(earlier)
@@ -281,17 +283,31 @@ def _load(plugin: Plugin) -> Plugin:
 
 def _run(plugin: Plugin) -> None:
     """Run what registers; what it prints goes to standard error, since standard output is for data."""
-    with importing(plugin.name), redirect_stdout(sys.stderr):
-        if plugin.kind == "live":
-            for kind, spec in pickle.loads(plugin.content):
-                _registries[kind].register(spec)
-        elif plugin.kind == "file":
-            module = types.ModuleType(plugin.module)
-            module.__file__ = os.path.abspath(plugin.name)
-            sys.modules[plugin.module] = module
-            exec(compile(plugin.content, plugin.name, "exec"), module.__dict__)
-        else:
-            importlib.import_module(plugin.module)
+    before = set(sys.modules)
+    try:
+        with importing(plugin.name), redirect_stdout(sys.stderr):
+            _RUN[plugin.kind](plugin)
+    finally:
+        _modules[plugin.name] = [n for n in sys.modules if f"{n}.".startswith(f"{plugin.module}.") and n not in before]
+
+
+def _run_file(plugin: Plugin) -> None:
+    module = types.ModuleType(plugin.module)
+    module.__file__ = os.path.abspath(plugin.name)
+    sys.modules[plugin.module] = module
+    exec(compile(plugin.content, plugin.name, "exec"), module.__dict__)
+
+
+def _run_module(plugin: Plugin) -> None:
+    importlib.import_module(plugin.module)
+
+
+def _run_definition(plugin: Plugin) -> None:
+    for kind, spec in pickle.loads(plugin.content):
+        _registries[kind].register(spec)
+
+
+_RUN = {"file": _run_file, "module": _run_module, "installed": _run_module, "live": _run_definition}
 
 
 def _what(error: BaseException, plugin: Plugin) -> str:
@@ -313,13 +329,13 @@ def load_installed() -> None:
             _load(_of_module(entry.module, "installed", f"{name} {version}".strip()))
         except UsageError as error:
             how = f"update it (pip install -U {name}) or remove it (pip uninstall {name})"
-            _broken.append(f"{error}; it comes with {name} {version}: {how}")
-            logging.getLogger("schedgap").warning("%s", _broken[-1])
+            logging.getLogger("schedgap").warning("%s; it comes with %s %s: %s", error, name, version, how)
+            _broken.append(f"{name} {version}")
 
 
 def trouble() -> str:
     """Return what a message about an unknown name adds: the installed plug-ins that could not be loaded."""
-    return "".join(f"; {line}" for line in _broken)
+    return f" (plug-ins that could not be loaded: {', '.join(_broken)})" if _broken else ""
 
 
 # runs ---------------------------------------------------------------------------------------------
