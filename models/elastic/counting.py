@@ -6,15 +6,12 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.options import ROUNDING
 from schedgap.models.elastic.generation import ElasticJobs
 from schedgap.models.elastic.placements import starts
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def elastic_schedules(jobs: ElasticJobs) -> tuple[float, bool]:

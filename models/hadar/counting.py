@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.hadar import ROUNDING, View
 from schedgap.models.hadar.schedules import TooManyError, mixes
-
-Array = NDArray[np.float64]
 
 BUDGET = 20_000_000
 """Numbers of slots by pace that are looked at for all jobs together: about two seconds."""

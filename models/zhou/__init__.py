@@ -13,8 +13,7 @@ r"""Zhou et al.: elastic jobs with parameter servers (PSs) or rings, in slots nu
 - :math:`f_{l,h,r}`: what schedule l takes of resource r on server h.
 
 Numbers of equations are those with PSs, then those with rings. A schedule has the slots :math:`t^-, \ldots, t^- + d -
-1` and completes at :math:`t^- + d`. Rows of capacities are in parts of the capacity, and objectives in units of their
-largest coefficient: tolerances of a solver are then relative ones.
+1` and completes at :math:`t^- + d`.
 """
 
 from schedgap.instances.discovery import import_submodules

@@ -8,12 +8,14 @@ from functools import wraps
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Options, options
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
 from schedgap.models.registry import MODELS, ModelSpec
-from schedgap.models.statements import in_units, largest
-from schedgap.models.zhou.common import TINIER, TINY, Ints, choices, horizon, refuse_huge, refuse_long, skip
+from schedgap.models.solve import counted
+from schedgap.models.statements import largest
+from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 LARGEST = 2_500
@@ -40,12 +42,12 @@ def build_offline(a: Architecture) -> pyo.ConcreteModel:
     statement : the rows.
     """
     m = _model(a, a.arrival, horizon(a))
-    m.unit = pyo.Param(initialize=largest(a.weight))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(
         rule=lambda m: sum(m.weight[m.job[k]] * (m.start[k] + m.slots[k]) * m.x[k] for k in m.CHOICES),
         sense=pyo.minimize,
     )
+    counted(m, [(m.total, largest(a.weight))])
     return m
 
 
@@ -59,7 +61,8 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
     deadline
         τ, the architecture's by default.
 
-    Notes -----
+    Notes
+    -----
     .. math:: \max \sum_k w_j \cdot x_k \tag{7, 16}
 
     Jobs may be left out (7a), and there are only choices with :math:`t^- + d \le \tau` (7b): slot τ itself is never
@@ -72,9 +75,9 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
     statement : the rows.
     """
     m = _model(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline, optional=True)
-    m.unit = pyo.Param(initialize=largest(a.weight[list(m.JOBS)]))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(rule=lambda m: sum(m.weight[m.job[k]] * m.x[k] for k in m.CHOICES), sense=pyo.maximize)
+    counted(m, [(m.total, largest(a.weight[list(m.JOBS)]))])
     return m
 
 
@@ -116,7 +119,6 @@ def _register(name: str, what: str, problem: str, build: Callable[[Architecture]
             build=builder,
             decode=decode,
             source=f"Zhou et al., {eq}",
-            procedure=in_units(builder, decode),
             skip=skip(name),
             too_large=_too_large(name, weight=problem == "weight"),
             example=TINIER if (name, what) == ("ps", "offline") else TINY,

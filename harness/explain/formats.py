@@ -1,0 +1,199 @@
+"""Explanations as text, Markdown, LaTeX and JSON."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from schedgap.harness.explain.docstrings import Block, replace_inline
+from schedgap.harness.explain.sizes import Sizes
+
+WIDEST = 110
+"""Columns of text in a wide terminal, or where there is none."""
+
+_SPACES = (
+    (r"\s*([≤≥=≠∈⊆])\s*", r" \1 "),
+    (r"\s*·\s*", "·"),
+    (r"\b(max|min) ?(?=[^\W\d_]|∑)", r"\1 "),
+    (r"\s*∀\s*", "   for all "),
+    (r" : ", ": "),
+)
+"""Where formulas as text have spaces, once these are single: patterns, and what takes their place."""
+
+_EMPHASIS = re.compile(r"\*{1,2}([^*]+)\*{1,2}")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One method's explanation: its id, what it is in a line, its parts, and the sizes of a model."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+    sizes: Sizes | None = None
+
+
+@cache
+def _converter() -> Any:
+    from pylatexenc.latex2text import LatexNodes2Text, MacroTextSpec, get_default_latex_context_db
+
+    known = get_default_latex_context_db()
+    known.add_context_category(
+        "formulas", [MacroTextSpec("frac", _fraction), MacroTextSpec("colon", ": ")], prepend=True
+    )
+    return LatexNodes2Text(
+        known, math_mode="text", keep_braced_groups=True, keep_braced_groups_minlen=2, strict_latex_spaces=True
+    )
+
+
+def _fraction(node: Any, l2tobj: Any) -> str:
+    above, below = (l2tobj.nodelist_to_text([part]).strip("{}") for part in node.nodeargd.argnlist)
+    return "/".join(f"({part})" if re.search(r"[ +−·/-]", part) else part for part in (above, below))
+
+
+def plain(latex: str) -> str:
+    """Return a formula as a line of text: ``∑_j w_{j,t,r} ≤ C^r``."""
+    text = re.sub(r"\s+", " ", _converter().latex_to_text(latex))
+    for pattern, spaced in _SPACES:
+        text = re.sub(pattern, spaced, text)
+    return text.strip()
+
+
+def _said(text: str) -> str:
+    """Return prose as text: formulas as lines, names in backticks, no emphasis."""
+    return replace_inline(text, plain, lambda name: f"`{name}`", lambda words: _EMPHASIS.sub(r"\1", words))
+
+
+def to_text(document: Document) -> str:
+    """Return an explanation for a terminal."""
+    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 0)).columns)
+    lines = [document.id, *textwrap.wrap(document.title, width)]
+    before = ""
+    for block in document.blocks:
+        if block.kind not in {"row", "item"} or before not in {block.kind, "heading"}:
+            lines.append("")
+        lines += _text_lines(block, width)
+        before = block.kind
+    return "\n".join(lines) + "\n"
+
+
+def _text_lines(block: Block, width: int) -> list[str]:
+    if block.kind == "verbatim":
+        return block.text.splitlines()
+    if block.kind == "row":
+        return _row_lines(block, width)
+    mark = {"item": "- ", "origin": "── "}.get(block.kind, "")
+    text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
+    told = f"{text}  {block.count}".rstrip()
+    return textwrap.wrap(
+        told,
+        width,
+        initial_indent=mark,
+        subsequent_indent=" " * len(mark),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _row_lines(block: Block, width: int) -> list[str]:
+    """Return a formula, with its number and how often it is there on the right of its last line."""
+    number = f"({block.tag})" if block.tag else ""
+    right = f"{number} {block.count}".strip()
+    *first, last = textwrap.wrap(
+        plain(block.text), width - 12, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False
+    )
+    return [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
+
+
+def to_markdown(document: Document) -> str:
+    """Return an explanation as Markdown, with mathematics for MathJax."""
+    told = [f"## `{document.id}`", document.title, *map(_markdown, document.blocks)]
+    return "\n\n".join(told).replace("\n\n- ", "\n- ") + "\n"
+
+
+def _markdown(block: Block) -> str:
+    text = replace_inline(block.text, lambda latex: f"${latex}$", lambda name: f"`{name}`", _unmarked)
+    if block.kind == "plain":
+        # Neither Markdown nor MathJax looks into code, so a stranger's signs stay what they are.
+        return f"`{block.text.replace('`', chr(39))}`"
+    if block.kind == "row":
+        tag = rf" \tag{{{block.tag}}}" if block.tag else ""
+        return f"$$\n{block.text}{tag}\n$$" + (f"\n\n({block.count})" if block.count else "")
+    if block.kind == "verbatim":
+        return f"```\n{block.text}\n```"
+    mark = {"origin": "### `{}`", "heading": "**{}**", "item": "- {}"}.get(block.kind, "{}")
+    return mark.format(block.text if block.kind == "origin" else f"{text} {block.count}".rstrip())
+
+
+def _unmarked(text: str) -> str:
+    return html.escape(text, quote=False).replace("$", r"\$")
+
+
+def to_latex(document: Document) -> str:
+    r"""Return an explanation as LaTeX, to be input into a document with ``amsmath``."""
+    head = rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}" + f"\n{_escaped(document.title)}\n"
+    return "\n".join([head, *_latex(document)])
+
+
+def _latex(document: Document) -> Iterator[str]:
+    for kind, group in groupby(document.blocks, lambda block: block.kind):
+        found = list(group)
+        if kind == "row":
+            tagged = [rf"{b.text} \tag{{{b.tag}}}" if b.tag else rf"{b.text} \notag" for b in found]
+            yield _environment("gather", " \\\\\n".join(tagged))
+        elif kind == "item":
+            yield _environment("itemize", "\n".join(rf"\item {_in_latex(b)}" for b in found))
+        elif kind == "verbatim":
+            yield from (_environment("verbatim", b.text) for b in found)
+        elif kind in {"origin", "heading"}:
+            yield from (rf"\paragraph{{{_in_latex(b)}}}" for b in found)
+        else:
+            yield from (f"{_in_latex(b)}\n" for b in found)
+
+
+def _environment(name: str, text: str) -> str:
+    return f"\\begin{{{name}}}\n{text}\n\\end{{{name}}}\n"
+
+
+def _in_latex(block: Block) -> str:
+    if block.kind in {"plain", "origin"}:
+        return _escaped(block.text)
+    text = replace_inline(
+        block.text,
+        math=lambda latex: f"${latex}$",
+        code=lambda name: rf"\texttt{{{_escaped(name)}}}",
+        rest=lambda words: _EMPHASIS.sub(r"\\emph{\1}", _escaped(words)),
+    )
+    return f"{text} {block.count}".rstrip()
+
+
+def _escaped(text: str) -> str:
+    """Return text without the signs that LaTeX takes for commands."""
+    plain_text = text.replace("\\", r"\textbackslash ")
+    return re.sub(r"([&%#_{}$])", r"\\\1", plain_text).replace("^", r"\^{}").replace("~", r"\~{}")
+
+
+def to_json(documents: tuple[Document, ...]) -> str:
+    """Return explanations as JSON: formulas as LaTeX and as plain text."""
+    return json.dumps([_as_dict(document) for document in documents], indent=2, ensure_ascii=False) + "\n"
+
+
+def _as_dict(document: Document) -> dict[str, Any]:
+    told: list[dict[str, Any]] = []
+    for block in document.blocks:
+        if block.kind == "row":
+            row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
+            told.append({"kind": "row", **row, "count": block.count})
+        else:
+            text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
+            told.append({"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {}))
+    sizes = asdict(document.sizes) if document.sizes else None
+    return {"id": document.id, "title": document.title, "blocks": told, "sizes": sizes}
