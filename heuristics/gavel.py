@@ -100,7 +100,7 @@ class _Program:
             highs.addRow(0.0, np.inf, mine.size, mine, value[mine])
 
     def solve(self, counts: Ints, least: float, most: float) -> Array:
-        """Return the optimal columns for so many jobs of each class ``(c,)`` and `z` between two bounds."""
+        """Return the optimal columns for the numbers of jobs of each class ``(c,)``, with `z` between two bounds."""
         pairs, fairness = self._highs.getNumCol() - 1, self._highs.getNumRow() - counts.size
         for c in np.flatnonzero(counts != self._counts).tolist():
             self._highs.changeRowBounds(c, -np.inf, float(counts[c]))
@@ -153,7 +153,7 @@ class ShareProgram:
         self._solved: dict[bytes, Array] = {}
 
     def shares(self, counts: Ints) -> Array:
-        """Return ``(c, o)`` shares of a job of each class when there are so many (``(c,)``) of them."""
+        """Return ``(c, o)`` shares of a job of each class for the numbers of jobs ``(c,)``."""
         key = counts.tobytes()
         if key not in self._solved:
             self._solved[key] = self._solve(counts)

@@ -1,4 +1,4 @@
-"""Where gangs may run, and on which servers: what all policies that give out GPUs by type share.
+"""Options and servers of gangs, shared by all policies that give out GPUs by type.
 
 A gang of ``W`` GPUs has an *option* for each GPU type: all its GPUs of that type. Where no single type on which it
 has a rate could ever hold it, it has one more option instead, the *mixed* one: the GPUs of its types, fastest first,

@@ -1,4 +1,4 @@
-"""What a policy sees and returns."""
+"""The state that a policy sees, and the assignment that it returns."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ NOTHING = Assignment.of(())
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a policy sees at the start of a round. ``a`` jobs have arrived and are unfinished.
+    """State at the start of a round, as a policy sees it; ``a`` jobs have arrived and are unfinished.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The rules of a simulation, and what happened in it."""
+"""The rules of a simulation, and its history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_ROUND_S, MOST_ROUND_S = 1e-3, 1e9
 
 @dataclass(frozen=True)
 class Rules:
-    """What a simulation assumes.
+    """Assumptions of a simulation.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class _Index:
-    """Index sets of P1, as plain lists: who may do what where and when."""
+    """Index sets of P1, as plain lists: which jobs may run in which slots, at which paces and in which places."""
 
     view: View
     places: Places
@@ -68,7 +68,7 @@ class _Index:
         return found
 
     def part(self, job: int, level: int) -> float:
-        """Part of a job's work that a slot does, at most all of it."""
+        """Return the part of a job's work that one slot does, at most 1."""
         return min(1.0, float(self.view.progress[job, level] / self.view.workload.work[job]))
 
     @cached_property

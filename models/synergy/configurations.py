@@ -1,4 +1,4 @@
-"""What a gang may hold, and the jobs of a round in classes of equals: the index sets of the models of a round."""
+"""Index sets of the models of a round: configurations that a gang may hold, and classes of equal jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOWHERE = -1.0
 
 @dataclass(frozen=True, eq=False)
 class Configurations:
-    """``q`` configurations ``[c, m]`` of kinds of jobs on GPU types, by kind and type, as levels and as amounts.
+    """``q`` configurations ``[c, m]``, ordered by kind of job and GPU type, as levels and as amounts.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Configurations:
 
 
 def units(view: View) -> Array:
-    """Return ``(k, 3)`` one GPU, and the CPUs and gigabytes per GPU of the largest server, of each type.
+    """Return ``(k, 3)`` units of GPUs, CPUs and gigabytes: 1, and those per GPU of the type's largest server.
 
     Rows count resources in these units, so that their coefficients are about as large as gangs.
     """
@@ -70,14 +70,14 @@ def units(view: View) -> Array:
 
 
 def capacity(view: View) -> Array:
-    """Return ``(k, 3)`` what there is of each type, in :func:`units`, with the rounding that levels have."""
+    """Return ``(k, 3)`` totals of each type, in :func:`units`, rounded up as levels are."""
     pools = view.pools
     total = np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb))
     return np.asarray(total / units(view) * (1 + ROUNDING))
 
 
 def fitting(view: View) -> Bools:
-    """Return ``(K, k)`` whether a gang of each kind fits on the GPUs of each type, whatever it does there."""
+    """Return ``(K, k)`` whether each type has enough GPUs for a gang of each kind, also without progress there."""
     return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
 
 
@@ -119,7 +119,7 @@ def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool 
 
 
 def _best_below(rate: Array) -> Array:
-    """Return ``(x, A, B)`` the best rate at no more of both and less of one, :data:`NOWHERE` where there is none."""
+    """Return ``(x, A, B)`` the best rate of smaller configurations, :data:`NOWHERE` where there are none."""
     best = np.maximum.accumulate(np.maximum.accumulate(rate, axis=1), axis=2)
     below = np.full_like(rate, NOWHERE)
     below[:, 1:] = best[:, :-1]
@@ -129,7 +129,7 @@ def _best_below(rate: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Jobs of a round in ``e`` classes of equals: of one kind, one weight and the same floors.
+    """Jobs of a round in ``e`` classes; those of a class have the same kind, weight and floors.
 
     Attributes
     ----------

@@ -185,7 +185,7 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
 
 def _room(wanted: Demands) -> list[int]:
-    """Return how many whole jobs of its demand each variable's empty server holds."""
+    """Return for each variable how many whole jobs of the demand fit on the empty server."""
     fit = np.floor((1 + ROUNDING) / wanted.part.max(axis=1))
     return [int(n) for n in np.minimum(fit, wanted.count[wanted.demand])]
 
@@ -323,7 +323,7 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
 
 
 def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None) -> Outcome:
-    """Return the outcome of the second of two solves: with the time of both, and only as proved as the first is."""
+    """Return the outcome of the second of two solves, with the time of both; proved only if the first one is."""
     second = replace(solution.times, build_s=build_s)
     solution = replace(solution, times=total(first.times, second))
     if solution.status == "optimal" and first.status != "optimal":

@@ -1,6 +1,6 @@
-"""The most progress of a round: LP1 and ILP1 (eq. 1–5), on several GPU types, and with a fairness oracle (eq. 22–26).
+"""The largest progress of a round: LP1 and ILP1 (eq. 1–5), on several GPU types (22–25), with a fairness oracle (26).
 
-One statement serves all. Its integers count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a class
+One builder serves all. Its integers count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a class
 can be exchanged, so that every solution of it is one of the paper's ``y[c,m,(i,)j]`` of the same value, and the other
 way round: an integer count is given to the class's jobs one by one, a fractional one to all of them in equal parts.
 """
