@@ -52,10 +52,17 @@ def _constraints(place: str = "r", room: str = "C^r", rate: str = "X_j^r") -> tu
             ("work_1a",),
         ),
         Row(
-            r"D_{j,t} = D_{j,t-1} + \sum_k W_j \cdot L \cdot X_j^k \cdot z_{j,t,k}",
+            r"D_{j,t} = D_{j,t-1} + x_{j,t} \cdot W_j \cdot L",
             every="j, t",
             note="Work adds up: the left-hand side of (1a), as a recursion.",
             parts=("done_by",),
+        ),
+        Row(
+            r"x_{j,t} = \sum_k X_j^k \cdot z_{j,t,k}",
+            "1b",
+            "j, t",
+            "The pace of the gang: the rate of its slowest type.",
+            ("rate_1b",),
         ),
         Row(
             rf"w_{{j,t,{place}}} \le \min(W_j, {room}) \cdot \sum_{{k \colon X_j^k \le {rate}}} z_{{j,t,k}}",
@@ -108,6 +115,7 @@ P1 = Formulation(
     data=DATA,
     variables=(
         Symbol(r"z_{j,t,k} \in \{0, 1\}", "job $j$ runs in slot $t$, and its slowest type is $k$", "z"),
+        Symbol(r"x_{j,t} \ge 0", "iterations per second of one of the job's GPUs in slot $t$", "x"),
         Symbol(r"w_{j,t,r} \in \{0, \ldots, \min(W_j, C^r)\}", "GPUs of type $r$ that it holds then", "w"),
         Symbol(r"v_{j,f} \in \{0, 1\}", "its last slot is $f$", "v"),
         Symbol(r"P_{j,t} \in [0, 1]", "whether its last slot is $t$ or later", "pending"),
