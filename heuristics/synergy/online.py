@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from schedgap.heuristics.profiling import believed
 from schedgap.heuristics.registry import Context, Oracle
 from schedgap.heuristics.simulator import Assignment, Shares, State
 from schedgap.heuristics.simulator.model_time import in_slots
 from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
+from schedgap.heuristics.synergy.profiling import believed
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance

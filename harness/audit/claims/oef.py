@@ -15,7 +15,7 @@ from schedgap.harness.audit.arithmetic import Printed, recomputed
 from schedgap.harness.audit.lab import Lab, certified, solved
 from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Witness, claim
 from schedgap.harness.verify import TOLERANCE
-from schedgap.heuristics import gandiva_fair
+from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances import load
 from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
