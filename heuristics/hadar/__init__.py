@@ -94,7 +94,7 @@ ONLINE = PolicySpec(
 HADARE = PolicySpec(
     id="hadar.hadare",
     paper="hadar",
-    build=lambda instance, oracle: HadarE(instance),
+    build=passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE),
     source="HadarE, section V",
     forks=True,
 )

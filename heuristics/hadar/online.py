@@ -68,7 +68,12 @@ def market(instance: Instance, state: State) -> Market:
 
 
 class Hadar:
-    """Hadar as a simulation policy.
+    """Hadar (Algorithm 1) as a simulation policy.
+
+    In every round all unfinished jobs are planned from an empty cluster, at prices (5) that grow with what is taken.
+    FIND_ALLOC finds the allocation of largest payoff for one job: its utility at the expected completion less the cost
+    of all rounds until then. DP_allocation (Algorithm 2) takes or leaves every job, whichever leads to the larger total
+    payoff. Line 20 as printed compares costs and schedules nothing; lines 6, 7 and 28 to 31 as printed are settings.
 
     Parameters
     ----------
@@ -85,6 +90,12 @@ class Hadar:
     ----------
     plans
         Plan of every round with a queue, in order.
+
+    See Also
+    --------
+    schedgap.heuristics.hadar.prices : prices (5) to (7) and Theorem 2.
+    schedgap.heuristics.hadar.planning : FIND_ALLOC and DP_allocation, and what each setting was measured to do.
+    schedgap.heuristics.hadar.online : what the paper leaves open.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import getdoc
 
 import numpy as np
 
@@ -45,6 +46,11 @@ class Scheduler:
     def fair(self) -> bool:
         """Whether all picked jobs run, each at least at its fair progress; static demands pass some over."""
         return self.mechanism not in {"greedy", "tetris"}
+
+    @property
+    def stated(self) -> str:
+        """What policy and mechanism do, in their own words."""
+        return f"{getdoc(ORDERS[self.policy])}\n\n{getdoc(getattr(Mechanisms, self.mechanism))}"
 
     def place(self, view: View, oracle: Oracle) -> Mechanism:
         """Return the mechanism on the servers of a view."""
@@ -156,6 +162,7 @@ def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
         found = chosen.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
         return _schedule(found, np.zeros(found.job.size, np.int64), np.zeros(jobs.size, np.int64), jobs)
 
+    run.__doc__ = scheduler.stated
     return run
 
 
@@ -192,4 +199,5 @@ def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
         found = Placement(job, server, gpus, trace.cpus, trace.memory_gb)
         return _schedule(found, number[row], number[trace.offered[:, 0]], trace.offered[:, 1])
 
+    run.__doc__ = scheduler.stated
     return run

@@ -1,14 +1,13 @@
 """Hadar's P1 (eq. 1–1e) as a MILP without big-M, with capacity by GPU type or by server.
 
-A *place* is where GPUs are: a type (P1 has no cost of spreading, so capacity adds up) or a server. See the package's
-docstring for sets, variables and constraints.
+A *place* is where GPUs are: a type (P1 has no cost of spreading, so capacity adds up) or a server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
@@ -107,16 +106,54 @@ class _Index:
 
 
 def build_p1(view: View, places: Places, complete: bool = False) -> pyo.ConcreteModel:
-    """Return P1.
+    r"""Return P1: how many GPUs of which types every gang holds in every slot, and which jobs complete when.
 
     Parameters
     ----------
     view
         Jobs, slots, GPUs.
     places
-        Where GPUs are counted.
+        Where GPUs are counted. By server, h and :math:`c_h` take the place of r and :math:`C^r`; the optimum is the
+        same, since nothing is lost by spreading a gang.
     complete
         Whether every job completes, as the paper prints (1a), or may be rejected.
+
+    Notes
+    -----
+    - ``z`` :math:`z_{j,t,k} \in \{0, 1\}`: job j runs in slot t, and its slowest type is k.
+    - ``w`` :math:`w_{j,t,r} \in \{0, \ldots, \min(W_j, C^r)\}`: GPUs of type r that it holds then.
+    - ``x`` :math:`x_{j,t} \ge 0`: iterations per second of one of its GPUs then, 0 where it does not run.
+    - ``v`` :math:`v_{j,f} \in \{0, 1\}`: its last slot is f.
+    - ``pending`` :math:`P_{j,t} \in [0, 1]`: whether its last slot is t or later.
+    - ``done`` :math:`D_{j,t} \ge 0`: work done by the end of slot t.
+
+    .. math:: \max \sum_j \sum_f U_j(f) \cdot v_{j,f} \tag{1}
+    .. math:: D_{j,f} \ge E_j N_j \cdot \sum_{g \le f} v_{j,g} \quad \forall j, f \tag{1a} \label{work_1a}
+    .. math:: D_{j,t} = D_{j,t-1} + x_{j,t} \cdot W_j \cdot L \quad \forall j, t \label{done_by}
+    .. math:: x_{j,t} = \sum_k X_j^k \cdot z_{j,t,k} \quad \forall j, t \tag{1b} \label{rate_1b}
+    .. math:: w_{j,t,r} \le \min(W_j, C^r) \cdot \sum_{k \colon X_j^k \le X_j^r} z_{j,t,k} \quad \forall j, t, r
+        \tag{1b} \label{slowest_1b}
+    .. math:: \sum_k z_{j,t,k} \le P_{j,t} \quad \forall j, t \tag{1c} \label{until_last_1c}
+    .. math:: P_{j,t} = P_{j,t+1} + v_{j,t}, \quad P_{j,T+1} = 0 \quad \forall j, t \label{pending_from}
+    .. math:: v_{j,f} \le \sum_k z_{j,f,k} \quad \forall j, f \label{runs_last}
+    .. math:: \sum_j w_{j,t,r} \le C^r \quad \forall t, r \tag{1d} \label{capacity_1d}
+    .. math:: \sum_r w_{j,t,r} = W_j \cdot \sum_k z_{j,t,k} \quad \forall j, t \tag{1e} \label{gang_1e}
+
+    and with `complete`
+
+    .. math:: P_{j,a_j} = 1 \quad \forall j \tag{1a} \label{everybody}
+
+    (1a) is printed for the last slot alone; the other rows keep a relaxation from finishing part of a job before its
+    work is begun. (1b) is the minimum over types, linear and without big-M: a type is used only where the gang's pace
+    is at most its own. Naming a slower type than the slowest in use only loses progress, so it is exact at an optimum.
+    ``runs_last`` is not in the paper: a job runs in its last slot, so that no incumbent counts it as later than it is.
+    (1d) is left out where all gangs fit at once.
+
+    Duals (of the relaxation): the price of (1d) is what one more GPU of type r in slot t would add to the utility.
+    Hadar's online prices (5) play its part.
+
+    *Erratum.* Fig. 1: under (1e) no schedule of its three jobs finishes in 5 rounds, 6 is the least; and gangs of 3, 2
+    and 2 never use 6 of 6 GPUs, so that 100 % utilisation in round 1 is out of reach.
     """
     index, work = _Index(view, places), view.workload
     m = pyo.ConcreteModel()
@@ -158,10 +195,10 @@ def build_p1(view: View, places: Places, complete: bool = False) -> pyo.Concrete
 
 
 def _add_work(m: pyo.ConcreteModel) -> None:
-    """Add (1a) for every slot: what is finished by then is done by then; the last slot's row is the paper's.
+    """Add (1a) for every slot: what is finished by then is done by then.
 
-    With the last row alone a fraction of a job may finish before its work is begun: 20 jobs in 72 slots are then not
-    solved after 120 s (902 nodes), with all rows they are after 56 s (15 nodes).
+    With the last row alone, 20 jobs in 72 slots are not solved after 120 s (902 nodes); with all rows they are after 56
+    s (15 nodes).
     """
     before = {(j, m.a[j] - 1) for j in m.JOBS}
     m.done = pyo.Var(before | set(m.WINDOW), bounds=lambda m, j, t: (0, 0 if t < m.a[j] else None))
@@ -240,11 +277,12 @@ def _register(name: str, places: Callable[[View], Places], complete: bool, sourc
             paper="hadar",
             problem=COMPLETE.id if complete else UTILITY.id,
             kind="exact",
-            build=lambda view: build_p1(view, places(view), complete),
+            build=wraps(build_p1)(lambda view: build_p1(view, places(view), complete)),
             decode=decode(places is Places.by_server),
             source=source,
             skip=somebody_rejected if complete else nobody_completes,
             too_large=_too_large(places),
+            example="paper/hadar-fig1",
         )
     )
 

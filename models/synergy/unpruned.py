@@ -1,4 +1,4 @@
-"""ILP1 to the letter of the paper: one binary ``y[c,m,j]`` for every job and every cell of its table (eq. 1–5)."""
+"""ILP1 to the letter of the paper (eq. 1–5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ LARGEST = 20_000
 
 
 def build_unpruned(view: View) -> pyo.ConcreteModel:
-    """Return ILP1 with a binary per job and cell."""
+    r"""Return ILP1 to the letter: a binary for every job and every cell of its table, and (5) as rows.
+
+    - ``y`` :math:`y_{c,m,j} \in \{0, 1\}`: job j holds :math:`[c,m]`.
+
+    .. math:: \max \sum_j u_j \cdot \sum_{c,m} W_j[c,m] \cdot y_{c,m,j} \tag{1}
+    .. math:: \sum_j \sum_{c,m} c \cdot y_{c,m,j} \le C \tag{2} \label{cpus_2}
+    .. math:: \sum_j \sum_{c,m} m \cdot y_{c,m,j} \le M \tag{3} \label{memory_3}
+    .. math:: \sum_{c,m} y_{c,m,j} = 1 \quad \forall j \tag{4} \label{one_each_4}
+    .. math:: \sum_{c,m} W_j[c,m] \cdot y_{c,m,j} \ge F_j \quad \forall j \tag{5} \label{fair_5}
+
+    Duals: none, with integers; those of the relaxation are LP1's.
+    """
     held = _cells(view)
     kind = view.profiles.kind[view.runnable]
     start, end = np.searchsorted(held.kind, kind), np.searchsorted(held.kind, kind, side="right")
@@ -94,5 +105,6 @@ MODELS.register(
         source="Synergy section 4.1, eq. (1)–(5) with binaries, to the letter",
         skip=mixed_cluster,
         too_large=_too_large,
+        example="paper/synergy-example",
     )
 )
