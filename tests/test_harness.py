@@ -513,7 +513,8 @@ def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:
 
 
 def test_importing_harness_is_light() -> None:
-    code = "import sys, harness; print([m for m in ('pyomo', 'pandas', 'matplotlib', 'highspy') if m in sys.modules])"
+    heavy = "('pyomo', 'pandas', 'matplotlib', 'highspy')"
+    code = f"import sys, schedgap.harness; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
     assert out.stdout.strip() == "[]"
     assert callable(harness.compare)

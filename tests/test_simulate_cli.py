@@ -35,8 +35,7 @@ from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rule
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.schema import Instance
-from schedgap.instances.schema.instance import Published
+from schedgap.instances.schema import Instance, Published
 
 COMMAND = Path(sys.executable).with_name("harness")
 TINY = "gen/20jobs"

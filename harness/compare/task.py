@@ -28,7 +28,7 @@ from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.canonical import validate
 from schedgap.instances.furthest import furthest
-from schedgap.instances.registry import PAPERS, PaperSpec
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.models import ModelSpec
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
@@ -204,6 +204,9 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
     if reason:
         return MethodResult(task.blank_row(status="skipped", reason=reason))
     raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
+    if not isinstance(raw.decision, paper.decision) and not (raw.decision is None and isinstance(spec, ModelSpec)):
+        found = "nothing" if raw.decision is None else type(raw.decision).__name__
+        raise TypeError(f"{spec.id} returned {found}; methods of {paper.id} return {paper.decision.__name__}")
     row = task.blank_row(status=raw.status, **raw.fields)
     if raw.decision is None:
         return MethodResult(row, None, raw.trace, raw.prices)
@@ -218,19 +221,13 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         published=evaluated(instance.published, spec.id, {spec.id: _decided(verdict)}),
         check_s=clock.now() - began,
     )
-    return MethodResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
+    return MethodResult(row, raw.decision, raw.trace, raw.prices)
 
 
 def _decided(verdict: Verdict) -> dict[str, Any]:
     """Return what the checker found of a decision, by quantity."""
     found = {**verdict.metrics, **verdict.quantities, "objective": verdict.objective}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
-    if not isinstance(decision, paper.decision):
-        raise TypeError(f"a method of {paper.id} returns {paper.decision.__name__}, not {type(decision).__name__}")
-    return decision
 
 
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:

@@ -208,7 +208,7 @@ def figure(image: Image, prefix: str, number: int = 0) -> FigureBlock:
 
 def instances_section(instances: Mapping[str, Instance], names: Mapping[str, str]) -> list[Section]:
     """Return the instances in words; `names` are what they are called in the run, by fingerprint."""
-    from schedgap.instances.summary import describe
+    from schedgap.instances.schema.summary import describe
 
     described = []
     for fingerprint, instance in list(instances.items())[:MAX_DESCRIBED]:

@@ -15,7 +15,7 @@ from schedgap.harness.text import SIGNS, clean, numbers
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.schema import Instance, Published
-from schedgap.instances.summary import describe
+from schedgap.instances.schema.summary import describe
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

@@ -17,8 +17,7 @@ from schedgap.instances import clock
 from schedgap.instances.canonical import validate
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.schema import Horizon, Instance
-from schedgap.instances.schema.instance import Published
+from schedgap.instances.schema import Horizon, Instance, Published
 
 ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""

@@ -6,13 +6,14 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from schedgap.instances.schema import Instance, Job
+from schedgap.instances.schema.content import Content
+from schedgap.instances.schema.job import Job
 
 MAX_LISTED = 6
 """So many of a kind are named; the rest is counted."""
 
 
-def describe(instance: Instance) -> list[tuple[str, str]]:
+def describe(instance: Content) -> list[tuple[str, str]]:
     """Return facts about the instance as (what, in words), in the order shown; what was derived has many lines."""
     facts = [
         ("instance", instance.name),
@@ -36,7 +37,7 @@ def describe(instance: Instance) -> list[tuple[str, str]]:
     return [(what, words) for what, words in facts if words]
 
 
-def to_html(instance: Instance) -> str:
+def to_html(instance: Content) -> str:
     """Return the facts as an HTML table; every text is escaped, since instances come from strangers."""
     rows = "".join(
         f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(what)}</th>"
@@ -54,7 +55,7 @@ def _cell(words: str) -> str:
     return f"<details><summary>{len(lines)} lines</summary>{'<br>'.join(lines)}</details>"
 
 
-def load(instance: Instance) -> float | None:
+def load(instance: Content) -> float | None:
     """Return the fluid load: work in GPU-seconds of the average GPU over GPU-seconds up to the last arrival.
 
     A job's rate on the average GPU is the mean of its rates weighted by GPUs. ``None`` where
@@ -75,12 +76,12 @@ def _gpu_seconds(job: Job, totals: Mapping[str, int]) -> float | None:
     return job.iterations * gpus / speed if speed > 0 else None
 
 
-def _cluster(instance: Instance) -> str:
+def _cluster(instance: Content) -> str:
     totals = instance.cluster.gpus_by_type
     return f"{instance.cluster.gpus} GPUs: {_joined(f'{count} {name}' for name, count in totals.items())}"
 
 
-def _servers(instance: Instance) -> str:
+def _servers(instance: Content) -> str:
     kinds: Counter[str] = Counter()
     for group in instance.cluster.servers:
         parts = [f"{group.gpus} GPU"]
@@ -93,7 +94,7 @@ def _servers(instance: Instance) -> str:
     return f"{total}: {_joined(f'{count} x {kind}' for kind, count in kinds.items())}"
 
 
-def _tenants(instance: Instance) -> str:
+def _tenants(instance: Content) -> str:
     if not instance.tenants:
         return ""
     weights = Counter(f"{tenant.weight:g}" for tenant in instance.tenants)
@@ -106,7 +107,7 @@ def _tenants(instance: Instance) -> str:
     return ", ".join(parts)
 
 
-def _jobs(instance: Instance) -> str:
+def _jobs(instance: Content) -> str:
     if not instance.jobs:
         return "none (tenants with job types only)"
     parts = [f"{len(instance.jobs)}"]
@@ -117,7 +118,7 @@ def _jobs(instance: Instance) -> str:
     return ", ".join(parts)
 
 
-def _arrivals(instance: Instance) -> str:
+def _arrivals(instance: Content) -> str:
     times = [job.submit_s for job in instance.jobs]
     if not times:
         return ""
@@ -126,7 +127,7 @@ def _arrivals(instance: Instance) -> str:
     return f"from {_duration(min(times))} to {_duration(max(times))}"
 
 
-def _load(instance: Instance) -> str:
+def _load(instance: Content) -> str:
     value = load(instance)
     return f"{value:.2f} of the average GPUs, from the start to the last arrival" if value is not None else ""
 
@@ -136,18 +137,18 @@ def _gangs(jobs: Iterable[Job]) -> str:
     return _joined(f"{count} of {size} GPU{'s' * (size > 1)}" for size, count in sorted(sizes.items()))
 
 
-def _worker_types(instance: Instance) -> str:
+def _worker_types(instance: Content) -> str:
     if not instance.worker_types and not instance.ps_types:
         return ""
     return f"worker types: {len(instance.worker_types)}, PS types: {len(instance.ps_types)}"
 
 
-def _horizon(instance: Instance) -> str:
+def _horizon(instance: Content) -> str:
     horizon = instance.horizon
     return f"{horizon.slots} slots of {horizon.slot_s:g} s ({_duration(horizon.end_s)})" if horizon else ""
 
 
-def _published(instance: Instance) -> str:
+def _published(instance: Content) -> str:
     return _named(Counter(p.method for p in instance.published))
 
 
