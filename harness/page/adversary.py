@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from schedgap.harness.adversary.row import Adversary, Worst
+from schedgap.harness.drawing import Image
+from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
 from schedgap.harness.table import Block, Column, Command, table
 from schedgap.harness.text import ABSENT, clean, number
 
@@ -42,3 +44,33 @@ def blocks(found: Adversary) -> list[Block]:
             how = f"harness compare --instance {file} --method {one.heuristic} --method {one.found.model}"
             shown.append(Command("replay", how))
     return shown
+
+
+def page(found: Adversary, images: Sequence[Image], failures: Sequence[str]) -> str:
+    """Return a search as one self-contained HTML page."""
+    content = table("largest proved ratios", COLUMNS, found.rows)
+    listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]
+    return render(
+        Page(
+            question="How bad can it get?",
+            title="Worst instances found",
+            headline=_headline(found),
+            trouble=not found.ok,
+            sections=[
+                results_section([Group("results-worst", "worst", "", [content])], []),
+                Section("replay", "Replay", macro("notes", listed)),
+            ],
+            meta=found.meta,
+        )
+    )
+
+
+def _headline(found: Adversary) -> str:
+    """Return the largest ratio, and whether guarantees hold."""
+    known = [(one.found.ratio, one.heuristic) for one in found.rows if one.found]
+    if not known:
+        return "No ratio was proved."
+    ratio, name = max(known)
+    exceeded = [one.heuristic for one in found.rows if one.exceeded]
+    beyond = f" Guarantees that do not hold: {', '.join(exceeded)}." if exceeded else ""
+    return f"The largest ratio to a proved optimum is {ratio:.4g}, of {name}.{beyond}"
