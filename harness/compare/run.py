@@ -144,8 +144,12 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    rows = certify(result.row for result in run_here(plan([instance], select(methods, ()), [seed], kinds)))
-    return with_published(rows, {instance.fingerprint: instance})
+    results = run_here(plan([instance], select(methods, ()), [seed], kinds))
+    return _certified(results, {instance.fingerprint: instance})
+
+
+def _certified(results: Sequence[MethodResult], instances: Mapping[str, Instance]) -> list[Row]:
+    return with_published(certify(one.row for one in results), instances, [one.decided for one in results])
 
 
 def run_here(tasks: Sequence[MethodTask]) -> list[MethodResult]:
@@ -214,7 +218,7 @@ def collected(found: Finished) -> Comparison:
     return Comparison(
         meta=found.meta,
         folder=found.folder,
-        rows=with_published(certify(result.row for result in results), found.instances),
+        rows=_certified(results, found.instances),
         instances=found.instances,
         decisions=Opened({r.row.name: r.decision for r in results if r.decision is not None}),
         traces=[_point(r.row, *point) for r in results for point in r.trace],

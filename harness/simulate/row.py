@@ -136,6 +136,16 @@ class SimulationRow:
         return dataclasses.replace(self, **changes)
 
     @property
+    def method(self) -> str:
+        """The policy, as published numbers call it."""
+        return self.policy
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """What rows share that are compared with each other: the instance."""
+        return (self.fingerprint,)
+
+    @property
     def measured(self) -> dict[str, Any]:
         """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
         known = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}

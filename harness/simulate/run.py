@@ -118,7 +118,7 @@ def _collected(found: Finished) -> Simulation:
     shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
     sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
     return Simulation(
-        rows=compared([one.row for one in results], list(found.instances.values()), bounds),
+        rows=compared([one.row for one in results], found.instances, bounds),
         traces=Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown}),
         rounds=Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive}),
         folder=found.folder,
