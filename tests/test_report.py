@@ -29,7 +29,7 @@ from schedgap.harness.drawing import Picture
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.page import compare, figures, save, to_fragment, to_html
 from schedgap.harness.page.audit import section
-from schedgap.harness.page.columns import COLUMNS
+from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.compare import blocks
 from schedgap.harness.page.headline import headline, lead
 from schedgap.harness.page.instance import words

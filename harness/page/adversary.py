@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from schedgap.harness.adversary.row import Adversary, Worst
+from schedgap.harness.adversary.row import Adversary
 from schedgap.harness.drawing import Image
+from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
-from schedgap.harness.table import Block, Column, Command, table
-from schedgap.harness.text import ABSENT, clean, number
-
-
-def _found(header: str, show: Callable[[Any], str]) -> Column[Worst]:
-    """Return a column about the worst instance, where one was found."""
-    return Column(header, header, "", lambda one: show(one.found) if one.found else ABSENT, align="right")
-
-
-def _notes(one: Worst) -> str:
-    notes = ["reaches nothing on another instance"] if one.nothing else []
-    return "; ".join([*notes, *(["the guarantee does not hold here"] if one.exceeded else [])])
-
-
-COLUMNS: tuple[Column[Worst], ...] = (
-    Column("heuristic", "heuristic", "", lambda one: one.heuristic, css="method"),
-    _found("worst ratio", lambda found: f"{found.ratio:.4g}"),
-    _found("guarantee there", lambda found: clean(found.guarantee or ABSENT, 40)),
-    _found("objective", lambda found: number(found.objective)),
-    _found("optimum", lambda found: number(found.optimum)),
-    _found("jobs", lambda found: str(found.size)),
-    Column("tried", "tried", "", lambda one: str(one.tried), align="right"),
-    Column("proved", "proved", "", lambda one: str(one.proved), align="right"),
-    Column("note", "note", "", _notes, bad=lambda one: one.exceeded),
-)
+from schedgap.harness.table import Block, Command, table
 
 
 def blocks(found: Adversary) -> list[Block]:
     """Return what a command prints."""
-    shown: list[Block] = [table("largest proved ratios", COLUMNS, found.rows)]
+    shown: list[Block] = [table("largest proved ratios", ADVERSARY, found.rows)]
     for one in found.rows:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
@@ -48,7 +24,7 @@ def blocks(found: Adversary) -> list[Block]:
 
 def page(found: Adversary, images: Sequence[Image], failures: Sequence[str]) -> str:
     """Return a search as one self-contained HTML page."""
-    content = table("largest proved ratios", COLUMNS, found.rows)
+    content = table("largest proved ratios", ADVERSARY, found.rows)
     listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]
     return render(
         Page(
