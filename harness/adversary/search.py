@@ -7,7 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +28,9 @@ ELITE = 6
 
 FRESH = 0.15
 """Share of new random instances among those that are tried."""
+
+EXACT = Limits(time_limit_s=2.0, rel_gap=0.0)
+"""What a method may take on a small instance."""
 
 LEAST_GAIN = 1e-6
 """Relative difference of ratios below which one instance is no worse than another."""
@@ -65,7 +68,7 @@ class Lab:
     heuristic: str
     models: tuple[str, ...]
     anywhere: bool = False
-    limits: Limits = field(default_factory=lambda: Limits(time_limit_s=2.0, rel_gap=0.0))
+    limits: Limits = EXACT
 
     def prove(self, instance: Instance) -> Proved | None:
         """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
