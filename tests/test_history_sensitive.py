@@ -62,8 +62,8 @@ def moved(table: Any, row: int, column: int, value: int) -> Any:
 
 
 MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
-    "more CPUs": ("CPUs of server g0", lambda t: {"cpus": put(t.cpus, 0, 99.0)}),
-    "more memory": ("GB of server g0", lambda t: {"memory_gb": put(t.memory_gb, 0, 999.0)}),
+    "more CPUs": ("CPUs of g0 given out", lambda t: {"cpus": put(t.cpus, 0, 99.0)}),
+    "more memory": ("GB of g0 given out", lambda t: {"memory_gb": put(t.memory_gb, 0, 999.0)}),
     "fewer CPUs": ("its CPUs and memory make it", lambda t: {"cpus": put(t.cpus, 0, 2.0)}),
     "less memory": ("its CPUs and memory make it", lambda t: {"memory_gb": t.memory_gb / 10}),
     "negative": ("0 or more", lambda t: {"cpus": -t.cpus}),

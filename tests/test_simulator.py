@@ -268,7 +268,7 @@ def altered(table: Any, row: int, column: int, change: int) -> Any:
 
 
 MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
-    "capacity": ("3 GPUs of server s1, it has 2", lambda t: {"allocation": altered(t.allocation, 1, 3, 2)}),
+    "capacity": ("3 GPUs of s1 given out, 2 available", lambda t: {"allocation": altered(t.allocation, 1, 3, 2)}),
     "half a gang": (
         "1 GPUs, its gang is all 2 or none",
         lambda t: {"allocation": altered(t.allocation, 3, 3, -1)},
