@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import Registry
@@ -132,18 +133,28 @@ class Claim:
 
 CLAIMS: Registry[Claim] = Registry("claim")
 
+T = TypeVar("T", bound=Callable[..., Evidence])
 
-def claim(id: str, location: str, text: str, *, how: str, scope: str = "as stated") -> Callable[[Check], Check]:
-    """Register the decorated function as the check of a claim, whose id begins with its paper."""
 
-    def register(check: Check) -> Check:
-        CLAIMS.register(Claim(id, id.partition(".")[0], location, text, scope, how, check))
+def claim(
+    id: str, location: str, *, how: str, scope: str = "as stated", text: str = "", **given: Any
+) -> Callable[[T], T]:
+    """Register the decorated function as the check of a claim: its docstring, unless `text` says it.
+
+    Parameters
+    ----------
+    id, location, how, scope, text
+        See :class:`Claim`; the id begins with that of the paper.
+    **given
+        Further arguments of the function, for one that checks several claims.
+    """
+
+    def register(check: T) -> T:
+        said = text or " ".join((check.__doc__ or "").split())
+        CLAIMS.register(Claim(id, id.partition(".")[0], location, said, scope, how, partial(check, **given)))
         return check
 
     return register
-
-
-Check = Callable[[Any], Evidence]
 
 
 class Count:

@@ -23,7 +23,8 @@ from schedgap.harness.verify.elastic import (
     several,
     unfinished,
 )
-from schedgap.harness.verify.rules import Ints, refusing
+from schedgap.harness.verify.rules import refusing
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Job
 from schedgap.instances.schema.job import (

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from schedgap.harness.verify.rules import LARGEST, Array, Bools, Ints, Range, Rows, refuse, well_formed, whole
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed, whole
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import DistributedProfile, Instance, Job, PSType, WorkerType
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.verify import TOLERANCE, Verdict
-from schedgap.harness.verify.rules import Array, Bools, Groups, Rows, refuse, refusing, well_formed
+from schedgap.harness.verify.rules import Groups, Rows, refuse, refusing, well_formed
 from schedgap.harness.verify.sensitive import Pooled, Speeds, gangs, overfull
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Rules, Trace
+from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.schema import Instance
 from schedgap.instances.workload import Servers, Workload, servers, workload
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from schedgap.harness.fairness import Finding, envy_free, equal_efficiency, sharing_incentive
 from schedgap.harness.verify import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.rules import Array, refuse, refusing
+from schedgap.harness.verify.rules import refuse, refusing
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View
 
 CLAIMS: dict[str, Callable[[View, Array], Finding[Any]]] = {

@@ -16,10 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.harness.verify import Verdict
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from schedgap.instances.arrays import Bools, Ints
 
 LARGEST = 2**40
 """Slots and numbers of workers are below that, so that sums of them stay exact."""

@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.harness.verify.rules import Array, Groups, Ints, Rows
+from schedgap.harness.verify.rules import Groups, Rows
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity
 from schedgap.instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB
 from schedgap.instances.workload import Servers, Workload

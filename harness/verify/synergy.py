@@ -13,8 +13,9 @@ import numpy as np
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rounds_bound import most_progress
-from schedgap.harness.verify.rules import LARGEST, Array, Groups, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
 from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, overfull
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, ORACLE, PLACEMENT, RUN, Schedule, View
 
 EVEN = 1e-6

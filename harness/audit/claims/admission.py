@@ -29,12 +29,11 @@ def own_schedule(v: View) -> float:
 @claim(
     "admission.optimal",
     "part 3, last line",
-    "The schedule with total utility 431.33 is optimal.",
     scope="starts after the arrival slot",
     how="the ILP over all schedules, starts from slot 4 and from slot 3",
 )
 def optimal(lab: Lab) -> Evidence:
-    """Compare with the exact optimum."""
+    """The schedule with total utility 431.33 is optimal."""
     instance, _ = example()
     names = (EXACT, f"{EXACT}.from_arrival", ONLINE)
     rows = certified(instance, names)
@@ -46,14 +45,9 @@ def optimal(lab: Lab) -> Evidence:
     return count.evidence(text, numbers={"optimum": best, "from_slot_3": early, "online": online})
 
 
-@claim(
-    "admission.j3-spread",
-    "part 1, j3",
-    "Since a server has two workers only, j3 must be spread over servers.",
-    how="j3's schedule in an optimal solution",
-)
+@claim("admission.j3-spread", "part 1, j3", how="j3's schedule in an optimal solution")
 def spread(lab: Lab) -> Evidence:
-    """Look at the servers of j3 in the optimum."""
+    """Since a server has two workers only, j3 must be spread over servers."""
     instance, v = example()
     runs = solved(EXACT, v).decision
     run = int(np.flatnonzero(runs.job == 2)[0])
@@ -65,14 +59,9 @@ def spread(lab: Lab) -> Evidence:
     return count.evidence(shown)
 
 
-@claim(
-    "admission.slip.total",
-    "part 3",
-    "f(3) = 145.63 and f(5) = 142.85, and the printed schedule is worth 431.33 in total.",
-    how="the printed formula of f, 300/(1 + e^{0.02Δ})",
-)
+@claim("admission.slip.total", "part 3", how="the printed formula of f, 300/(1 + e^{0.02Δ})")
 def slip_total(lab: Lab) -> Evidence:
-    """Evaluate the utilities."""
+    """f(3) = 145.63 and f(5) = 142.85, and the printed schedule is worth 431.33 in total."""
     instance, v = example()
     numbers = [
         Printed("f(3)", 145.63, float(v.utility(0)[6]), 0.005),
@@ -83,14 +72,9 @@ def slip_total(lab: Lab) -> Evidence:
     return recomputed(numbers, witnesses=[Witness(instance, (ONLINE,), shown)])
 
 
-@claim(
-    "admission.slip.theta",
-    "parts 1 to 3",
-    "θ_w is one number, fixed beforehand.",
-    how="the bases that the printed prices are powers of",
-)
+@claim("admission.slip.theta", "parts 1 to 3", how="the bases that the printed prices are powers of")
 def slip_theta(lab: Lab) -> Evidence:
-    """List the bases that the text uses."""
+    """θ_w is one number, fixed beforehand."""
     used = {"part 1, j1": 145.63 / 4 + 1, "part 1, j2": 142.85 / 4 + 1, "part 2": 142.85 / 8 + 1}
     count = Count()
     first = used["part 1, j1"]

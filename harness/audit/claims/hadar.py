@@ -41,12 +41,11 @@ def unwanted_job() -> Instance:
 @claim(
     "hadar.p1-equals-p2",
     "section III-B, problems (1) and (2)",
-    "P1 and P2 are equivalent.",
     scope="P1 completes every job, P2 may reject jobs",
     how="both as MILPs on random instances of up to 3 jobs, 5 slots and 3 GPU types; optima to 1e-6",
 )
 def p1_equals_p2(lab: Lab) -> Evidence:
-    """Compare the optima under the printed rules of completion, and under the same rule."""
+    """P1 and P2 are equivalent."""
     printed, same = Count(), Count("the same rule of completion in both")
     for instance in (unwanted_job(), *tiny(lab, 30)):
         rows = certified(instance, [P1, f"{P1}.complete", P2, f"{P2}.complete"])
@@ -85,11 +84,10 @@ def planner(v: View) -> Planner:
 @claim(
     "hadar.line-20",
     "Algorithm 2, line 20",
-    "The branch with the smaller cost is the better one, so the returned plan is worth most.",
     how="the literal recursion beside the exact DP over payoffs on random queues of up to 5 jobs, empty cluster",
 )
 def line_20(lab: Lab) -> Evidence:
-    """Run the literal algorithm where something is worth scheduling."""
+    """The branch with the smaller cost is the better one, so the returned plan is worth most."""
     count, empty = Count(), 0
     for instance in tiny(lab, 300, jobs=5):
         v = view(instance)
@@ -117,11 +115,10 @@ def ratio_100() -> Instance:
 @claim(
     "hadar.definition-1",
     "Definition 1 with Lemma 3",
-    "k(γ)·Δγ ≥ (c/α)·(k(γ+Δγ) − k(γ)) with α = max(1, ln(U_max/U_min)) and the prices (5).",
     how="every whole step of every server in random instances, prices by (5)–(7)",
 )
 def definition_1(lab: Lab) -> Evidence:
-    """Try all steps of whole GPUs. The factor k(γ) is on both sides, so that only the step and the ratio count."""
+    """k(γ)·Δγ ≥ (c/α)·(k(γ+Δγ) − k(γ)) with α = max(1, ln(U_max/U_min)) and the prices (5)."""
     count = Count()
     for instance in (ratio_100(), *tiny(lab, 200)):
         v = view(instance)
@@ -151,12 +148,11 @@ def _right_side(ratio: float, gpus: int, step: float) -> float:
 @claim(
     "hadar.theorem-1",
     "Theorem 1",
-    "Algorithm 2 runs in polynomial time: its memo has at most n(Q)·H·R entries.",
     scope="the exact dynamic program",
     how="entries of the memo: jobs that each run on a GPU of their own, and random gangs on 48 GPUs",
 )
 def theorem_1(lab: Lab) -> Evidence:
-    """Count entries of the memo of the exact DP."""
+    """Algorithm 2 runs in polynomial time: its memo has at most n(Q)·H·R entries."""
     count, grown, drawn = Count(), {}, {}
     for n in (2, 5, 10, 15):
         instance = private(n)
@@ -186,12 +182,11 @@ def _entries(count: Count, instance: Instance) -> int:
 @claim(
     "hadar.theorem-2",
     "Theorem 2",
-    "Hadar is 2α-competitive, α = max_r max(1, ln(U_max/U_min)).",
     scope="utilities positive at the horizon",
     how="hadar.online against the proved optimum of P1; confirmed means: not exceeded on the instances tried",
 )
 def theorem_2(lab: Lab) -> Evidence:
-    """Measure the ratio."""
+    """Hadar is 2α-competitive, α = max_r max(1, ln(U_max/U_min))."""
     return measured(tiny(lab, 150), "hadar.online", (P1,), "random ones of up to 3 jobs and 5 slots")
 
 
@@ -215,13 +210,28 @@ def start_of_dual(v: View) -> tuple[float, float]:
     return repaired * (least / everything) / min(1.0, least / (v.slots * everything)), repaired
 
 
-def _against_half(lab: Lab, printed: bool) -> Evidence:
+@claim(
+    "hadar.d0.repaired",
+    "Theorem 2's proof, (9)",
+    scope="utilities positive at the horizon",
+    how="as hadar.d0",
+    text="D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/(T·ΣC): the sum over slots kept.",
+    repaired=True,
+)
+@claim(
+    "hadar.d0",
+    "Theorem 2's proof, (9)",
+    scope="utilities positive at the horizon",
+    how="D_0 at the largest 1/η that the condition allows, against the proved optimum",
+)
+def start_is_low(lab: Lab, repaired: bool = False) -> Evidence:
+    """D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC."""
     count, told = Count(), ""
     for instance in (one_job(), *tiny(lab, 60)):
         v = view(instance)
         if not v.possible.size or prices(Market.of(v)).floored:
             continue
-        start = start_of_dual(v)[0 if printed else 1]
+        start = start_of_dual(v)[repaired]
         best = solved("hadar.p2.columns" if v.size == 1 else P1, v).solution
         if best.status != "optimal" or not best.objective:
             continue
@@ -233,37 +243,12 @@ def _against_half(lab: Lab, printed: bool) -> Evidence:
 
 
 @claim(
-    "hadar.d0",
-    "Theorem 2's proof, (9)",
-    "D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC.",
-    scope="utilities positive at the horizon",
-    how="D_0 at the largest 1/η that the condition allows, against the proved optimum",
-)
-def start_as_printed(lab: Lab) -> Evidence:
-    """Compare D_0 with half of the optimum."""
-    return _against_half(lab, printed=True)
-
-
-@claim(
-    "hadar.d0.repaired",
-    "Theorem 2's proof, (9)",
-    "D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/(T·ΣC): the sum over slots kept.",
-    scope="utilities positive at the horizon",
-    how="as hadar.d0",
-)
-def start_repaired(lab: Lab) -> Evidence:
-    """Compare the repaired D_0 with half of the optimum."""
-    return _against_half(lab, printed=False)
-
-
-@claim(
     "hadar.unused",
     "section IV-B, GPU resource utilisation",
-    "The number of GPUs left unused is minimized.",
     how="rounds of gen/20jobs?load=4 in which a job waits; one fails where a waiting gang fits on idle GPUs",
 )
 def unused(lab: Lab) -> Evidence:
-    """Count the rounds that leave GPUs idle which a waiting gang could have, with each payoff."""
+    """The number of GPUs left unused is minimized."""
     instance = load("gen/20jobs?load=4")
     printed, round_s = Count(), Count("one round's cost in the payoff, as line 31 is printed (payoff=round)")
     conserving = Count("idle GPUs given to jobs without a payoff (conserving=true)")
@@ -304,12 +289,11 @@ def fig_1(slots: int) -> Instance:
 @claim(
     "hadar.fig-1.rounds",
     "Fig. 1(b)",
-    "Hadar completes the three jobs in 5 rounds.",
     scope="gangs all or nothing, (1e)",
     how="P1 with every job completed and a horizon of 5 and of 6 rounds, by MILP",
 )
 def fig_1_rounds(lab: Lab) -> Evidence:
-    """Find the least number of rounds."""
+    """Hadar completes the three jobs in 5 rounds."""
     count = Count()
     status = {slots: certified(fig_1(slots), [f"{P1}.complete"])[f"{P1}.complete"].status for slots in (5, 6)}
     shown = "no schedule of gangs completes all jobs in 5 rounds: infeasible"
@@ -321,12 +305,11 @@ def fig_1_rounds(lab: Lab) -> Evidence:
 @claim(
     "hadar.fig-1.cru",
     "section II-A, last paragraph",
-    "Hadar's cluster utilisation approaches 100 % in the first round.",
     scope="gangs all or nothing, (1e)",
     how="the GPUs of every set of jobs",
 )
 def fig_1_utilisation(lab: Lab) -> Evidence:
-    """Add up the gangs of every set of jobs."""
+    """Hadar's cluster utilisation approaches 100 % in the first round."""
     instance = load(FIG_1)
     gpus, gang = instance.cluster.gpus, [job.gpus for job in instance.jobs]
     sums = sorted({sum(some) for n in range(1, len(gang) + 1) for some in combinations(gang, n)})
@@ -336,7 +319,23 @@ def fig_1_utilisation(lab: Lab) -> Evidence:
     return count.evidence(f"{shown}; at most {max(s for s in sums if s <= gpus)} of {gpus} GPUs are in use")
 
 
-def _copies(strict: bool) -> Evidence:
+def _three_rounds() -> tuple[Witness]:
+    nodes = [f"node {i + 1}" for i in range(5)]
+    job = {"gpus": 1, "epochs": 3, "rates": dict.fromkeys(nodes, 1.0)}
+    shows = "one job of 3 rounds on 5 nodes: 3, 4 and 5 copies all take one round at 60 %"
+    return (Witness(linear([job], dict.fromkeys(nodes, 1), slots=6), ("hadar.hadare",), shows),)
+
+
+@claim(
+    "hadar.theorem-3.weak",
+    "HadarE, Theorem 3",
+    how="as hadar.theorem-3",
+    text="No number of copies has a higher utilisation than n copies on n nodes.",
+    strict=False,
+)
+@claim("hadar.theorem-3", "HadarE, Theorem 3, (11)", how="Cases I to III of the proof for 2–8 nodes and 1–20 rounds")
+def more_copies_are_better(lab: Lab, strict: bool = True) -> Evidence:
+    """CRU with 1 copy < with x copies < with n copies, for 1 < x < n."""
     count = Count()
     for nodes in range(2, 9):
         for rounds in range(1, 21):
@@ -354,52 +353,13 @@ def _copies(strict: bool) -> Evidence:
     return count.evidence(text, numbers={"shares": shares}, also=_three_rounds() if strict else ())
 
 
-def _three_rounds() -> tuple[Witness]:
-    nodes = [f"node {i + 1}" for i in range(5)]
-    job = {"gpus": 1, "epochs": 3, "rates": dict.fromkeys(nodes, 1.0)}
-    shows = "one job of 3 rounds on 5 nodes: 3, 4 and 5 copies all take one round at 60 %"
-    return (Witness(linear([job], dict.fromkeys(nodes, 1), slots=6), ("hadar.hadare",), shows),)
-
-
-@claim(
-    "hadar.theorem-3",
-    "HadarE, Theorem 3, (11)",
-    "CRU with 1 copy < with x copies < with n copies, for 1 < x < n.",
-    how="Cases I to III of the proof for 2–8 nodes and 1–20 rounds",
-)
-def theorem_3(lab: Lab) -> Evidence:
-    """Compare the utilisations."""
-    return _copies(strict=True)
-
-
-@claim(
-    "hadar.theorem-3.weak",
-    "HadarE, Theorem 3",
-    "No number of copies has a higher utilisation than n copies on n nodes.",
-    how="as hadar.theorem-3",
-)
-def theorem_3_weakly(lab: Lab) -> Evidence:
-    """Compare the utilisations."""
-    return _copies(strict=False)
-
-
-@claim(
-    "hadar.slip.m-5",
-    "section VI-C, TTD of M-5",
-    "4200 s against 3900 s (AWS) is a speedup of 1.18, 3300 s against 2800 s (testbed) one of 1.15.",
-    how="recomputed from the printed seconds",
-)
+@claim("hadar.slip.m-5", "section VI-C, TTD of M-5", how="recomputed from the printed seconds")
 def slip_m5(lab: Lab) -> Evidence:
-    """Divide."""
+    """4200 s against 3900 s (AWS) is a speedup of 1.18, 3300 s against 2800 s (testbed) one of 1.15."""
     return recomputed([Printed("AWS", 1.18, 4200 / 3900, 0.005), Printed("testbed", 1.15, 3300 / 2800, 0.005)])
 
 
-@claim(
-    "hadar.slip.yarn-cs",
-    "section IV-B, TTD",
-    "68 h of YARN-CS against 40 h of Hadar is 1.67 times.",
-    how="recomputed from the printed hours",
-)
+@claim("hadar.slip.yarn-cs", "section IV-B, TTD", how="recomputed from the printed hours")
 def slip_yarn(lab: Lab) -> Evidence:
-    """Divide."""
+    """68 h of YARN-CS against 40 h of Hadar is 1.67 times."""
     return recomputed([Printed("TTD ratio", 1.67, 68 / 40, 0.005)])

@@ -79,11 +79,10 @@ DRAWN = "random ones of up to 4 tenants and 4 types"
 @claim(
     "oef.theorem-5.1",
     "Theorem 5.1",
-    "Cooperative OEF is envy-free and sharing-incentive, and no envy-free allocation is more efficient.",
     how="both properties by exact checkers; efficiency against the LP with all n(n−1) rows",
 )
 def theorem_5_1(lab: Lab) -> Evidence:
-    """Check the properties."""
+    """Cooperative OEF is envy-free and sharing-incentive, and no envy-free allocation is more efficient."""
     count = Count()
     for instance in (*map(ones, (SKIPPING, WASTING, TEMPTING)), *some(lab, 150)):
         v = view(instance)
@@ -99,12 +98,11 @@ def theorem_5_1(lab: Lab) -> Evidence:
 @claim(
     "oef.theorem-5.2",
     "Theorem 5.2",
-    "Every tenant gets types that are neighbours in speed.",
     scope="cooperative and non-cooperative OEF",
     how="types of the vertex that the simplex method finds",
 )
 def theorem_5_2(lab: Lab) -> Evidence:
-    """Look for tenants who skip a type."""
+    """Every tenant gets types that are neighbours in speed."""
     stated = Count()
     scopes = {
         ALONE: Count("non-cooperative OEF where speedup ratios rank all tenants alike"),
@@ -131,10 +129,28 @@ def theorem_5_2(lab: Lab) -> Evidence:
     return stated.evidence(text, *scopes.values())
 
 
-def _pareto(lab: Lab, method: str, usual: int) -> Evidence:
+@claim(
+    "oef.theorem-5.3.noncooperative",
+    "Theorem 5.3",
+    scope="non-cooperative OEF",
+    how="as oef.theorem-5.3.cooperative",
+    text="Non-cooperative OEF is Pareto-efficient.",
+    method=ALONE,
+)
+@claim(
+    "oef.theorem-5.3.cooperative",
+    "Theorem 5.3",
+    scope="cooperative OEF, all allocations",
+    how="an LP for the largest gain in total efficiency that hurts nobody",
+    text="Cooperative OEF is Pareto-efficient.",
+    method=TOGETHER,
+)
+@claim("oef.gandiva-pareto", "section 2.4", how="as oef.theorem-5.3.cooperative", method=TRADING)
+def pareto(lab: Lab, method: str) -> Evidence:
+    """Gandiva_fair is Pareto-efficient."""
     count, two, examples = Count(), Count("two GPU types"), []
     by_hand = (ones(WASTING), of_matrix(WASTING_TWO, [2, 2]), of_matrix(UNTRADED, [2, 2, 1]))
-    for instance in (*by_hand, *some(lab, usual)):
+    for instance in (*by_hand, *some(lab, 100)):
         v = view(instance)
         found = fairness.pareto_efficient(v, devices(method, v))
         examples.append(found.text)
@@ -149,49 +165,13 @@ def _pareto(lab: Lab, method: str, usual: int) -> Evidence:
 
 
 @claim(
-    "oef.gandiva-pareto",
-    "section 2.4",
-    "Gandiva_fair is Pareto-efficient.",
-    how="as oef.theorem-5.3.cooperative",
-)
-def gandiva_pareto(lab: Lab) -> Evidence:
-    """Look for gains that hurt nobody."""
-    return _pareto(lab, TRADING, 100)
-
-
-@claim(
-    "oef.theorem-5.3.cooperative",
-    "Theorem 5.3",
-    "Cooperative OEF is Pareto-efficient.",
-    scope="cooperative OEF, all allocations",
-    how="an LP for the largest gain in total efficiency that hurts nobody",
-)
-def theorem_5_3_cooperative(lab: Lab) -> Evidence:
-    """Look for gains that hurt nobody."""
-    return _pareto(lab, TOGETHER, 100)
-
-
-@claim(
-    "oef.theorem-5.3.noncooperative",
-    "Theorem 5.3",
-    "Non-cooperative OEF is Pareto-efficient.",
-    scope="non-cooperative OEF",
-    how="as oef.theorem-5.3.cooperative",
-)
-def theorem_5_3_noncooperative(lab: Lab) -> Evidence:
-    """Look for gains that hurt nobody."""
-    return _pareto(lab, ALONE, 100)
-
-
-@claim(
     "oef.theorem-5.4",
     "Theorem 5.4",
-    "Under non-cooperative OEF nobody gains by misreporting speedups.",
     scope="over- and under-reports; the definition in section 2.3.1 speaks of inflated ones",
     how="random reports of one tenant, above and below the truth, while the others are honest; over all optima",
 )
 def theorem_5_4(lab: Lab) -> Evidence:
-    """Let tenant after tenant misreport."""
+    """Under non-cooperative OEF nobody gains by misreporting speedups."""
     stated, over = Count(), Count("over-reports")
     most, rng = 0.0, lab.rng("reports")
     example = _lie(stated, ones(TEMPTING), 1, np.array([1.0, 3.0]))
@@ -236,12 +216,11 @@ def _lie(count: Count, instance: Instance, who: int, report: Array, also: Count 
 @claim(
     "oef.multi.strategy-proof",
     "Theorem 5.4, section 4.2.4",
-    "Under non-cooperative OEF a tenant with several job types does not gain by inflating the speedups of one.",
     scope="tenants with two job types, over-reports, throughput of both together",
     how="over-reports of one job type, while all else is honest; over all optima",
 )
 def multi_strategy_proof(lab: Lab) -> Evidence:
-    """Let tenants inflate one of their job types."""
+    """Under non-cooperative OEF a tenant with several job types does not gain by inflating the speedups of one."""
     count, rng = Count(), lab.rng("reports")
     example = _lie(count, several(SEVERAL, [1, 1]), 0, np.array([1.0, 9.0]))
     for one in some(lab, 60):
@@ -257,12 +236,11 @@ def multi_strategy_proof(lab: Lab) -> Evidence:
 @claim(
     "oef.multi.properties",
     "section 4.2.3",
-    "Replication maintains all the fairness properties of OEF perfectly, also where a user runs several DL jobs.",
     scope="cooperative OEF, whole tenants, who use any bundle as well as they can",
     how="envy-freeness and sharing incentive by exact checkers, for tenants and for virtual rows",
 )
 def multi_properties(lab: Lab) -> Evidence:
-    """Check whole tenants and virtual rows."""
+    """Replication maintains all the fairness properties of OEF perfectly, also where a user runs several DL jobs."""
     whole, rows = Count(), Count("virtual tenants of one job type")
     made = (several(v.true_speedups, [int(m) for m in v.capacity]) for v in map(view, some(lab, 60)) if v.size > 2)
     for instance in (several(SEVERAL, [1, 1]), *made):
@@ -358,12 +336,11 @@ for _row, (_methods, _promises) in TABLE_1.items():
 @claim(
     "oef.support",
     "section 4.4",
-    "At most n + k − 1 shares are positive (Extreme Point Theorem).",
     scope="cooperative and non-cooperative OEF",
     how="positive shares of the vertex that the simplex method finds",
 )
 def support(lab: Lab) -> Evidence:
-    """Count positive shares."""
+    """At most n + k − 1 shares are positive (Extreme Point Theorem)."""
     stated, alone = Count(), Count("non-cooperative OEF")
     for instance in (ones(WASTING), *some(lab, 120)):
         v = view(instance)
@@ -379,11 +356,10 @@ def support(lab: Lab) -> Evidence:
 @claim(
     "oef.slip.gavel-total",
     "section 2.4, after (3)",
-    "Gavel's total efficiency on (1) is even lower than that of Gandiva_fair.",
     how="both exactly, Gavel with and without at most one device per tenant",
 )
 def slip_gavel(lab: Lab) -> Evidence:
-    """Compare the totals."""
+    """Gavel's total efficiency on (1) is even lower than that of Gandiva_fair."""
     instance, count = load("paper/oef-eq1"), Count()
     names = ("oef.gavel?row_cap=true", "oef.gavel", "oef.gandiva_fair")
     rows = certified(instance, names)
@@ -397,11 +373,10 @@ def slip_gavel(lab: Lab) -> Evidence:
 @claim(
     "oef.slip.8-percent",
     "section 3.1.1, after (6)",
-    "When u1 reports 4 for 2, the total efficiency drops by 8 %.",
     how="the cooperative optimum of (6) with the truth and with the lie, at true speedups",
 )
 def slip_drop(lab: Lab) -> Evidence:
-    """Compare the totals."""
+    """When u1 reports 4 for 2, the total efficiency drops by 8 %."""
     honest, lie = load("paper/oef-eq6"), load("paper/oef-eq6-lie")
     first, second = (certified(one, [TOGETHER])[TOGETHER].metrics["true_total"] for one in (honest, lie))
     drop = 100 * (1 - float(second or 0.0) / float(first or 1.0))
@@ -412,11 +387,10 @@ def slip_drop(lab: Lab) -> Evidence:
 @claim(
     "oef.slip.coefficient",
     "section 3.1.1, after (6)",
-    "Sharing incentive on (6) asks for x_2^1 + 4·x_2^2 ≥ 3.",
     how="the coefficient with which an equal split gives the printed right-hand side",
 )
 def slip_coefficient(lab: Lab) -> Evidence:
-    """Solve ``0.5 + 0.5·c = 3``."""
+    """Sharing incentive on (6) asks for x_2^1 + 4·x_2^2 ≥ 3."""
     instance = load("paper/oef-eq6")
     made = (3 - 0.5) / 0.5
     shown = f"u2's speedup is {view(instance).speedups[1, 1]:g}"
@@ -426,11 +400,8 @@ def slip_coefficient(lab: Lab) -> Evidence:
 
 
 @claim(
-    "oef.slip.0.0495",
-    "section 2.4, after (3)",
-    "By trading with u1, u2 comes to 0.0495 of GPU2.",
-    how="what u2 has in (3) and what u1 gives away: 0.45 + (0.09 − 0.045)",
+    "oef.slip.0.0495", "section 2.4, after (3)", how="what u2 has in (3) and what u1 gives away: 0.45 + (0.09 − 0.045)"
 )
 def slip_trade(lab: Lab) -> Evidence:
-    """Add up."""
+    """By trading with u1, u2 comes to 0.0495 of GPU2."""
     return recomputed([Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005)])

@@ -39,12 +39,11 @@ SLACK = 1e-9
 @claim(
     "synergy.theorem-4.1",
     "Theorem 4.1 (A.1)",
-    "LP1 is at least the throughput of an optimal solution.",
     scope="one GPU type, everybody at least at its fair progress",
     how="LP1 ≥ its optimum in integers ≥ every verified round, on random tables of up to 5 jobs",
 )
 def theorem_4_1(lab: Lab) -> Evidence:
-    """Compare LP1 with the ILP, and with what mechanisms place on real servers."""
+    """LP1 is at least the throughput of an optimal solution."""
     count, choose, tightest = Count(), picker(lab.rng()), np.inf
     for _ in range(lab.times(50)):
         case = small_one(choose)
@@ -87,12 +86,11 @@ def lp2(found: Demands, cost: Array) -> StandardForm:
 @claim(
     "synergy.theorem-a.2.vertices",
     "Theorem A.2",
-    "LP2 fragments at most 3s jobs.",
     scope="vertices of LP2, which the simplex method finds",
     how="LP2 at random objectives, fragmented jobs counted",
 )
 def theorem_a_2(lab: Lab) -> Evidence:
-    """Count fragmented jobs at vertices."""
+    """LP2 fragments at most 3s jobs."""
     count, rng, most = Count(), lab.rng("costs"), 0.0
     for case, v, found in crowds(lab, 25):
         form = lp2(found, rng.random(len(found.host)))
@@ -116,12 +114,11 @@ def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
 @claim(
     "synergy.theorem-a.2.interior",
     "Theorem A.2",
-    "Any optimal solution of LP2 fragments at most 3s jobs.",
     scope="also solutions of interior-point methods",
     how="LP2 without objective, as printed, by HiGHS' interior-point method without crossover",
 )
 def theorem_a_2_interior(lab: Lab) -> Evidence:
-    """Count fragmented jobs in the interior of the optimal face."""
+    """Any optimal solution of LP2 fragments at most 3s jobs."""
     count, told = Count(), []
     for jobs, hosts in ((16, 2), (24, 3), (32, 4)):
         case = different_jobs(jobs, hosts)
@@ -140,12 +137,11 @@ def theorem_a_2_interior(lab: Lab) -> Evidence:
 @claim(
     "synergy.tune.clamped",
     "section 4.2, last paragraph",
-    "Synergy-Tune's throughputs are never below GPU-proportional ones.",
     scope="demands reduced elementwise to min(demand, share), in the text's order and in the artefact's",
     how="synergy.tune on random rounds, verified: within every server's capacity, nobody below its fair progress",
 )
 def tune_clamped(lab: Lab) -> Evidence:
-    """Verify Tune's rounds."""
+    """Synergy-Tune's throughputs are never below GPU-proportional ones."""
     count, choose, rng = Count(), picker(lab.rng()), lab.rng("mixes")
     for _ in range(lab.times(100)):
         seed = int(rng.integers(10**6))
@@ -205,7 +201,23 @@ def switched_total(asked: Array, everybody: bool) -> Array:
     return np.asarray(held.sum(axis=0))
 
 
-def _switching(lab: Lab, everybody: bool) -> Evidence:
+@claim(
+    "synergy.tune.switched-all",
+    "section 4.2, step 2 (a)",
+    how="as synergy.tune.switched",
+    text="Switching all jobs above their share in some dimension to exactly their shares makes the next job fit.",
+    everybody=True,
+)
+@claim(
+    "synergy.tune.switched",
+    "section 4.2, step 2 (a)",
+    scope="the fewest jobs that release enough, each switched to exactly its share",
+    how="three jobs with random demands on a server of 8 GPUs, 24 CPUs and 500 GB",
+)
+def switching(lab: Lab, everybody: bool = False) -> Evidence:
+    """Switching a set of jobs to their shares that releases what the next job misses makes it fit."""
+    # A job above its share in one dimension can be below it in the other, and grow. Where all such peers are switched,
+    # nobody is above its share in any dimension.
     count, rng = Count(), lab.rng()
     cases = [THREE]
     while len(cases) < 1 + lab.times(500):
@@ -222,37 +234,13 @@ def _switching(lab: Lab, everybody: bool) -> Evidence:
 
 
 @claim(
-    "synergy.tune.switched",
-    "section 4.2, step 2 (a)",
-    "Switching a set of jobs to their shares that releases what the next job misses makes it fit.",
-    scope="the fewest jobs that release enough, each switched to exactly its share",
-    how="three jobs with random demands on a server of 8 GPUs, 24 CPUs and 500 GB",
-)
-def tune_switched(lab: Lab) -> Evidence:
-    """Switch as many as needed. A job above its share in one dimension can be below it in the other, and grow."""
-    return _switching(lab, everybody=False)
-
-
-@claim(
-    "synergy.tune.switched-all",
-    "section 4.2, step 2 (a)",
-    "Switching all jobs above their share in some dimension to exactly their shares makes the next job fit.",
-    how="as synergy.tune.switched",
-)
-def tune_all_switched(lab: Lab) -> Evidence:
-    """Switch all such peers: then nobody is above its share in any dimension."""
-    return _switching(lab, everybody=True)
-
-
-@claim(
     "synergy.lp1.shares",
     "(5)",
-    "LP1 has a solution, since everybody can get its share.",
     scope="shares off the grid of the matrix, rounded up to it",
     how="eight jobs on a server whose share per GPU, 2.5 CPUs, lies between the levels 2 and 3",
 )
 def shares_rounded_up(lab: Lab) -> Evidence:
-    """Read W[C_g, M_g] at the levels above."""
+    """LP1 has a solution, since everybody can get its share."""
     rising = matrix((1.0, 2.0, 3.0), (10.0,), [[1.0], [2.0], [3.0]])
     case = instance([job(sensitivity=rising)] * 8, [servers(1, cpus=20.0)], name="shares between levels")
     v = view(case)
@@ -267,14 +255,10 @@ def shares_rounded_up(lab: Lab) -> Evidence:
 
 
 @claim(
-    "synergy.slip.table-5",
-    "Table 5, caption",
-    "Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2.",
-    scope="deployed and simulated",
-    how="recomputed from the table's hours",
+    "synergy.slip.table-5", "Table 5, caption", scope="deployed and simulated", how="recomputed from the table's hours"
 )
 def table_5(lab: Lab) -> Evidence:
-    """Divide."""
+    """Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2."""
     deployed = [
         Printed("makespan, deployed", 1.4, 16 / 11.6, 0.05),
         Printed("JCT, deployed", 1.5, 4.81 / 3.21, 0.05),
@@ -288,12 +272,7 @@ def table_5(lab: Lab) -> Evidence:
     return recomputed([*deployed, *simulated], ("the deployed cluster", deployed))
 
 
-@claim(
-    "synergy.slip.fifo",
-    "section 5.3.2, Fig. 9",
-    "81 h reduced to 22 h is an improvement of up to 3.4.",
-    how="recomputed from the printed hours",
-)
+@claim("synergy.slip.fifo", "section 5.3.2, Fig. 9", how="recomputed from the printed hours")
 def slip_fifo(lab: Lab) -> Evidence:
-    """Divide."""
+    """81 h reduced to 22 h is an improvement of up to 3.4."""
     return recomputed([Printed("JCT ratio", 3.4, 81 / 22, 0.05)])

@@ -151,12 +151,11 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[Count, int, int]:
 @claim(
     "zhou.theorem-1.printed",
     "Theorem 1",
-    "Algorithms 4 and 5 solve problem (13) to optimality.",
     scope="Algorithm 4 as printed, N̂ reset for every host",
     how="against the ILP (13) at random prices and loads, and on whole instances",
 )
 def theorem_1_printed(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
+    """Algorithms 4 and 5 solve problem (13) to optimality."""
     count, missed, dearer = _compared(lab, "ps", printed=True)
     right, printed = one_worker()
     text = (
@@ -167,38 +166,27 @@ def theorem_1_printed(lab: Lab) -> Evidence:
 
 
 @claim(
-    "zhou.theorem-1.repaired",
-    "Theorem 1",
-    "Algorithms 4 and 5, with at least one PS and all hosts tried, solve problem (13) to optimality.",
-    how="as zhou.theorem-1.printed",
-)
-def theorem_1_repaired(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
-    count, _, _ = _compared(lab, "ps", printed=False)
-    return count.evidence(f"not optimal in {count.failed} of {count.tested} cases")
-
-
-@claim(
     "zhou.theorem-6.repaired",
     "Theorem 6",
-    "Algorithms 6 and 7, with N̂ = Φ′ workers, solve problem (21) to optimality.",
     how="against the ILP (21) at random prices and loads, and on whole instances",
+    text="Algorithms 6 and 7, with N̂ = Φ′ workers, solve problem (21) to optimality.",
+    arch="ra",
 )
-def theorem_6(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
-    count, _, _ = _compared(lab, "ra", printed=False)
+@claim("zhou.theorem-1.repaired", "Theorem 1", how="as zhou.theorem-1.printed", arch="ps")
+def repaired(lab: Lab, arch: str) -> Evidence:
+    """Algorithms 4 and 5, with at least one PS and all hosts tried, solve problem (13) to optimality."""
+    count, _, _ = _compared(lab, arch, printed=False)
     return count.evidence(f"not optimal in {count.failed} of {count.tested} cases")
 
 
 @claim(
     "zhou.theorem-6.printed",
     "Theorem 6",
-    "Algorithms 6 and 7 solve problem (21) to optimality.",
     scope="Algorithm 7 as printed, N̂ = d̂, reset for every start",
     how="as zhou.theorem-6.repaired; a placement of other than Φ′ workers does not do the job's work",
 )
 def theorem_6_printed(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
+    """Algorithms 6 and 7 solve problem (21) to optimality."""
     count, missed, other = _compared(lab, "ra", printed=True)
     text = (
         f"not optimal in {count.failed} of {count.tested} cases ({missed} times nothing valid is found, {other} times "
@@ -226,39 +214,43 @@ def _meets_assumptions(instance: Instance, arch: str) -> bool:
 
 
 for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "rings")):
-
-    @claim(
-        f"zhou.theorem-3{_suffix}",
-        "Theorem 3",
-        f"A_maxweight is 2 log λ-approximate with {_name}.",
-        scope="jobs that meet both assumptions, as far as the view can tell",
-        how="against the proved optimum of (8); confirmed means: not exceeded on the instances tried",
-    )
-    def theorem_3(lab: Lab, arch: str = _arch) -> Evidence:
-        """Measure the ratio."""
-        return ratios(lab, arch, "amaxweight", "schedules")
-
-    @claim(
-        f"zhou.theorem-5{_suffix}",
-        "Theorem 5",
-        f"A_online is 4α-competitive with {_name}, for its α by the formula.",
-        scope="jobs that meet both assumptions, as far as the view can tell",
-        how="against the proved optimum of (2); confirmed means: not exceeded on the instances tried",
-    )
-    def theorem_5(lab: Lab, arch: str = _arch) -> Evidence:
-        """Measure the ratio."""
-        return ratios(lab, arch, "online?alpha=formula", "schedules.offline")
-
-    @claim(
-        f"zhou.lemma-1{_suffix}",
-        "Lemma 1",
-        f"A_online is 4α-competitive with {_name} where A_dual gets the weight of an optimal schedule by τ_i.",
-        scope="α = 4, runs that are shown to get that weight in every batch",
-        how="against the proved optimum of (2); confirmed means: not exceeded on the instances tried",
-    )
-    def lemma_1(lab: Lab, arch: str = _arch) -> Evidence:
-        """Measure the ratio."""
-        return ratios(lab, arch, "online", "schedules.offline", assumed=False)
+    for _theorem, _what, _scope, _against, _method, _exact in (
+        (
+            "Theorem 3",
+            f"A_maxweight is 2 log λ-approximate with {_name}.",
+            "jobs that meet both assumptions, as far as the view can tell",
+            "(8)",
+            "amaxweight",
+            "schedules",
+        ),
+        (
+            "Theorem 5",
+            f"A_online is 4α-competitive with {_name}, for its α by the formula.",
+            "jobs that meet both assumptions, as far as the view can tell",
+            "(2)",
+            "online?alpha=formula",
+            "schedules.offline",
+        ),
+        (
+            "Lemma 1",
+            f"A_online is 4α-competitive with {_name} where A_dual gets the weight of an optimal schedule by τ_i.",
+            "α = 4, runs that are shown to get that weight in every batch",
+            "(2)",
+            "online",
+            "schedules.offline",
+        ),
+    ):
+        claim(
+            f"zhou.{_theorem.lower().replace(' ', '-')}{_suffix}",
+            _theorem,
+            text=_what,
+            scope=_scope,
+            how=f"against the proved optimum of {_against}; confirmed means: not exceeded on the instances tried",
+            arch=_arch,
+            method=_method,
+            exact=_exact,
+            assumed=_theorem != "Lemma 1",
+        )(ratios)
 
 
 def settings(lab: Lab) -> Iterator[tuple[Instance, Architecture]]:
@@ -277,14 +269,9 @@ def _close_to_4(alpha: float) -> bool:
     return 2 <= alpha <= 8
 
 
-@claim(
-    "zhou.alpha.formula",
-    "after Theorem 5",
-    "α, by its formula, is close to 4.",
-    how=f"the formula on {RANGES}; close: within a factor of 2",
-)
+@claim("zhou.alpha.formula", "after Theorem 5", how=f"the formula on {RANGES}; close: within a factor of 2")
 def alpha_formula(lab: Lab) -> Evidence:
-    """Evaluate the formula."""
+    """α, by its formula, is close to 4."""
     count, found = Count(), []
     for instance, a in settings(lab):
         found.append(a.alpha)
@@ -297,11 +284,10 @@ def alpha_formula(lab: Lab) -> Evidence:
 @claim(
     "zhou.alpha.realised",
     "after Theorem 5",
-    "The number of windows that a batch really needs is typically close to 4.",
     how=f"mean number of windows of a batch on {RANGES}; close: within a factor of 2",
 )
 def alpha_realised(lab: Lab) -> Evidence:
-    """Run A_online, whose batches take as many windows as they fill, and count these."""
+    """The number of windows that a batch really needs is typically close to 4."""
     count, rounds = Count(), []
     for _, a in settings(lab):
         rounds += online(a, Way(alpha="realised")).window_rounds.tolist()
@@ -314,11 +300,10 @@ def alpha_realised(lab: Lab) -> Evidence:
 @claim(
     "zhou.alpha.enough",
     "Lemma 1, after Theorem 5",
-    "With α = 4, A_dual gets at least the weight of an optimal schedule of the batch by τ_i.",
     how=f"every batch of a run against a fractional knapsack that bounds that weight from above, on {RANGES}",
 )
 def alpha_enough(lab: Lab) -> Evidence:
-    """Run A_online with α = 4, and with 1 for comparison."""
+    """With α = 4, A_dual gets at least the weight of an optimal schedule of the batch by τ_i."""
     count, short = Count(), 0
     for instance, a in settings(lab):
         tau = lacking(a, online(a, Way()))
@@ -328,36 +313,27 @@ def alpha_enough(lab: Lab) -> Evidence:
     return count.evidence(text, numbers={"not_with_1": short})
 
 
-def _violated(lab: Lab, which: str) -> Evidence:
+@claim(
+    "zhou.assumption-2",
+    "section 5.1, second assumption",
+    scope="the paper's own ranges",
+    how=f"the smallest worker of every job on {RANGES}",
+    text="A job takes at most 1/log λ of a server's capacity of any resource.",
+    second=True,
+)
+@claim(
+    "zhou.assumption-1",
+    "section 5.1, first assumption",
+    scope="the paper's own ranges; a server's capacity of a resource is 1",
+    how=f"the thriftiest schedule of every job on {RANGES}",
+)
+def assumption(lab: Lab, second: bool = False) -> Evidence:
+    """A job's weight is at least what its schedules consume."""
     count, shares = Count(), []
     for instance, a in settings(lab):
-        met = a.assumption_1 if which == "assumption_1" else a.assumption_2
+        met = a.assumption_2 if second else a.assumption_1
         for one in met.tolist():
             count.add(bool(one), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
         shares.append(float(1 - met.mean()))
     text = f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs ({RANGES})"
     return count.evidence(text, numbers={"least": min(shares), "largest": max(shares)})
-
-
-@claim(
-    "zhou.assumption-1",
-    "section 5.1, first assumption",
-    "A job's weight is at least what its schedules consume.",
-    scope="the paper's own ranges; a server's capacity of a resource is 1",
-    how=f"the thriftiest schedule of every job on {RANGES}",
-)
-def assumption_1(lab: Lab) -> Evidence:
-    """Count the jobs that violate it."""
-    return _violated(lab, "assumption_1")
-
-
-@claim(
-    "zhou.assumption-2",
-    "section 5.1, second assumption",
-    "A job takes at most 1/log λ of a server's capacity of any resource.",
-    scope="the paper's own ranges",
-    how=f"the smallest worker of every job on {RANGES}",
-)
-def assumption_2(lab: Lab) -> Evidence:
-    """Count the jobs that violate it."""
-    return _violated(lab, "assumption_2")
