@@ -17,7 +17,6 @@ from schedgap.harness.verify.elastic import (
     Hardware,
     capacity,
     early,
-    hardware,
     placements,
     read,
     several,
@@ -53,7 +52,7 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
     claims
         None are known.
     """
-    plan = read(decision, _hardware(view), view.instance, view.slot_s, first=0)
+    plan = read(decision, _hardware(view), view.slot_s, first=0)
     runs, due = plan.runs, deadlines(view)[plan.runs.job]
     lines = [
         *placements(plan),
@@ -89,7 +88,7 @@ def _hardware(view: View) -> Hardware:
         for g in instance.cluster.servers
     ]
     one = np.eye(len(workers) + 1)
-    return hardware(instance, [*machines.worker_types, *machines.ps_types], workers, servers, room, one[:-1], one[-1:])
+    return Hardware(instance, [*machines.worker_types, *machines.ps_types], workers, servers, room, one[:-1], one[-1:])
 
 
 def deadlines(view: View) -> Ints:

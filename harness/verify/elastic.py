@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,74 +30,58 @@ AT = "{job} from slot {start}: "
 
 @dataclass(frozen=True, eq=False)
 class Hardware:
-    """``h`` servers with ``R`` resources, and what workers and parameter servers (PSs) take of them.
-
-    Attributes
-    ----------
-    servers, resources
-        Names.
-    capacity
-        ``(h, R)``.
-    workers, ps
-        The types that the indices of a decision mean; no PS types in a ring.
-    worker_takes, ps_takes
-        ``(M, R)`` and ``(P + 1, R)``; the last row is that of a ring, which has no PS.
-    able
-        ``(M, h)`` whether workers of a type can run on a server (its GPU type).
-    ring
-        Whether workers form rings, without parameter servers.
-    """
-
-    servers: Sequence[str]
-    resources: Sequence[str]
-    capacity: Array
-    workers: Sequence[WorkerType]
-    ps: Sequence[PSType]
-    worker_takes: Array
-    ps_takes: Array
-    able: Bools
-    ring: bool
-
-
-def hardware(
-    instance: Instance,
-    resources: Sequence[str],
-    workers: Sequence[WorkerType],
-    ps: Sequence[PSType],
-    room: ArrayLike,
-    worker_takes: ArrayLike,
-    ps_takes: ArrayLike,
-    ring: bool = False,
-) -> Hardware:
-    """Return the servers of an instance.
+    """The ``h`` servers of an instance with ``R`` resources, and what workers and parameter servers (PSs) take of them.
 
     Parameters
     ----------
     instance
-        Where they are.
-    resources, workers, ps, ring
-        See :class:`Hardware`.
+        Where the servers are.
+    resources
+        Names.
+    workers, ps
+        The types that the indices of a decision mean; no PS types in a ring.
     room
-        ``(groups, R)`` capacity of a server of each group.
+        ``(groups, R)`` what a server of each group has.
     worker_takes, ps_takes
         ``(M, R)`` and ``(P, R)``.
+    ring
+        Whether workers form rings, without parameter servers.
     """
-    groups = instance.cluster.servers
-    count = [group.count for group in groups]
-    names = [f"{g.name}.{i}" if g.count > 1 else g.name for g in groups for i in range(g.count)]
-    fits = [[not w.gpu_type or w.gpu_type == group.gpu_type for group in groups] for w in workers]
-    size = len(resources)
-    return Hardware(
-        servers=names,
-        resources=resources,
-        capacity=np.repeat(np.array(room, float), count, axis=0),
-        workers=workers,
-        ps=ps,
-        worker_takes=np.array(worker_takes, float),
-        ps_takes=np.vstack((np.array(ps_takes, float).reshape(-1, size), np.zeros(size))),
-        able=np.repeat(np.array(fits, bool).reshape(len(workers), len(groups)), count, axis=1),
-        ring=ring,
-    )
+
+    instance: Instance
+    resources: Sequence[str]
+    workers: Sequence[WorkerType]
+    ps: Sequence[PSType]
+    room: ArrayLike
+    worker_takes: ArrayLike
+    ps_takes: ArrayLike
+    ring: bool = False
+
+    @cached_property
+    def servers(self) -> list[str]:
+        """Names of the servers."""
+        groups = self.instance.cluster.servers
+        return [f"{g.name}.{i}" if g.count > 1 else g.name for g in groups for i in range(g.count)]
+
+    @cached_property
+    def capacity(self) -> Array:
+        """``(h, R)``."""
+        return np.repeat(np.array(self.room, float), [g.count for g in self.instance.cluster.servers], axis=0)
+
+    @cached_property
+    def able(self) -> Bools:
+        """``(M, h)`` whether workers of a type can run on a server (its GPU type)."""
+        types = [g.gpu_type for g in self.instance.cluster.servers for _ in range(g.count)]
+        return np.array([[not w.gpu_type or w.gpu_type == t for t in types] for w in self.workers], bool)
+
+    def takes(self, entries: Rows) -> Array:
+        """Return ``(e, R)`` what entries take of their servers."""
+        none = np.zeros((1, len(self.resources)))  # the last row, that of a ring's PS type −1
+        ps = np.vstack((np.reshape(self.ps_takes, (-1, len(self.resources))), none))[entries.ps_type]
+        return np.asarray(
+            entries.workers[:, None] * np.array(self.worker_takes, float)[entries.worker_type]
+            + entries.ps[:, None] * ps
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,17 +108,15 @@ class Plan:
     jobs: Rows
 
 
-def read(
-    decision: Runs, machines: Hardware, instance: Instance, slot_s: float, first: int, **more: Mapping[str, Range]
-) -> Plan:
+def read(decision: Runs, machines: Hardware, slot_s: float, first: int, **more: Mapping[str, Range]) -> Plan:
     """Return well-formed runs with their rates.
 
     Parameters
     ----------
     decision
         Runs of jobs, and where they are.
-    machines, instance, slot_s
-        Servers and types, jobs, and seconds of a slot.
+    machines, slot_s
+        Servers, types and jobs, and seconds of a slot.
     first
         The first slot.
     **more
@@ -144,6 +127,7 @@ def read(
     RefusedError
         If types, lengths, ranges or entries are wrong.
     """
+    instance = machines.instance
     of_runs: dict[str, Range] = {
         "job": len(instance.jobs),
         "start": (first, LARGEST),
@@ -169,24 +153,23 @@ def read(
     empty = (entries.workers == 0) & (entries.ps == 0)
     refuse(entries.broken(empty, "run {run}: nothing on server {server}; an entry has workers or parameter servers"))
     entries.names = names
-    return _plan(machines, instance, runs, entries, slot_s)
+    return _plan(machines, runs, entries, slot_s)
 
 
-def _plan(machines: Hardware, instance: Instance, runs: Rows, entries: Rows, slot_s: float) -> Plan:
+def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float) -> Plan:
     """Return what well-formed runs amount to."""
-    count, size = runs.job.size, len(instance.jobs)
+    instance, count, size = machines.instance, runs.job.size, len(machines.instance.jobs)
     runs.end = runs.start + runs.slots
     runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
     runs.servers = np.bincount(entries.run, entries.ps, count)
     runs.hosts = np.bincount(entries.run, minlength=count)
     runs.most = np.array([job.chunks for job in instance.jobs])[runs.job]
-    runs.seconds = _seconds(instance, machines, runs)
+    runs.seconds = _seconds(machines, runs)
     rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
     runs.work = runs.slots * runs.total * rate
     for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
         setattr(entries, name, getattr(runs, name)[entries.run])
-    entries.takes = entries.workers[:, None] * machines.worker_takes[entries.worker_type]
-    entries.takes = entries.takes + entries.ps[:, None] * machines.ps_takes[entries.ps_type]
+    entries.takes = machines.takes(entries)
     jobs = Rows(
         runs.names,
         job=np.arange(size),
@@ -197,12 +180,12 @@ def _plan(machines: Hardware, instance: Instance, runs: Rows, entries: Rows, slo
     return Plan(machines, runs, entries, jobs)
 
 
-def _seconds(instance: Instance, machines: Hardware, runs: Rows) -> Array:
+def _seconds(machines: Hardware, runs: Rows) -> Array:
     """Return ``(a,)`` seconds per mini-batch of a worker, (1); rings of N share all but training, (N − 1)/N, (14)."""
     kinds = np.stack((runs.job, runs.worker_type, runs.ps_type), axis=1)
     unique, where = np.unique(kinds, axis=0, return_inverse=True)
     parts = [
-        times(instance.jobs[j], machines.workers[m], None if machines.ring else machines.ps[p])
+        times(machines.instance.jobs[j], machines.workers[m], None if machines.ring else machines.ps[p])
         for j, m, p in unique.tolist()
     ]
     compute, update, transfer = np.array(parts, float).reshape(-1, 3)[where.ravel()].T

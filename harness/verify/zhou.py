@@ -20,7 +20,6 @@ from schedgap.harness.verify.elastic import (
     Plan,
     capacity,
     early,
-    hardware,
     placements,
     read,
     several,
@@ -53,7 +52,7 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
-    plan = read(decision, _hardware(instance, name == "ra"), instance, view.slot_s, 1, windows=WINDOWS)
+    plan = read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, windows=WINDOWS)
     windows = Rows({}, **whole(decision, *WINDOWS))
     lines = [*placements(plan), *unfinished(plan), *(_apart(plan) if kind == "preemptive" else several(plan))]
     if kind in ("completion", "preemptive"):
@@ -76,7 +75,7 @@ def _hardware(instance: Instance, ring: bool) -> Hardware:
     room, by_worker, by_ps = (
         [(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in of] for of in (instance.cluster.servers, workers, ps)
     )
-    return hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, ring)
+    return Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, ring)
 
 
 # ---------------------------------------------------------------- completion times
