@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
 
-Array = NDArray[np.float64]
 Mechanism = Callable[[View], Allocation]
 """Decides on a view's reported speedups."""
 

@@ -89,18 +89,6 @@ def worst_known() -> Iterator[Instance]:
             yield load(ref)
 
 
-def proved_ratio(row: Row) -> float | None:
-    """Return the ratio of a verified row to the optimum, infinite for nothing against something.
-
-    ``None`` where the optimum is not proved or is 0, or where the method did not run.
-    """
-    if not row.verified or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
-        return None
-    if row.ratio is None:
-        return math.inf if row.sense == "max" and row.best_bound > 0 else None
-    return row.ratio
-
-
 def always(instance: Instance) -> bool:
     """Say that every instance is within the scope."""
     return True
@@ -128,6 +116,8 @@ def measured(
     inside
         Whether what the theorem assumes holds on an instance; others are measured, and do not count.
     """
+    from schedgap.harness.compare.certify import proved_ratio
+
     count, outside = Count(), Count("beyond the assumptions")
     most: tuple[float, float, Witness | None] = (0.0, math.inf, None)
     for instance in (*drawn, *worst_known()):

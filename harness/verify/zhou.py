@@ -56,7 +56,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     windows = Rows({}, **whole(decision, *WINDOWS))
     lines = [*placements(plan), *unfinished(plan), *(_apart(plan) if kind == "preemptive" else several(plan))]
     if kind in ("completion", "preemptive"):
-        lines += [*capacity(plan), *_absent(plan), *early(plan, view.arrival)]
+        absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
+        lines += [*capacity(plan), *absent, *early(plan, view.arrival)]
         lines += _windows(view, plan, windows) if windows.window_start.size else _idle(view, plan)
     else:
         late = plan.runs.end > of.deadline
@@ -79,11 +80,6 @@ def _hardware(instance: Instance, ring: bool) -> Hardware:
 
 
 # ---------------------------------------------------------------- completion times
-
-
-def _absent(plan: Plan) -> list[str]:
-    """Return a line where jobs do not run, (2a)."""
-    return plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")
 
 
 def _apart(plan: Plan) -> list[str]:

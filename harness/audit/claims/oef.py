@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from schedgap.harness import fairness
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
@@ -16,12 +16,11 @@ from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Witn
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics import gandiva_fair
 from schedgap.instances import load
+from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 from schedgap.instances.small.oef import drawn, of_matrix
 from schedgap.instances.views.oef import Allocation, View, view
-
-Array = NDArray[np.float64]
 
 ALONE, TOGETHER, TRADING = "oef.noncooperative", "oef.cooperative", "oef.gandiva_fair"
 

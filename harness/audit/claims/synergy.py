@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed
 from schedgap.harness.audit.registry import Count, Evidence, claim
 from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
 from schedgap.instances.small import picker
 from schedgap.instances.small.synergy import instance, job, matrix, mix, pipelines, servers, small_one
@@ -22,8 +22,6 @@ from schedgap.models.synergy.arrays import placement_form
 from schedgap.models.synergy.ideal import ideal_round
 from schedgap.models.synergy.placement import Demands, demands, placed
 from schedgap.models.synergy.throughput import RELAXED, build_round
-
-Array = NDArray[np.float64]
 
 EXACT = SolveOptions(rel_gap=0.0)
 LP1, ILP1 = "synergy.lp1", "synergy.ilp1"

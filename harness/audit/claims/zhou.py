@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.audit.lab import Lab, always, certified, measured
 from schedgap.harness.audit.registry import Count, Evidence, claim
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.heuristics.zhou.lemma import lacking
 from schedgap.instances import load
+from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Ledger, options
 from schedgap.instances.schema import Instance
 from schedgap.instances.small import picker
@@ -22,8 +22,6 @@ from schedgap.instances.small.zhou import job, ps, roomy_one, servers, small_one
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, view
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.arrays import Choice, placement
-
-Array = NDArray[np.float64]
 
 NEAR = 1e-9
 """Relative difference of costs that counts as none."""
