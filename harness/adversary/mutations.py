@@ -155,11 +155,11 @@ LISTS = (*((name,) for name in (*MEMBERS, "worker_types", "ps_types")), ("cluste
 def simpler(content: Document) -> Iterator[Document]:
     """Yield copies that are simpler in one thing: without a job, a group or a type, fewer servers, rounder numbers."""
     for path in LISTS:
-        items = reduce(getitem, path, content)
+        *outer, name = path
+        holder: Any = reduce(getitem, outer, content)
+        items = holder[name]
         for i in range(len(items) if len(items) > 1 else 0):
-            found = copy.deepcopy(content)
-            reduce(getitem, path, found).pop(i)
-            yield found
+            yield _with(content, holder, name, [*items[:i], *items[i + 1 :]])
     sizes = [(group, key) for group in content["cluster"]["servers"] for key in ("count", "gpus", "ps_slots")]
     sizes += [(content["horizon"], "slots")] if content.get("horizon") else []
     yield from (_with(content, holder, key, holder[key] - 1) for holder, key in sizes if holder[key] > 1)
@@ -170,7 +170,7 @@ def simpler(content: Document) -> Iterator[Document]:
                 yield _with(content, holder, key, _like(old, new))
 
 
-def _with(content: Document, holder: Any, key: Any, value: float) -> Document:
+def _with(content: Document, holder: Any, key: Any, value: Any) -> Document:
     """Return a copy of `content` with another value at a place in it."""
     old, holder[key] = holder[key], value
     try:
