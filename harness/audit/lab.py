@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,13 +82,6 @@ WORST = "worst/"
 """Family of the catalogue that keeps the worst instances ever found."""
 
 
-def worst_known() -> Iterator[Instance]:
-    """Yield the catalogue's worst instances."""
-    for ref in references():
-        if ref.startswith(WORST):
-            yield load(ref)
-
-
 def always(instance: Instance) -> bool:
     """Say that every instance is within the scope."""
     return True
@@ -120,7 +113,7 @@ def measured(
 
     count, outside = Count(), Count("beyond the assumptions")
     most: tuple[float, float, Witness | None] = (0.0, math.inf, None)
-    for instance in (*drawn, *worst_known()):
+    for instance in (*drawn, *(load(ref) for ref in references() if ref.startswith(WORST))):
         row = certified(instance, [method, *exact])[method]
         ratio, promised = proved_ratio(row), row.guarantee_factor
         if ratio is None or promised is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from schedgap.harness import fairness
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
-from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Witness, claim
+from schedgap.harness.audit.registry import Count, Evidence, Witness, claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics import gandiva_fair
 from schedgap.instances import load
@@ -314,22 +313,16 @@ def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) 
 for _row, (_methods, _promises) in TABLE_1.items():
     for _column, (_words, _) in PROPERTIES.items():
         _promised = _column in _promises
-        CLAIMS.register(
-            Claim(
-                f"oef.table-1.{_row.lower()}.{_column.lower()}",
-                "oef",
-                "Table 1",
-                f"{_row} is {'' if _promised else 'not always '}{_words}.",
-                "over-reports" if _column == "SP" else "the environment that promises it",
-                "exact checkers on (1), (6), two more by hand and random tenants",
-                partial(
-                    table_1,
-                    methods=ENVIRONMENT.get(_column, _methods) if _row == "OEF" else _methods,
-                    column=_column,
-                    promised=_promised,
-                ),
-            )
-        )
+        claim(
+            f"oef.table-1.{_row.lower()}.{_column.lower()}",
+            "Table 1",
+            text=f"{_row} is {'' if _promised else 'not always '}{_words}.",
+            scope="over-reports" if _column == "SP" else "the environment that promises it",
+            how="exact checkers on (1), (6), two more by hand and random tenants",
+            methods=ENVIRONMENT.get(_column, _methods) if _row == "OEF" else _methods,
+            column=_column,
+            promised=_promised,
+        )(table_1)
 
 
 @claim(

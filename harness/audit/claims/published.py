@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from importlib import resources
 from typing import Any
 
 from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence
+from schedgap.harness.audit.registry import Count, Evidence, claim
 from schedgap.harness.published import COMPARE, by_reason, commands, never_compared, not_shown
 from schedgap.harness.text import numbers
 from schedgap.instances import load
@@ -68,30 +67,30 @@ def _left_out(entries: Mapping[str, Sequence[Published]]) -> Iterator[str]:
         yield f"not compared, {why}: {', '.join(listed)}"
 
 
-for _name, _printed in _with_numbers("paper").items():
-    _paper = str(_printed[0]["method"]).partition(".")[0]
-    CLAIMS.register(
-        Claim(
-            f"{_paper}.printed.{_name}",
-            _paper,
+for _folder, _kind, _text, _scope, _how, _check in (
+    (
+        "paper",
+        "printed",
+        "The printed numbers about paper/{} are right.",
+        "to the last printed place",
+        "every method on the worked example, decisions re-checked, against exact values where these are known",
+        worked_example,
+    ),
+    (
+        "gen",
+        "measured",
+        "The measured numbers that gen/{} is about are right.",
+        "the paper's own traces and machines",
+        "only with the paper's data",
+        unpublished,
+    ),
+):
+    for _name, _printed in _with_numbers(_folder).items():
+        claim(
+            f"{str(_printed[0]['method']).partition('.')[0]}.{_kind}.{_name}",
             str(_printed[0]["where"]),
-            f"The printed numbers about paper/{_name} are right.",
-            "to the last printed place",
-            "every method on the worked example, decisions re-checked, against exact values where these are known",
-            partial(worked_example, ref=f"paper/{_name}"),
-        )
-    )
-
-for _name, _printed in _with_numbers("gen").items():
-    _paper = str(_printed[0]["method"]).partition(".")[0]
-    CLAIMS.register(
-        Claim(
-            f"{_paper}.measured.{_name}",
-            _paper,
-            str(_printed[0]["where"]),
-            f"The measured numbers that gen/{_name} is about are right.",
-            "the paper's own traces and machines",
-            "only with the paper's data",
-            partial(unpublished, ref=f"gen/{_name}"),
-        )
-    )
+            text=_text.format(_name),
+            scope=_scope,
+            how=_how,
+            ref=f"{_folder}/{_name}",
+        )(_check)

@@ -211,43 +211,31 @@ def _meets_assumptions(instance: Instance, arch: str) -> bool:
     return bool(a.assumption_1.all() and a.assumption_2.all())
 
 
+BOTH = "jobs that meet both assumptions, as far as the view can tell"
+
+RATIOS = {
+    "Theorem 3": ("A_maxweight is 2 log λ-approximate with {}.", BOTH, "(8)", "amaxweight", "schedules"),
+    "Theorem 5": (
+        *("A_online is 4α-competitive with {}, for its α by the formula.", BOTH, "(2)"),
+        *("online?alpha=formula", "schedules.offline"),
+    ),
+    "Lemma 1": (
+        "A_online is 4α-competitive with {} where A_dual gets the weight of an optimal schedule by τ_i.",
+        "α = 4, runs that are shown to get that weight in every batch",
+        *("(2)", "online", "schedules.offline"),
+    ),
+}
+"""What is claimed, its scope, the problem, the algorithm, and the model that proves optima."""
+
 for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "rings")):
-    for _theorem, _what, _scope, _against, _method, _exact in (
-        (
-            "Theorem 3",
-            f"A_maxweight is 2 log λ-approximate with {_name}.",
-            "jobs that meet both assumptions, as far as the view can tell",
-            "(8)",
-            "amaxweight",
-            "schedules",
-        ),
-        (
-            "Theorem 5",
-            f"A_online is 4α-competitive with {_name}, for its α by the formula.",
-            "jobs that meet both assumptions, as far as the view can tell",
-            "(2)",
-            "online?alpha=formula",
-            "schedules.offline",
-        ),
-        (
-            "Lemma 1",
-            f"A_online is 4α-competitive with {_name} where A_dual gets the weight of an optimal schedule by τ_i.",
-            "α = 4, runs that are shown to get that weight in every batch",
-            "(2)",
-            "online",
-            "schedules.offline",
-        ),
-    ):
+    for _theorem, (_text, _scope, _problem, _method, _exact) in RATIOS.items():
         claim(
             f"zhou.{_theorem.lower().replace(' ', '-')}{_suffix}",
             _theorem,
-            text=_what,
+            text=_text.format(_name),
             scope=_scope,
-            how=f"against the proved optimum of {_against}; confirmed means: not exceeded on the instances tried",
-            arch=_arch,
-            method=_method,
-            exact=_exact,
-            assumed=_theorem != "Lemma 1",
+            how=f"against the proved optimum of {_problem}; confirmed means: not exceeded on the instances tried",
+            **{"arch": _arch, "method": _method, "exact": _exact, "assumed": _scope == BOTH},
         )(ratios)
 
 
