@@ -119,7 +119,7 @@ class Claim:
     how
         How it is tested.
     check
-        ``check(lab)`` tries it.
+        ``check(lab)`` tries it, counts cases (:class:`~schedgap.harness.audit.lab.Lab`), and says which they were.
     """
 
     id: str
@@ -128,12 +128,12 @@ class Claim:
     claim: str
     scope: str
     how: str
-    check: Callable[[Any], Evidence]
+    check: Callable[[Any], str]
 
 
 CLAIMS: Registry[Claim] = Registry("claim")
 
-T = TypeVar("T", bound=Callable[..., Evidence])
+T = TypeVar("T", bound=Callable[..., str])
 
 
 def claim(
@@ -192,20 +192,3 @@ class Count:
     def witnesses(self) -> tuple[Witness, ...]:
         """The smallest counterexample, if there is one."""
         return () if self._witness is None else (self._witness,)
-
-    def evidence(
-        self, text: str, *narrower: Count, numbers: Mapping[str, Any] | None = None, also: Sequence[Witness] = ()
-    ) -> Evidence:
-        """Return the evidence of these counts.
-
-        Parameters
-        ----------
-        text
-            Which cases these were.
-        *narrower
-            Counts of narrower scopes.
-        numbers, also
-            Numbers by name, and witnesses beside the smallest counterexample.
-        """
-        witnesses = (*self.witnesses, *also)
-        return Evidence(self.tally, text, tuple(c.tally for c in narrower), numbers or {}, witnesses)

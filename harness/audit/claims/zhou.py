@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.harness.audit.lab import Lab, always, certified, measured
-from schedgap.harness.audit.registry import Count, Evidence, claim
+from schedgap.harness.audit.registry import claim
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.heuristics.zhou.lemma import lacking
 from schedgap.instances import load
@@ -121,17 +121,17 @@ def three_chunks() -> Instance:
     return built([job(3, submit_s=1.0)], [servers(2, 1, 3.3, bandwidth_gbps=4.0)])
 
 
-def _compared(lab: Lab, name: str, printed: bool) -> tuple[Count, int, int]:
+def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
     """Count whether placements are optimal: at random prices, and on whole instances as ``harness compare`` sees them.
 
-    Returns the counts, and in how many cases nothing was found and how many cost too much or leave work undone.
+    Returns in how many cases nothing was found and how many cost too much or leave work undone.
     """
-    count, missed, dearer = Count(), 0, 0
+    missed, dearer = 0, 0
     for placed in placements(lab.rng("choices"), name, lab.times(700)):
         if placed.best is None:
             continue
         cost, done = (placed.printed, placed.done) if printed else (placed.repaired, True)
-        if not count.add(done and _optimal(cost, placed.best)):
+        if not lab.add(done and _optimal(cost, placed.best)):
             missed, dearer = missed + (cost is None), dearer + (cost is not None)
     method, choose = f"zhou.{name}.amincost{'?printed=true' if printed else ''}", picker(lab.rng("instances"))
     for instance in (three_chunks(), *(tiny_one(choose) for _ in range(lab.times(60)))):
@@ -141,9 +141,9 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[Count, int, int]:
             continue
         told = "finds no valid placement" if mine.objective is None else f"costs {mine.objective:.6g}"
         shown = f"{method} {told}, the optimum is {best.objective:.6g}"
-        if not count.add(_optimal(mine.objective, best.objective), instance, [best.method, method], shown):
+        if not lab.add(_optimal(mine.objective, best.objective), instance, [best.method, method], shown):
             missed, dearer = missed + (mine.objective is None), dearer + (mine.objective is not None)
-    return count, missed, dearer
+    return missed, dearer
 
 
 @claim(
@@ -152,15 +152,15 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[Count, int, int]:
     scope="Algorithm 4 as printed, N̂ reset for every host",
     how="against the ILP (13) at random prices and loads, and on whole instances",
 )
-def theorem_1_printed(lab: Lab) -> Evidence:
+def theorem_1_printed(lab: Lab) -> str:
     """Algorithms 4 and 5 solve problem (13) to optimality."""
-    count, missed, dearer = _compared(lab, "ps", printed=True)
+    missed, dearer = _compared(lab, "ps", printed=True)
     right, printed = one_worker()
-    text = (
-        f"not optimal in {count.failed} of {count.tested} cases ({missed} times nothing is found, {dearer} times it "
+    lab.numbers = {"best": right, "printed": printed}
+    return (
+        f"not optimal in {lab.failed} of {lab.tested} cases ({missed} times nothing is found, {dearer} times it "
         f"costs more); one worker on two servers: {printed:g} instead of {right:g}"
     )
-    return count.evidence(text, numbers={"best": right, "printed": printed})
 
 
 @claim(
@@ -171,10 +171,10 @@ def theorem_1_printed(lab: Lab) -> Evidence:
     arch="ra",
 )
 @claim("zhou.theorem-1.repaired", "Theorem 1", how="as zhou.theorem-1.printed", arch="ps")
-def repaired(lab: Lab, arch: str) -> Evidence:
+def repaired(lab: Lab, arch: str) -> str:
     """Algorithms 4 and 5, with at least one PS and all hosts tried, solve problem (13) to optimality."""
-    count, _, _ = _compared(lab, arch, printed=False)
-    return count.evidence(f"not optimal in {count.failed} of {count.tested} cases")
+    _compared(lab, arch, printed=False)
+    return f"not optimal in {lab.failed} of {lab.tested} cases"
 
 
 @claim(
@@ -183,17 +183,16 @@ def repaired(lab: Lab, arch: str) -> Evidence:
     scope="Algorithm 7 as printed, N̂ = d̂, reset for every start",
     how="as zhou.theorem-6.repaired; a placement of other than Φ′ workers does not do the job's work",
 )
-def theorem_6_printed(lab: Lab) -> Evidence:
+def theorem_6_printed(lab: Lab) -> str:
     """Algorithms 6 and 7 solve problem (21) to optimality."""
-    count, missed, other = _compared(lab, "ra", printed=True)
-    text = (
-        f"not optimal in {count.failed} of {count.tested} cases ({missed} times nothing valid is found, {other} times "
+    missed, other = _compared(lab, "ra", printed=True)
+    return (
+        f"not optimal in {lab.failed} of {lab.tested} cases ({missed} times nothing valid is found, {other} times "
         "other than Φ′ workers, or dearer ones)"
     )
-    return count.evidence(text)
 
 
-def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -> Evidence:
+def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -> str:
     """Measure a ratio on instances that mostly meet the assumptions, and on tiny ones that mostly do not.
 
     Where the theorem does not assume anything of jobs (`assumed` is false), all of them count.
@@ -203,7 +202,7 @@ def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -
     what = "random ones of up to 6 jobs and 3 servers"
     names = f"zhou.{arch}.{method}", (f"zhou.{arch}.{exact}",)
     inside = (lambda instance: _meets_assumptions(instance, arch)) if assumed else always
-    return measured(drawn, *names, what, inside)
+    return measured(lab, drawn, *names, what, inside)
 
 
 def _meets_assumptions(instance: Instance, arch: str) -> bool:
@@ -256,15 +255,15 @@ def _close_to_4(alpha: float) -> bool:
 
 
 @claim("zhou.alpha.formula", "after Theorem 5", how=f"the formula on {RANGES}; close: within a factor of 2")
-def alpha_formula(lab: Lab) -> Evidence:
+def alpha_formula(lab: Lab) -> str:
     """α, by its formula, is close to 4."""
-    count, found = Count(), []
+    found = []
     for instance, a in settings(lab):
         found.append(a.alpha)
         method = f"zhou.{a.id}.online?alpha=formula"
-        count.add(_close_to_4(a.alpha), instance, [method], f"guarantee of {method}: 4α = {4 * a.alpha}")
-    text = f"α from {min(found)} to {max(found)} on {count.tested} cases ({RANGES})"
-    return count.evidence(text, numbers={"least": min(found), "largest": max(found)})
+        lab.add(_close_to_4(a.alpha), instance, [method], f"guarantee of {method}: 4α = {4 * a.alpha}")
+    lab.numbers = {"least": min(found), "largest": max(found)}
+    return f"α from {min(found)} to {max(found)} on {lab.tested} cases ({RANGES})"
 
 
 @claim(
@@ -272,15 +271,15 @@ def alpha_formula(lab: Lab) -> Evidence:
     "after Theorem 5",
     how=f"mean number of windows of a batch on {RANGES}; close: within a factor of 2",
 )
-def alpha_realised(lab: Lab) -> Evidence:
+def alpha_realised(lab: Lab) -> str:
     """The number of windows that a batch really needs is typically close to 4."""
-    count, rounds = Count(), []
+    rounds = []
     for _, a in settings(lab):
         rounds += online(a, Way(alpha="realised")).window_rounds.tolist()
     mean, most = float(np.mean(rounds)), max(rounds)
-    count.add(_close_to_4(mean))
-    text = f"{len(rounds)} batches need {min(rounds)} to {most} windows, {mean:.2f} on average ({RANGES})"
-    return count.evidence(text, numbers={"mean": mean, "largest": most})
+    lab.add(_close_to_4(mean))
+    lab.numbers = {"mean": mean, "largest": most}
+    return f"{len(rounds)} batches need {min(rounds)} to {most} windows, {mean:.2f} on average ({RANGES})"
 
 
 @claim(
@@ -288,15 +287,15 @@ def alpha_realised(lab: Lab) -> Evidence:
     "Lemma 1, after Theorem 5",
     how=f"every batch of a run against a fractional knapsack that bounds that weight from above, on {RANGES}",
 )
-def alpha_enough(lab: Lab) -> Evidence:
+def alpha_enough(lab: Lab) -> str:
     """With α = 4, A_dual gets at least the weight of an optimal schedule of the batch by τ_i."""
-    count, short = Count(), 0
+    short = 0
     for instance, a in settings(lab):
         tau = lacking(a, online(a, Way()))
-        count.add(tau is None, instance, [f"zhou.{a.id}.online"], f"the batch of τ = {tau} is not shown to")
+        lab.add(tau is None, instance, [f"zhou.{a.id}.online"], f"the batch of τ = {tau} is not shown to")
         short += lacking(a, online(a, Way(alpha=1))) is not None
-    text = f"shown on {count.tested - count.failed} of {count.tested} cases ({RANGES}); not with α = 1 on {short}"
-    return count.evidence(text, numbers={"not_with_1": short})
+    lab.numbers = {"not_with_1": short}
+    return f"shown on {lab.tested - lab.failed} of {lab.tested} cases ({RANGES}); not with α = 1 on {short}"
 
 
 @claim(
@@ -313,13 +312,13 @@ def alpha_enough(lab: Lab) -> Evidence:
     scope="the paper's own ranges; a server's capacity of a resource is 1",
     how=f"the thriftiest schedule of every job on {RANGES}",
 )
-def assumption(lab: Lab, second: bool = False) -> Evidence:
+def assumption(lab: Lab, second: bool = False) -> str:
     """A job's weight is at least what its schedules consume."""
-    count, shares = Count(), []
+    shares = []
     for instance, a in settings(lab):
         met = a.assumption_2 if second else a.assumption_1
         for one in met.tolist():
-            count.add(bool(one), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
+            lab.add(bool(one), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
         shares.append(float(1 - met.mean()))
-    text = f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs ({RANGES})"
-    return count.evidence(text, numbers={"least": min(shares), "largest": max(shares)})
+    lab.numbers = {"least": min(shares), "largest": max(shares)}
+    return f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs ({RANGES})"
