@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedgap.harness.figures import Plots
 from schedgap.harness.rows import FAILED, Row
 from schedgap.harness.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
-
-    from schedgap.harness.plots import Drawn
 
 
 class Comparison:
@@ -77,40 +74,3 @@ class Comparison:
         from schedgap.harness.report import to_fragment
 
         return to_fragment(self.run)
-
-
-class Plots:
-    """The registered figures of a run by id; dashes of an id become underscores."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def __getattr__(self, name: str) -> Any:
-        from schedgap.harness.plots import FIGURES
-
-        if name.startswith("_") or name.replace("_", "-") not in FIGURES:
-            raise AttributeError(f"no figure {name!r}; there are: {', '.join(dir(self))}")
-        return lambda: self._draw(name.replace("_", "-"))
-
-    def __dir__(self) -> list[str]:
-        from schedgap.harness.plots import FIGURES
-
-        return [name.replace("-", "_") for name in FIGURES.ids()]
-
-    def _draw(self, figure: str) -> Figures:
-        from schedgap.harness.plots import FIGURES, draw
-
-        return Figures(draw(self._run, FIGURES.get(figure)))
-
-
-class Figures(list["Figure"]):
-    """Figures of one kind, a paper (and instance) each; a notebook shows them with their captions."""
-
-    def __init__(self, drawn: Iterable[Drawn]) -> None:
-        self._drawn = list(drawn)
-        super().__init__(item.figure for item in self._drawn)
-
-    def _repr_html_(self) -> str:
-        from schedgap.harness.report import to_figures
-
-        return to_figures(self._drawn)

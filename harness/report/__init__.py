@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from schedgap.harness.drawing import Image, OfRun, draw_pictures, write_figures
+from schedgap.harness.figures import Drawing, draw_files, write_figures
 from schedgap.harness.render import told
 from schedgap.harness.report import comparison
-from schedgap.harness.report.page import Section, figure, template
-from schedgap.harness.report.svg import inline_svg
+from schedgap.harness.report.page import Section, template
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
 
-__all__ = ["inline_svg", "save", "to_figures", "to_fragment", "to_html"]
+__all__ = ["save", "to_fragment", "to_html"]
 
 Found = Any
 """A :class:`~schedgap.harness.run.Run` or ``Comparison``, a ``Simulation``, or an ``Audit``."""
 
 
-def to_html(found: Found, drawn: Sequence[Image] | None = None, more: Sequence[Section] = ()) -> str:
+def to_html(found: Found, drawn: Sequence[Drawing] | None = None, more: Sequence[Section] = ()) -> str:
     """Return the report as one self-contained HTML page.
 
     Parameters
@@ -41,7 +39,7 @@ def to_html(found: Found, drawn: Sequence[Image] | None = None, more: Sequence[S
         If there is no page of that kind.
     """
     source, page = _page_of(found)
-    images, failures = (drawn or [], []) if drawn is not None or source is None else draw_pictures(source)
+    images, failures = (drawn or [], []) if drawn is not None or source is None else draw_files(source)
     return page(images, failures, more)
 
 
@@ -56,18 +54,18 @@ def save(found: Found, path: Path, figures: Path | None = None, more: Sequence[S
         If there is no page of that kind.
     """
     source, page = _page_of(found)
-    images, failures = draw_pictures(source) if source is not None else ([], [])
+    images, failures = draw_files(source) if source is not None else ([], [])
     if figures is not None and images:
         write_figures(images, figures)
     write_atomically(path, page(images, failures, more).encode())
 
 
-def _page_of(found: Found) -> tuple[Any, Callable[[Sequence[Image], Sequence[str], Sequence[Section]], str]]:
+def _page_of(found: Found) -> tuple[Any, Callable[[Sequence[Drawing], Sequence[str], Sequence[Section]], str]]:
     """Return what the figures are drawn from, if there are any, and what makes the page."""
     kind = type(found).__name__
     if kind in ("Run", "Comparison"):
         run = found if kind == "Run" else found.run
-        return OfRun(run), partial(comparison.page, run)
+        return run, partial(comparison.page, run)
     if more_kinds := {"Simulation": "schedgap.harness.report.simulation", "Audit": "schedgap.harness.audit.page"}.get(
         kind
     ):
@@ -76,7 +74,9 @@ def _page_of(found: Found) -> tuple[Any, Callable[[Sequence[Image], Sequence[str
     raise UsageError(f"{found.folder}: there is no page of a run of this kind; its results are in the folder")
 
 
-def _only(found: Found, module: str, images: Sequence[Image], failures: Sequence[str], more: Sequence[Section]) -> str:
+def _only(
+    found: Found, module: str, images: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]
+) -> str:
     if more:
         raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
     made: str = importlib.import_module(module).page(found, images, failures)
@@ -88,11 +88,3 @@ def to_fragment(found: Found) -> str:
     blocks = [(type(block).__name__, block) for block in told(found)[0]]
     made: str = template("fragment.html.j2").render(blocks=blocks)
     return made
-
-
-def to_figures(drawn: Sequence[Image]) -> str:
-    """Return figures with their captions as HTML to show inside another page, such as a notebook."""
-    # ids of one page: the same figure may stand in it twice, others beside it
-    blocks = [figure(item, f"f{hashlib.sha256(item.svg.encode()).hexdigest()[:12]}-") for item in drawn]
-    found: str = template("figures.html.j2").render(figures=blocks)
-    return found

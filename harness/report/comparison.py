@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schedgap.harness.drawing import Image
+from schedgap.harness.figures import Drawing
 from schedgap.harness.render.columns import failed, wrong
 from schedgap.harness.render.formats import not_compared, notes, published_notes
 from schedgap.harness.render.headline import answers, lead
@@ -24,7 +24,7 @@ from schedgap.harness.studies import COMPARE
 from schedgap.harness.text import clean
 
 
-def page(run: Run, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
+def page(run: Run, images: Sequence[Drawing], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
     """Return the page of `run`.
 
     Parameters

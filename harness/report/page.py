@@ -13,8 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from schedgap.harness.drawing import Image
-from schedgap.harness.report.svg import inline_svg
+from schedgap.harness.figures import Drawing
 from schedgap.harness.report.tables import Group, slug
 from schedgap.harness.table import Table
 from schedgap.harness.text import clean, seconds
@@ -153,7 +152,9 @@ class FigureGroup:
     figures: Sequence[FigureBlock]
 
 
-def figures_section(images: Sequence[Image], titles: Mapping[str, str], failures: Sequence[str] = ()) -> list[Section]:
+def figures_section(
+    images: Sequence[Drawing], titles: Mapping[str, str], failures: Sequence[str] = ()
+) -> list[Section]:
     """Return the figures by group, each with links to its figures; nothing where there are none.
 
     Parameters
@@ -167,7 +168,7 @@ def figures_section(images: Sequence[Image], titles: Mapping[str, str], failures
     """
     if not images and not failures:
         return []
-    by_group: dict[str, list[Image]] = {name: [] for name in titles}
+    by_group: dict[str, list[Drawing]] = {name: [] for name in titles}
     for image in images:
         by_group.setdefault(image.group, []).append(image)
     found, count = [], 0
@@ -180,10 +181,10 @@ def figures_section(images: Sequence[Image], titles: Mapping[str, str], failures
     return [Section("figures", "Figures", macro("figures", found, len(found) > 1, lines), links)]
 
 
-def figure(image: Image, prefix: str, number: int = 0) -> FigureBlock:
+def figure(image: Drawing, prefix: str, number: int = 0) -> FigureBlock:
     """Return a figure as an element of a page, with ids that begin with `prefix`."""
-    svg = inline_svg(image.svg, prefix, f"{image.title}. {image.caption}")
-    return FigureBlock(f"figure-{slug(image.name)}", number, image.topic or image.title, svg, image.caption)
+    name = f"figure-{slug(image.name)}"
+    return FigureBlock(name, number, image.topic or image.title, image.element(prefix), image.caption)
 
 
 def instances_section(instances: Mapping[str, Instance], names: Mapping[str, str]) -> list[Section]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schedgap.harness.drawing import Image
+from schedgap.harness.figures import Drawing
 from schedgap.harness.render.formats import not_compared, published_table
 from schedgap.harness.report.page import (
     Page,
@@ -27,7 +27,7 @@ from schedgap.harness.table import Cell, Table, of_texts, sort_key, table, visib
 from schedgap.harness.text import ABSENT, clean, number, seconds
 
 
-def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str] = ()) -> str:
+def page(simulated: Simulation, images: Sequence[Drawing], failures: Sequence[str] = ()) -> str:
     """Return the page of a simulation.
 
     Parameters

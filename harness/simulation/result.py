@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedgap.harness.figures import Drawings, Plots, draw
 from schedgap.harness.simulation.bounds import Bound
 from schedgap.harness.simulation.rows import SimulationRow
 from schedgap.harness.simulation.sensitive import Rounds
@@ -15,8 +16,6 @@ from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from schedgap.harness.plots import Drawn
 
 
 @dataclass
@@ -63,15 +62,14 @@ class Simulation:
 
         return pd.DataFrame([row.as_dict() for row in self.rows])
 
-    def figures(self) -> list[Drawn]:
-        """Draw the histories (of the last instance), and completion times by policy and load."""
-        return [drawn for job in self.drawings() if (drawn := job())]
+    @property
+    def plot(self) -> Plots:
+        """The figures of the histories (of the last instance), as methods: ``simulation.plot.gantt()``."""
+        return Plots(self)
 
-    def drawings(self) -> Sequence[Callable[[], Drawn | None]]:
-        """Return what draws each figure, for :func:`schedgap.harness.drawing.draw_pictures`."""
-        from schedgap.harness.simulation.figures import jobs
-
-        return jobs(self.rows, self.traces, self.rounds) if self.rows else []
+    def figures(self) -> Drawings:
+        """Draw all figures."""
+        return draw(self)
 
     def to_html(self) -> str:
         """Return the self-contained page."""
