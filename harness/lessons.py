@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from schedgap.harness.comparison import Comparison
-    from schedgap.harness.figures import Drawing
+    from schedgap.harness.compare.row import Comparison
+    from schedgap.harness.figure import Drawing
     from schedgap.instances.schema import Instance
 
     Shown = Figure | str | Sequence[Figure | str]
@@ -34,7 +34,7 @@ def show(figures: Figure | Iterable[Figure | Drawing], alt: str) -> None:
     """
     from IPython.display import Image, display
 
-    from schedgap.harness.figures import saved
+    from schedgap.harness.figure import saved
 
     for figure in figures if isinstance(figures, Iterable) else [figures]:
         display(Image(saved(figure.figure, "png"), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
@@ -108,7 +108,7 @@ def _page(shown: Shown) -> str:
     from base64 import b64encode
     from html import escape
 
-    from schedgap.harness.figures import saved
+    from schedgap.harness.figure import saved
 
     if isinstance(shown, str):
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
@@ -130,7 +130,8 @@ def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
     methods
         Ids or shell patterns.
     """
-    from schedgap.harness.comparing import collected, plan, run_here, select
+    from schedgap.harness.compare.methods import select
+    from schedgap.harness.compare.run import collected, plan, run_here
     from schedgap.harness.engine.limits import Limits
     from schedgap.harness.engine.study import Finished
 

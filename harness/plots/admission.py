@@ -7,9 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.gantt import NAMED_JOBS, gantt, of_runs, server_rows
 from schedgap.harness.plots.pieces import COLUMNS, averaged, time_ticks
 from schedgap.harness.plots.results import Compared, counted
@@ -25,11 +24,9 @@ from schedgap.harness.plots.style import (
 )
 from schedgap.harness.text import number
 from schedgap.heuristics.admission.online import Desk, price
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import UTILITY, View
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ONLINE = "admission.online"
 

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.compare.row import Row
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.results import Compared
 from schedgap.harness.plots.style import (
     DASHED,
@@ -29,8 +30,6 @@ from schedgap.harness.plots.style import (
     one_axes,
     panels,
 )
-from schedgap.harness.render.columns import failed, measured, wrong
-from schedgap.harness.rows import Row
 from schedgap.harness.text import number, percent, ratio, seconds
 
 SHORTEST_S = 1e-4
@@ -185,7 +184,7 @@ GAP = Marks(
 )
 def gap(data: Compared) -> Drawn:
     """Draw the gap of every verified result."""
-    rows = [row for row in data.rows if measured(row)]
+    rows = [row for row in data.rows if row.certified]
     if not rows:
         return None
     canvas, ax, _ = by_method(rows, GAP, "gap to the best certified bound [%]")
@@ -216,7 +215,7 @@ RATIO = Marks(
 )
 def guarantees(data: Compared) -> Drawn:
     """Draw measured ratios beside the ratio that the paper guarantees on the same instance."""
-    rows = [row for row in data.rows if measured(row) and row.ratio is not None and row.guarantee_factor is not None]
+    rows = [row for row in data.rows if row.certified and row.ratio is not None and row.guarantee_factor is not None]
     if not rows:
         return None
     key = Line2D([], [], color=INK, lw=1.8, label="guarantee")
@@ -244,7 +243,7 @@ TIME = Marks(
 
 def timed(row: Row) -> bool:
     """Return whether the row's solve time counts."""
-    return row.solve_s is not None and row.status != "skipped" and not (wrong(row) or failed(row))
+    return row.solve_s is not None and row.status != "skipped" and not (row.wrong or row.failed)
 
 
 @figure(
@@ -296,7 +295,7 @@ def traces(data: Compared) -> Drawn:
 
 def _traces(data: Compared) -> dict[str, list[Mapping[str, Any]]]:
     """Return the traces by method that have at least two points, those that took longest first."""
-    known = {row.method: row for row in data.rows if not wrong(row)}
+    known = {row.method: row for row in data.rows if not row.wrong}
     names = {row.name for row in known.values()}
     found: dict[str, list[Mapping[str, Any]]] = {}
     for point in data.run.traces:

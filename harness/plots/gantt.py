@@ -17,17 +17,15 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from schedgap.harness.plots.style import PALETTE, WIDTH_IN, label, legend_below, panels, text_colour, time_unit
 from schedgap.heuristics.simulator import Trace
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.hadar import Schedule, View
 from schedgap.instances.workload import Servers, server_names
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TOUCHING = 1e-9
 """Relative gap below which two bars follow one another."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.gantt import Chart, gantt, of_schedule
 from schedgap.harness.plots.pieces import completion_cdf, price_map, utilisation
 from schedgap.harness.plots.results import Compared, counted, fitting
 from schedgap.harness.plots.style import MAX_LINES, label, no_dust
 from schedgap.harness.text import number
 from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.hadar import FORKED, Schedule, View
-
-Array = NDArray[np.float64]
 
 ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 

@@ -11,7 +11,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from schedgap.harness.figures import Drawn, Part, figure, parts
+from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots.results import counted
 from schedgap.harness.plots.style import PALETTE, label, panels, sparse_ticks
 from schedgap.harness.text import clean

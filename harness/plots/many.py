@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.summary import Measure, profiles
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.common import SHORTEST_S, timed
 from schedgap.harness.plots.pieces import share_line
 from schedgap.harness.plots.results import Compared, counted
@@ -26,11 +28,7 @@ from schedgap.harness.plots.style import (
     one_axes,
     panels,
 )
-from schedgap.harness.render.columns import failed, measured, wrong
-from schedgap.harness.rows import Row
-from schedgap.harness.summary import Measure, profiles
-
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
 
 MOST_PANELS = 4
 """Problems in one figure of profiles, those with the most results first."""
@@ -161,9 +159,9 @@ def _ratios(rows: Sequence[Row]) -> dict[str, Array]:
     for row in rows:
         if row.kind in ("relaxation", "bound") or row.status == "skipped":
             continue
-        if measured(row) and row.ratio is not None:
+        if row.certified and row.ratio is not None:
             found.setdefault(row.method, []).append(max(row.ratio, 1.0))
-        elif wrong(row) or failed(row):
+        elif row.wrong or row.failed:
             found.setdefault(row.method, []).append(np.inf)
     return {method: np.array(values) for method, values in found.items()}
 

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.results import Compared, counted
 from schedgap.harness.plots.style import (
     DASHED,
@@ -38,9 +38,8 @@ from schedgap.harness.plots.style import (
 )
 from schedgap.harness.text import number
 from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
-
-Array = NDArray[np.float64]
 
 FEW_TENANTS = 8
 """Up to so many tenants have their own bars and colours."""

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from schedgap.harness.plots.style import (
     DASHED,
@@ -34,8 +33,7 @@ from schedgap.harness.plots.style import (
     wide_norm,
 )
 from schedgap.harness.text import number, ratio
-
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
 
 FEW_LINES = 4
 """Up to this many lines may cross often and still be followed; of more, a map has a row for each."""

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from schedgap.harness.figures import Part, parts
+from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.figure import Part, parts
 from schedgap.harness.plots.style import Look, looks
-from schedgap.harness.render.columns import failed, wrong
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
 from schedgap.harness.text import clean
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
@@ -34,7 +32,7 @@ class Compared(Part):
         The results.
     """
 
-    run: Run
+    run: Comparison
     rows: list[Row]
 
     @cached_property
@@ -102,8 +100,8 @@ class Compared(Part):
     def left_out(self) -> str:
         """Sentence about the results that no figure draws, behind a space; empty where there are none."""
         counts = {
-            "WRONG": sum(map(wrong, self.rows)),
-            "failed": sum(map(failed, self.rows)),
+            "WRONG": sum(row.wrong for row in self.rows),
+            "failed": sum(row.failed for row in self.rows),
             "skipped": sum(row.status == "skipped" for row in self.rows),
         }
         listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -111,7 +109,7 @@ class Compared(Part):
 
 
 @parts.register
-def _(run: Run) -> list[Compared]:
+def _(run: Comparison) -> list[Compared]:
     found = []
     for paper in dict.fromkeys(row.paper for row in run.rows):
         rows = [row for row in run.rows if row.paper == paper]
@@ -124,7 +122,7 @@ def _(run: Run) -> list[Compared]:
     return found
 
 
-def _part(run: Run, of: str, paper: str, rows: list[Row], suffix: str = "") -> Compared:
+def _part(run: Comparison, of: str, paper: str, rows: list[Row], suffix: str = "") -> Compared:
     names = dict.fromkeys(row.instance for row in rows)
     where = clean(next(iter(names)), 40) if len(names) == 1 else f"{len(names)} instances"
     heading = f"{clean(paper, 20)} on {where}"

@@ -9,9 +9,8 @@ from functools import cached_property, partial
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
-from schedgap.harness.figures import Drawn, Part, figure, parts
+from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots.gantt import Chart, gantt, of_trace
 from schedgap.harness.plots.pieces import (
     FEW_LINES,
@@ -42,14 +41,11 @@ from schedgap.harness.plots.style import (
     panels,
     time_unit,
 )
-from schedgap.harness.simulation.result import Simulation
-from schedgap.harness.simulation.rows import SimulationRow
-from schedgap.harness.simulation.sensitive import Rounds
+from schedgap.harness.simulate.row import Rounds, Simulation, SimulationRow
 from schedgap.harness.text import clean, number
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import LONG_S
-
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
 
 MAX_CHARTS = 4
 """Policies in one Gantt chart."""

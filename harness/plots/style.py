@@ -18,8 +18,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from schedgap.harness.text import clean, number
-
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
 
 INK, MUTED, FAINT = "#1b1f24", "#57606a", "#d8dee4"
 

@@ -11,16 +11,15 @@ from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.gantt import boxes
 from schedgap.harness.plots.pieces import Group, times_beside_bounds
 from schedgap.harness.plots.results import Compared, counted
 from schedgap.harness.plots.style import INK, PALETTE, heat_map, label, panels, sparse_ticks
 from schedgap.harness.text import clean, number
+from schedgap.instances.arrays import Array
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, Schedule, View
-
-Array = NDArray[np.float64]
 
 SHOWN = ("synergy.proportional", "synergy.tune", "synergy.opt")
 """Methods whose rounds are drawn server by server."""

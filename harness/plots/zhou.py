@@ -7,18 +7,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.gantt import Bars, boxes, gantt, of_runs, server_rows
 from schedgap.harness.plots.pieces import Group, beside_bounds, price_map
 from schedgap.harness.plots.results import Compared, counted
 from schedgap.harness.plots.style import DASHED, FAINT, INK, MUTED, PALETTE, label, legend_below, no_dust, note, panels
 from schedgap.harness.text import clean, number
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SMALL = 1e-4
 """Part of the highest dual price below which a price counts as 0."""

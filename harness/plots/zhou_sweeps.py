@@ -15,7 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from schedgap.harness.figures import Drawn, figure
+from schedgap.harness.compare.row import Row
+from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.results import Compared, fitting
 from schedgap.harness.plots.style import (
     DASHED,
@@ -28,7 +29,6 @@ from schedgap.harness.plots.style import (
     log_axis,
     panels,
 )
-from schedgap.harness.rows import Row
 from schedgap.harness.text import number
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES
