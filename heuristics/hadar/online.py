@@ -46,9 +46,9 @@ from schedgap.heuristics.hadar.prices import ROUNDING, Market, prices
 from schedgap.heuristics.simulator import Assignment, State
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import UsageError
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import utilities
-from schedgap.instances.views.hadar import view
 
 Mode = Literal["incremental", "replan"]
 Period = Literal["run", "round", "learned"]
@@ -59,7 +59,7 @@ def market(instance: Instance, state: State) -> Market:
 
     The horizon is the instance's own; without one, the view's: long enough for all jobs, first come, first served.
     """
-    seen = view(instance)
+    seen = PAPERS.get("hadar").view(instance)
     jobs, round_s = state.workload, state.round_s
     arrival = np.ceil(jobs.arrival_s / round_s * (1 - ROUNDING)).astype(np.int64)
     slots = max(1, int(np.floor(seen.slots * seen.slot_s / round_s * (1 + ROUNDING))))

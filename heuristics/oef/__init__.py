@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.heuristics.allox import AlloX
+from schedgap.heuristics.hadar.allox import AlloX
+from schedgap.heuristics.oef import gandiva_fair  # noqa: F401 -- it registers itself
 from schedgap.heuristics.oef.dynamics import (
     EVALUATORS,
     OEF_EVALUATORS,

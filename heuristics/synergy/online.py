@@ -8,13 +8,14 @@ from inspect import getdoc
 
 import numpy as np
 
-from schedgap.heuristics.profiling import believed
 from schedgap.heuristics.registry import Context, Oracle
 from schedgap.heuristics.simulator import Assignment, Shares, State
 from schedgap.heuristics.simulator.model_time import in_slots
 from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
+from schedgap.heuristics.synergy.profiling import believed
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View
@@ -131,7 +132,10 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
         noise_seed: int = 0,
         saturation: float = 0.0,
     ) -> Policy:
-        chosen, seen = replace(scheduler, order=order, fit=fit, first=first, by=by), synergy.view(instance)
+        chosen, seen = (
+            replace(scheduler, order=order, fit=fit, first=first, by=by),
+            PAPERS.get("synergy").view(instance),
+        )
         if profiles != "true" or noise or saturation:
             tables = believed(seen, profiles, noise, noise_seed)
             seen = synergy.view(instance, tables=tables, saturation=saturation)

@@ -17,13 +17,13 @@ from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import MODELS, ModelSpec
-from schedgap.models.solve import Solution
+from schedgap.models.solve import Solution, counted
 
 LARGEST = 6_000
 """Binaries and integers up to which P1 runs unasked: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""
 
 WORK = 1e3
-"""Units that a job's whole work counts in (1a): a solver's absolute tolerance of 1e-6 is then 1e-9 of the work."""
+"""Parts that a solver counts a job's whole work in: its absolute tolerance of 1e-6 is then 1e-9 of the work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +64,15 @@ class _Index:
             types = {float(rates[r]): int(r) for r in usable(self.view, j)}
             fits = [k for x, k in sorted(types.items()) if self.view.capacity[rates >= x].sum() >= gpus]
             # A type on which all slots together do less than is rounded away is as good as none.
-            found[j] = [k for k in fits if self.part(j, k) * self.view.slots > ROUNDING]
+            found[j] = [
+                k for k in fits if self.view.progress[j, k] * self.view.slots > ROUNDING * self.view.workload.work[j]
+            ]
         return found
 
-    def part(self, job: int, level: int) -> float:
-        """Return the part of a job's work that one slot does, at most 1."""
-        return min(1.0, float(self.view.progress[job, level] / self.view.workload.work[job]))
+    def rate(self, job: int, level: int) -> float:
+        """Return X of the level in iterations per second of one GPU, at most what does all work in a slot."""
+        enough = float(self.view.workload.work[job]) / (int(self.view.workload.gpus[job]) * self.view.slot_s)
+        return min(enough, float(self.view.workload.rates[job, level]))
 
     @cached_property
     def hosts(self) -> dict[int, list[int]]:
@@ -119,13 +122,15 @@ def build_p1(view: View, places: Places, complete: bool = False) -> pyo.Concrete
     -----
     - ``z`` :math:`z_{j,t,k} \in \{0, 1\}`: job j runs in slot t, and its slowest type is k.
     - ``w`` :math:`w_{j,t,r} \in \{0, \ldots, \min(W_j, C^r)\}`: GPUs of type r that it holds then.
+    - ``x`` :math:`x_{j,t} \ge 0`: iterations per second of one of its GPUs then, 0 where it does not run.
     - ``v`` :math:`v_{j,f} \in \{0, 1\}`: its last slot is f.
     - ``pending`` :math:`P_{j,t} \in [0, 1]`: whether its last slot is t or later.
     - ``done`` :math:`D_{j,t} \ge 0`: work done by the end of slot t.
 
     .. math:: \max \sum_j \sum_f U_j(f) \cdot v_{j,f} \tag{1}
     .. math:: D_{j,f} \ge E_j N_j \cdot \sum_{g \le f} v_{j,g} \quad \forall j, f \tag{1a} \label{work_1a}
-    .. math:: D_{j,t} = D_{j,t-1} + \sum_k W_j \cdot L \cdot X_j^k \cdot z_{j,t,k} \quad \forall j, t \label{done_by}
+    .. math:: D_{j,t} = D_{j,t-1} + x_{j,t} \cdot W_j \cdot L \quad \forall j, t \label{done_by}
+    .. math:: x_{j,t} = \sum_k X_j^k \cdot z_{j,t,k} \quad \forall j, t \tag{1b} \label{rate_1b}
     .. math:: w_{j,t,r} \le \min(W_j, C^r) \cdot \sum_{k \colon X_j^k \le X_j^r} z_{j,t,k} \quad \forall j, t, r
         \tag{1b} \label{slowest_1b}
     .. math:: \sum_k z_{j,t,k} \le P_{j,t} \quad \forall j, t \tag{1c} \label{until_last_1c}
@@ -153,42 +158,40 @@ def build_p1(view: View, places: Places, complete: bool = False) -> pyo.Concrete
     index, work = _Index(view, places), view.workload
     m = pyo.ConcreteModel()
     add_finish(m, view, complete)
-    m.arrival = pyo.Param(m.JOBS, initialize={j: int(view.arrival[j]) for j in index.jobs})
     m.WINDOW = pyo.Set(dimen=2, initialize=index.window)
     m.LEVELS = pyo.Set(m.JOBS, initialize=index.levels)
     m.HOSTS = pyo.Set(m.JOBS, initialize=index.hosts)
     m.RUN = pyo.Set(dimen=3, initialize=[(j, t, k) for j, t in index.window for k in index.levels[j]])
     m.HOLD = pyo.Set(dimen=3, initialize=[(j, t, p) for j, t in index.window for p in index.hosts[j]])
     m.BELOW = pyo.Set(list(index.below), initialize=index.below)
-    m.USERS = pyo.Set(list(index.users), initialize=index.users)
-    m.gang = pyo.Param(m.JOBS, initialize={j: int(work.gpus[j]) for j in index.jobs})
+    m.a = pyo.Param(m.JOBS, initialize={j: int(view.arrival[j]) for j in index.jobs})
+    m.W = pyo.Param(m.JOBS, initialize={j: int(work.gpus[j]) for j in index.jobs})
+    m.L = pyo.Param(initialize=view.slot_s)
+    m.EN = pyo.Param(m.JOBS, initialize={j: float(work.work[j]) for j in index.jobs})
+    rates = {(j, k): index.rate(j, k) for j in index.jobs for k in index.levels[j]}
+    m.X = pyo.Param(list(rates), initialize=rates)
+    m.c = pyo.Param(range(len(places.gpus)), initialize=dict(enumerate(places.gpus.tolist())))
     most = {(j, p): int(min(work.gpus[j], places.gpus[p])) for j, p in index.below}
     m.most = pyo.Param(list(most), initialize=most)
-    part = {(j, k): WORK * index.part(j, k) for j in index.jobs for k in index.levels[j]}
-    m.part = pyo.Param(list(part), initialize=part)
-    m.gpus = pyo.Param(range(len(places.gpus)), initialize=dict(enumerate(places.gpus.tolist())))
-    m.z = pyo.Var(m.RUN, domain=pyo.Binary)
     m.w = pyo.Var(m.HOLD, domain=pyo.NonNegativeIntegers, bounds=lambda m, j, t, p: (0, m.most[j, p]))
-
-    @m.Constraint(m.WINDOW)
-    def gang_1e(m: Any, j: int, t: int) -> Any:
-        held = sum(m.w[j, t, p] for p in m.HOSTS[j])
-        return held == m.gang[j] * sum(m.z[j, t, k] for k in m.LEVELS[j])
-
-    @m.Constraint(m.HOLD)
-    def slowest_1b(m: Any, j: int, t: int, p: int) -> Any:
-        return m.w[j, t, p] <= m.most[j, p] * sum(m.z[j, t, k] for k in m.BELOW[j, p])
-
+    m.x = pyo.Var(m.WINDOW, domain=pyo.NonNegativeReals)
+    m.z = pyo.Var(m.RUN, domain=pyo.Binary)
+    maximise_utility(m)
     _add_work(m)
+    _add_rates(m)
     _add_times(m)
-
     if index.users:
+        m.USERS = pyo.Set(list(index.users), initialize=index.users)
 
         @m.Constraint(list(index.users))
         def capacity_1d(m: Any, t: int, p: int) -> Any:
-            return sum(m.w[j, t, p] for j in m.USERS[t, p]) <= m.gpus[p]
+            return sum(m.w[j, t, p] for j in m.USERS[t, p]) <= m.c[p]
 
-    return maximise_utility(m)
+    @m.Constraint(m.WINDOW)
+    def gang_1e(m: Any, j: int, t: int) -> Any:
+        return sum(m.w[j, t, p] for p in m.HOSTS[j]) == m.W[j] * sum(m.z[j, t, k] for k in m.LEVELS[j])
+
+    return m
 
 
 def _add_work(m: pyo.ConcreteModel) -> None:
@@ -197,17 +200,33 @@ def _add_work(m: pyo.ConcreteModel) -> None:
     With the last row alone, 20 jobs in 72 slots are not solved after 120 s (902 nodes); with all rows they are after 56
     s (15 nodes).
     """
-    before = {(j, m.arrival[j] - 1) for j in m.JOBS}
-    m.done = pyo.Var(before | set(m.WINDOW), bounds=lambda m, j, t: (0, 0 if t < m.arrival[j] else None))
+    before = {(j, m.a[j] - 1) for j in m.JOBS}
+    m.done = pyo.Var(before | set(m.WINDOW), bounds=lambda m, j, t: (0, 0 if t < m.a[j] else None))
 
     @m.Constraint(m.WINDOW)
     def done_by(m: Any, j: int, t: int) -> Any:
-        return m.done[j, t] == m.done[j, t - 1] + sum(m.part[j, k] * m.z[j, t, k] for k in m.LEVELS[j])
+        return m.done[j, t] == m.done[j, t - 1] + m.x[j, t] * m.W[j] * m.L
 
     @m.Constraint(m.FINISH)
     def work_1a(m: Any, j: int, t: int) -> Any:
-        finished = m.pending[j, m.first[j]] - m.pending[j, t + 1]
-        return m.done[j, t] >= WORK * (1 - ROUNDING) * finished
+        return m.done[j, t] >= (1 - ROUNDING) * m.EN[j] * (m.pending[j, m.first[j]] - m.pending[j, t + 1])
+
+    counted(m, ((part[j, t], m.EN[j] / WORK) for part in (m.done, m.done_by, m.work_1a) for j, t in part))
+
+
+def _add_rates(m: pyo.ConcreteModel) -> None:
+    """Add (1b): ``x[j, t]`` is the rate of the type that z names, and no GPU in use is slower than that type."""
+
+    @m.Constraint(m.WINDOW)
+    def rate_1b(m: Any, j: int, t: int) -> Any:
+        return m.x[j, t] == sum(m.X[j, k] * m.z[j, t, k] for k in m.LEVELS[j])
+
+    @m.Constraint(m.HOLD)
+    def slowest_1b(m: Any, j: int, t: int, p: int) -> Any:
+        return m.w[j, t, p] <= m.most[j, p] * sum(m.z[j, t, k] for k in m.BELOW[j, p])
+
+    parts = ((part[j, t], m.EN[j] / (WORK * m.W[j] * m.L)) for part in (m.x, m.rate_1b) for j, t in part)
+    counted(m, parts)
 
 
 def _add_times(m: pyo.ConcreteModel) -> None:

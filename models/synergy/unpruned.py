@@ -42,23 +42,27 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
     m.CELLS = pyo.RangeSet(0, held.size - 1)
     m.OF = pyo.Set(m.JOBS, initialize=cells)
     m.PAIRS = pyo.Set(dimen=2, initialize=[(j, q) for j, of in cells.items() for q in of])
-    m.cpus = pyo.Param(m.CELLS, initialize=dict(enumerate(held.cpus.tolist())))
-    m.memory = pyo.Param(m.CELLS, initialize=dict(enumerate(held.memory_gb.tolist())))
-    m.rate = pyo.Param(m.CELLS, initialize=dict(enumerate(held.rate.tolist())))
+    m.c = pyo.Param(m.CELLS, initialize=dict(enumerate(held.cpus.tolist())))
+    m.m = pyo.Param(m.CELLS, initialize=dict(enumerate(held.memory_gb.tolist())))
+    m.W = pyo.Param(m.CELLS, initialize=dict(enumerate(held.rate.tolist())))
     m.weight = pyo.Param(m.JOBS, initialize={j: float(view.weight[j]) for j in m.JOBS})
     fair = view.needs.fair[view.profiles.kind, pool] * (1 - ROUNDING)
     m.fair = pyo.Param(m.JOBS, initialize={j: float(fair[j]) for j in m.JOBS})
-    m.all_cpus = pyo.Param(initialize=float(view.pools.cpus[pool]))
-    m.all_memory = pyo.Param(initialize=float(view.pools.memory_gb[pool]))
+    m.C = pyo.Param(initialize=float(view.pools.cpus[pool]))
+    m.M = pyo.Param(initialize=float(view.pools.memory_gb[pool]))
     m.y = pyo.Var(m.PAIRS, domain=pyo.Binary)
+
+    @m.Objective(sense=pyo.maximize)
+    def progress_1(m: Any) -> Any:
+        return sum(m.weight[j] * m.W[q] * m.y[j, q] for j, q in m.PAIRS)
 
     @m.Constraint()
     def cpus_2(m: Any) -> Any:
-        return sum(m.cpus[q] * m.y[j, q] for j, q in m.PAIRS) <= m.all_cpus
+        return sum(m.c[q] * m.y[j, q] for j, q in m.PAIRS) <= m.C
 
     @m.Constraint()
     def memory_3(m: Any) -> Any:
-        return sum(m.memory[q] * m.y[j, q] for j, q in m.PAIRS) <= m.all_memory
+        return sum(m.m[q] * m.y[j, q] for j, q in m.PAIRS) <= m.M
 
     @m.Constraint(m.JOBS)
     def one_each_4(m: Any, j: int) -> Any:
@@ -66,11 +70,8 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
 
     @m.Constraint(m.JOBS)
     def fair_5(m: Any, j: int) -> Any:
-        return sum(m.rate[q] * m.y[j, q] for q in m.OF[j]) >= m.fair[j]
+        return sum(m.W[q] * m.y[j, q] for q in m.OF[j]) >= m.fair[j]
 
-    m.progress = pyo.Objective(
-        rule=lambda m: sum(m.weight[j] * m.rate[q] * m.y[j, q] for j, q in m.PAIRS), sense=pyo.maximize
-    )
     return m
 
 
