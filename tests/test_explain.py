@@ -251,6 +251,8 @@ def test_gangs_with_many_mixes_are_counted_from_below(monkeypatch: pytest.Monkey
         (r"x \in \{0, \ldots, \min(W_j, C^r)\}", "x ∈ {0, …, min(W_j, C^r)}"),
         (r"\hat{t}_l + t^- + 2^{i-1}", "t̂_l + t^- + 2^{i-1}"),
         (r"\max \sum_s \varphi_j(s)", "max ∑_s φ_j(s)"),
+        (r"\left( \sum_{g \ne h} \lceil x_g \rceil \right)", "(∑_{g ≠ h} ⌈x_g⌉)"),
+        (r"x \unheardof y", r"x \unheardof y"),
         (r"U_{\max}^r \text{ of } k \colon q = 1", "U_{max}^r of k: q = 1"),
     ],
 )
