@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from schedgap.harness.rows import FIELDS, FINISHED
+from schedgap.harness.compare.row import FIELDS, FINISHED
 
 COMMAND = Path(sys.executable).with_name("harness")
 LIGHT = ["--no-report", "--jobs", "1"]
@@ -231,8 +231,8 @@ def test_a_closed_pipe_is_no_error(command: str, tmp_path: Path) -> None:
 
 def test_a_closed_pipe_loses_neither_the_report_nor_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(
-        "import sys, schedgap.harness.cli as cli, schedgap.harness.comparison as c\n"
-        "c.Comparison.ok = property(lambda self: False)\n"
+        "import sys; from schedgap.harness import cli; from schedgap.harness.compare.row import Comparison\n"
+        "Comparison.ok = property(lambda self: False)\n"
         f"sys.argv[1:] = {ONE.split()}\ncli.main()"
     )
     result = shell(f"(sleep 0.2; {sys.executable} failing.py) 2>&1 | true", tmp_path)
@@ -296,12 +296,12 @@ def test_nothing_but_the_mistake_is_printed(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_while_loading_is_one_line(tmp_path: Path) -> None:
-    result = patched("import schedgap.harness.comparing as c; c.load = stop", ONE, tmp_path)
+    result = patched("from schedgap.harness.compare import run as c; c.load = stop", ONE, tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "harness: interrupted\n")
 
 
 def test_ctrl_c_while_drawing_the_report_leaves_table_and_folder(tmp_path: Path) -> None:
-    result = patched("import schedgap.harness.report as r; r.save = stop", ONE, tmp_path)
+    result = patched("import schedgap.harness.page as r; r.save = stop", ONE, tmp_path)
     assert result.returncode == 130
     assert "oef.cooperative" in result.stdout
     (folder,) = (tmp_path / "results").iterdir()

@@ -30,13 +30,8 @@ from schedgap.instances.schema import Instance
 
 F = TypeVar("F")
 
-HOMES = {
-    "compare": "schedgap.harness.comparing",
-    "simulate": "schedgap.harness.simulating",
-    "audit": "schedgap.harness.audit.running",
-    "adversary": "schedgap.harness.adversary.running",
-}
-"""Module of each kind of study; its ``STUDY`` says the rest."""
+KINDS = ("compare", "simulate", "audit", "adversary")
+"""Kinds of studies: each is a package of that name, with ``task.py``, ``row.py`` and, in ``run.py``, its ``STUDY``."""
 
 Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
 """Tasks; or a function that returns the next ones from all results so far, none at the end."""
@@ -350,9 +345,9 @@ def study_of(kind: str) -> Study[Any]:
     UsageError
         If there is none.
     """
-    if kind not in HOMES:
+    if kind not in KINDS:
         raise UsageError(f"results of harness {kind}: this program has no such command")
-    study: Study[Any] = importlib.import_module(HOMES[kind]).STUDY
+    study: Study[Any] = importlib.import_module(f"schedgap.harness.{kind}.run").STUDY
     return study
 
 
