@@ -1,4 +1,4 @@
-"""What ``harness list`` prints: instances, models, heuristics, policies, papers and trace formats, one line each."""
+"""What ``harness list`` prints: instances, models, heuristics, policies, papers, trace formats and plug-ins."""
 
 from __future__ import annotations
 
@@ -63,6 +63,12 @@ def _formats() -> tuple[tuple[str, ...], Lines]:
     return ("format", "what it is", "source"), [(i.id, i.title, i.source) for i in IMPORTERS]
 
 
+def _plugins() -> tuple[tuple[str, ...], Lines]:
+    from schedgap.instances.plugins import listed
+
+    return ("plug-in", "kind", "brought by", "registers"), listed()
+
+
 LISTINGS: dict[str, Callable[[], tuple[tuple[str, ...], Lines]]] = {
     "instances": _instances,
     "models": _models,
@@ -70,6 +76,7 @@ LISTINGS: dict[str, Callable[[], tuple[tuple[str, ...], Lines]]] = {
     "policies": _policies,
     "papers": _papers,
     "formats": _formats,
+    "plugins": _plugins,
 }
 
 

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     POLICIES = "policies"
     PAPERS = "papers"
     FORMATS = "formats"
+    PLUGINS = "plugins"
 
 
 @app.command("list")
