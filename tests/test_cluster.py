@@ -27,7 +27,7 @@ from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.cluster import connect, run_remotely
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import packed
-from schedgap.heuristics import HEURISTICS
+from schedgap.instances import plugins
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import Allocation
@@ -144,7 +144,7 @@ def test_a_method_that_is_defined_here_runs_on_a_cluster(
         (row,) = sg.compare("paper/oef-eq1", ["oef.nobody"], dask=scheduler).rows
         assert (row.verified, row.objective) == (True, 0.0)
     finally:
-        HEURISTICS.drop(["oef.nobody"])
+        plugins.restore(())
 
 
 def test_a_worker_of_other_code_says_so() -> None:
