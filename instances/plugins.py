@@ -333,7 +333,7 @@ def load_installed() -> None:
             _broken.append(f"{name} {version}")
 
 
-def listed() -> list[tuple[str, str, str, str]]:
+def listed() -> list[tuple[str, ...]]:
     """Return the name, kind, distribution and entries of each plug-in that is loaded."""
     load_installed()
     return [
