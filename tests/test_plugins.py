@@ -110,6 +110,17 @@ def test_a_paper_from_outside_is_listed_and_explained(command: Command, paper: P
     assert "nobody: the order of the instance" in explained.stdout
 
 
+def test_a_paper_from_outside_is_audited_attacked_and_imported(command: Command, paper: Path) -> None:
+    given = ("--plugin", "smith.py")
+    run = command("audit", "--paper", "smith", "--effort", 0.5, "--no-report", "--format", "json", *given)
+    assert [finding["verdict"] for finding in json.loads(run.stdout)] == ["confirmed"]
+    run = command("adversary", "--heuristic", "smith.spt", "--budget", "2s", *given)
+    assert run.returncode == 0, run.stderr
+    assert "--method smith.spt --method smith.assignment --plugin smith.py" in run.stdout
+    written(paper, "1\n2\n", "hours.txt")
+    assert "2 jobs" in command("import", "hours", "hours.txt", "-o", "hours.json", *given).stdout
+
+
 def test_the_installed_command_takes_plug_ins(paper: Path) -> None:
     words = [HARNESS, "compare", "--instance", "smith.toml", "--method", "smith.*", "--plugin", "smith.py"]
     run = subprocess.run([*words, "--no-report"], capture_output=True, text=True, cwd=paper, check=False)
@@ -213,6 +224,19 @@ def test_a_better_version_replaces_the_first_and_a_worse_one_does_not(tmp_path: 
     assert "oef.better" in HEURISTICS
 
 
+def test_a_module_of_a_package_is_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lab").mkdir()
+    written(tmp_path / "lab", "", "__init__.py")
+    written(tmp_path / "lab", MINE, "methods.py")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = sg.load_plugin("lab.methods")
+    assert (first.kind, "oef.mine" in HEURISTICS) == ("module", True)
+    written(tmp_path / "lab", MINE.replace("oef.mine", "oef.other"), "methods.py")
+    assert sg.load_plugin("lab.methods").digest != first.digest
+    assert "oef.other" in HEURISTICS
+    assert "oef.mine" not in HEURISTICS
+
+
 # installed distributions --------------------------------------------------------------------------
 
 
@@ -289,6 +313,20 @@ def test_what_goes_wrong_in_a_method_is_a_row(answer: Any, reason: str) -> None:
     sg.heuristic("oef.here")(lambda view, context: answer(view))
     row = row_of("oef.here")
     assert (row.status, row.reason) == ("error", reason)
+
+
+def test_what_goes_wrong_in_a_policy_is_a_row() -> None:
+    @sg.policy("hadar.here")
+    def here(instance: Any, oracle: Any) -> Any:
+        return lambda state: None
+
+    @sg.policy("hadar.there")
+    def there(instance: Any, oracle: Any) -> Any:
+        return 7
+
+    rows = sg.simulate("paper/hadar-fig1", ["hadar.here", "hadar.there"], jobs=1).rows
+    assert [row.status for row in rows] == ["error", "error"]
+    assert [row.reason for row in rows] == []
 
 
 def test_a_definition_that_cannot_travel_says_so() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 from schedgap.harness.adversary.row import Adversary, Worst
 from schedgap.harness.table import Block, Column, Command, table
 from schedgap.harness.text import ABSENT, clean, number
+from schedgap.instances.plugins import options
 
 
 def _found(header: str, show: Callable[[Any], str]) -> Column[Worst]:
@@ -39,6 +41,6 @@ def blocks(found: Adversary) -> list[Block]:
     for one in found.rows:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
-            how = f"harness compare --instance {file} --method {one.heuristic} --method {one.found.model}"
-            shown.append(Command("replay", how))
+            words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
+            shown.append(Command("replay", shlex.join(["harness", "compare", *words])))
     return shown

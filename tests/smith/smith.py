@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ import pyomo.environ as pyo
 from numpy.typing import NDArray
 
 import schedgap as sg
+from schedgap.harness.audit.lab import Lab, certified
+from schedgap.harness.audit.registry import Count, Evidence, claim
 from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
 from schedgap.harness.plots.style import one_axes
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ
@@ -28,9 +31,11 @@ from schedgap.heuristics.registry import Context
 from schedgap.heuristics.simulator import Assignment, Policy, State
 from schedgap.heuristics.simulator.gangs import Gangs, in_order
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams
+from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
+from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
+from schedgap.instances.small import SMALL, SmallSpec
 from schedgap.instances.workload import servers, workload
 from schedgap.models.solve import Solution
 
@@ -182,8 +187,12 @@ class Drawn(GeneratorSpec):
 
 
 def build(spec: Drawn, streams: Streams) -> Mapping[str, Any]:
-    """Return one GPU, and jobs for it."""
-    hours = -spec.mean_h * np.log1p(-streams.uniform("hours", spec.jobs))
+    """Draw the hours of the jobs."""
+    return parts(-spec.mean_h * np.log1p(-streams.uniform("hours", spec.jobs)))
+
+
+def parts(hours: NDArray[np.float64]) -> Mapping[str, Any]:
+    """Return one GPU, and jobs that take so many hours on it, as fields of an instance."""
     work = np.maximum(1, hours * 3600).round().astype(int).tolist()
     host = ServerGroup(name="s", count=1, gpu_type="G", gpus=1)
     return {
@@ -193,3 +202,39 @@ def build(spec: Drawn, streams: Streams) -> Mapping[str, Any]:
 
 
 FAMILIES.register(Family("smith", Drawn, build))
+
+
+def small(rng: np.random.Generator) -> Instance:
+    """Return two to five jobs at random, for ``harness adversary``."""
+    document = {"generator": {"family": "smith", "jobs": int(rng.integers(2, 6)), "seed": int(rng.integers(1000))}}
+    return generate(document, {}, name="small")
+
+
+SMALL.register(SmallSpec("smith", small))
+
+
+@claim(
+    "smith.shortest-first",
+    "Smith 1956, theorem 3",
+    "The shortest job first minimises the mean completion time.",
+    how="The order beside the optimum of the assignment, on random instances.",
+)
+def shortest_first(lab: Lab) -> Evidence:
+    """Try random instances."""
+    count, rng = Count(), lab.rng()
+    for _ in range(lab.times(3)):
+        instance = small(rng)
+        rows = certified(instance, ["smith.spt", "smith.assignment"])
+        count.add(not differ(rows["smith.spt"].ratio or 0.0, 1.0), instance, ["smith.*"], "smith.spt has a gap")
+    return count.evidence(f"{count.tested} random instances")
+
+
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a file that has the hours of a job in each line."""
+    hours = [float(line) for line in path.read_text().splitlines()]
+    return Instance(name=options.name or path.stem, **parts(np.array(hours)))
+
+
+IMPORTERS.register(
+    ImporterSpec("hours", "hours of jobs", "a number in each line", "nowhere", "none", read, recognise=lambda line: 0)
+)
