@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,11 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from typer.testing import CliRunner
+from conftest import Command
 
 from schedgap import harness
 from schedgap.harness import codec
 from schedgap.harness.certify import certify, gap, ratio
-from schedgap.harness.cli import app
 from schedgap.harness.comparing import compare, read_run, select
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.limits import Limits
@@ -269,14 +267,16 @@ def test_damaged_results_are_one_clear_line(damage: str, finished: Path, tmp_pat
     assert "\n" not in str(error.value)
 
 
-def test_results_are_checked_on_request(finished: Path, tmp_path: Path) -> None:
+def test_results_are_checked_on_request(finished: Path, command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(finished, folder)
-    run = partial(CliRunner().invoke, app, ["verify", str(folder), "--format", "json"])
-    assert (run().exit_code, run().stderr) == (0, "1 of 1 results hold\n")
+    words = ("verify", folder, "--format", "json")
+    held = command(*words)
+    assert (held.returncode, held.stderr) == (0, "1 of 1 results hold\n")
     DAMAGES["schedule of another decision"](folder)
-    assert run().exit_code == 1
-    assert "does not" in json.loads(run().stdout)[0]["what is wrong"]
+    broken = command(*words)
+    assert broken.returncode == 1
+    assert "does not" in json.loads(broken.stdout)[0]["what is wrong"]
 
 
 def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:
@@ -512,7 +512,8 @@ def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:
 
 
 def test_importing_harness_is_light() -> None:
-    code = "import sys, schedgap.harness; print([m for m in ('pyomo', 'pandas', 'matplotlib', 'highspy') if m in sys.modules])"
+    heavy = ("pyomo", "pandas", "matplotlib", "highspy")
+    code = f"import sys, schedgap.harness; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
     assert out.stdout.strip() == "[]"
     assert callable(harness.compare)
