@@ -16,9 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from schedgap.harness.render.columns import failed, wrong
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
+from schedgap.harness.compare.row import Comparison, Row
 
 TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds are the same."""
@@ -132,7 +130,7 @@ class Difference:
         return bool(self.changes) and not gone and not any(change.worse for change in self.changes)
 
 
-def diff(before: Run, after: Run, tolerance: float = TOLERANCE) -> Difference:
+def diff(before: Comparison, after: Comparison, tolerance: float = TOLERANCE) -> Difference:
     """Compare two runs.
 
     Parameters
@@ -158,7 +156,7 @@ def diff(before: Run, after: Run, tolerance: float = TOLERANCE) -> Difference:
     )
 
 
-def _different_instances(before: Run, after: Run) -> list[str]:
+def _different_instances(before: Comparison, after: Comparison) -> list[str]:
     """Return what is said about instances that only one run has."""
     found = []
     for which, here, there in (("first", before, after), ("second", after, before)):
@@ -178,7 +176,7 @@ def _listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _why_times_differ(before: Run, after: Run) -> list[str]:
+def _why_times_differ(before: Comparison, after: Comparison) -> list[str]:
     """Return why times cannot be compared: another machine, other versions, other limits."""
     found = []
     for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
@@ -228,9 +226,9 @@ def _compared(old: float | None, new: float | None, sense: str, tolerance: float
 
 def _trouble(before: Row, after: Row) -> str:
     """Return what happens to the row now that did not before."""
-    if wrong(after) and not wrong(before):
+    if after.wrong and not before.wrong:
         return f"WRONG: {after.violations[0]}" if after.violations else "WRONG"
-    ends_badly = failed(after) or (after.status == "skipped" and not failed(before))
+    ends_badly = after.failed or (after.status == "skipped" and not before.failed)
     if ends_badly and after.status != before.status:
         return f"{before.status} → {after.status}" + (f": {after.reason}" if after.reason else "")
     return ""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.result import Found
 from schedgap.harness.engine.task import Task
 from schedgap.harness.environment import cores
-from schedgap.harness.run import Run
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import write_atomically
 
@@ -85,35 +85,12 @@ class Picture:
     topic: str = ""
 
 
-class Drawable(Protocol):
-    """What figures are made of; picklable."""
-
-    @property
-    def rows(self) -> Sequence[Any]:
-        """Rows of its table."""
-        ...
-
-    def drawings(self) -> Sequence[Callable[[], Drawn | None]]:
-        """Return what draws each figure, in the same order every time."""
-        ...
-
-
 @dataclass(frozen=True)
-class OfRun:
-    """The registered figures of a comparison."""
+class Drawable:
+    """Results, and what returns the drawings of all their figures, in the same order every time; picklable."""
 
-    run: Run
-
-    @property
-    def rows(self) -> Sequence[Any]:
-        """Rows of its table."""
-        return self.run.rows
-
-    def drawings(self) -> Sequence[Callable[[], Drawn | None]]:
-        """Return what draws each figure."""
-        from schedgap.harness.plots.figures import jobs
-
-        return jobs(self.run)
+    found: Found[Any]
+    drawings: Callable[[Any], Sequence[Callable[[], Drawn | None]]]
 
 
 def draw_pictures(source: Drawable, *, parallel: bool | None = None) -> tuple[list[Picture], list[str]]:
@@ -122,13 +99,13 @@ def draw_pictures(source: Drawable, *, parallel: bool | None = None) -> tuple[li
     Parameters
     ----------
     source
-        A comparison (:class:`OfRun`), or the histories of a simulation.
+        What a study found.
     parallel
         Whether worker processes draw them; by default where that is faster.
     """
     workers = cores()
     if parallel is None:
-        parallel = workers > 1 and len(source.rows) > FEW
+        parallel = workers > 1 and len(source.found.rows) > FEW
     if not parallel:
         return _in_order([_Part(0, 1).drawn(source)])
     parts = CHUNKS * workers
@@ -156,7 +133,7 @@ class _Part:
 
     def drawn(self, source: Drawable) -> _Drawings:
         """Draw them; an error is a line, so that one figure cannot take the others with it."""
-        jobs = source.drawings()
+        jobs = source.drawings(source.found)
         pictures, failures = [], []
         for i in range(self.first, len(jobs), self.step):
             try:

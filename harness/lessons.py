@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from schedgap.harness.comparison import Comparison
+    from schedgap.harness.compare.row import Comparison
     from schedgap.instances.schema import Instance
 
     Shown = Figure | str | Sequence[Figure | str]
@@ -129,7 +129,8 @@ def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
     methods
         Ids or shell patterns.
     """
-    from schedgap.harness.comparing import collected, plan, run_here, select
+    from schedgap.harness.compare.methods import select
+    from schedgap.harness.compare.run import collected, plan, run_here
     from schedgap.harness.engine.limits import Limits
     from schedgap.harness.engine.study import Finished
 

@@ -1,20 +1,30 @@
 """What papers printed about an instance, beside what the rows of a study measure.
 
-A published number names a quantity of a method. Rows say what they measure (:attr:`schedgap.harness.rows.Row.measured`,
-:attr:`schedgap.harness.simulation.rows.SimulationRow.measured`); from that follow hours (``ttd_h`` from ``ttd_s``) and,
-of two rows, how many times better one is (``objective_ratio:zhou.ps.fifo``). Which study measures what of which method
-is in :mod:`schedgap.harness.studies`.
+A published number names a quantity of a method. Rows say what they measure (``Row.measured``); from that follow hours
+(``ttd_h`` from ``ttd_s``) and, of two rows, how many times better one is (``objective_ratio:zhou.ps.fifo``).
+
+A published number that no study measures is an error of the instance's file: :func:`unmeasured` says what is wrong and
+which names are known. What is measured is declared, by :attr:`schedgap.harness.verify.VerifierSpec.quantities` and the
+fields of a simulation's rows, so that nothing has to run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from schedgap.harness.rows import Row
-from schedgap.harness.verify import TOLERANCE
+from schedgap.harness.compare.row import MEASURED, Row
+from schedgap.harness.simulate.row import ALIASES, SENSITIVE, SimulationRow
+from schedgap.harness.simulate.row import MEASURED as SIMULATED
+from schedgap.harness.verify import TOLERANCE, VERIFIERS
+from schedgap.heuristics.simulator import POLICIES
+from schedgap.instances.catalogue import references
+from schedgap.instances.errors import UsageError
+from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance, Published
 
 Entry = dict[str, Any]
@@ -140,3 +150,138 @@ def _agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") 
     above = found - np.asarray(wanted, float)
     off = {"equal": np.abs(above), "at least": -above, "at most": above}[relation]
     return bool(np.all(off <= tolerance * (1 + 1e-9)))
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a study measures of methods on an instance.
+
+    Parameters
+    ----------
+    command, option
+        Words of the command line that run a method.
+    methods
+        Returns the ids of all methods that it can run.
+    quantities
+        Returns what it measures of a method; nothing where it cannot run it.
+    """
+
+    command: str
+    option: str
+    methods: Callable[[], Sequence[str]]
+    quantities: Callable[[str], Collection[str]]
+
+    def include(self, entry: Published) -> bool:
+        """Return whether it measures a published number, of both methods where it is a ratio."""
+        name, other = split(entry.quantity)
+        return bool(other) == name.endswith("_ratio") and all(
+            measured_as(name, self.quantities(method)) for method in (entry.method, other) if method
+        )
+
+    def run(self, instance: Instance) -> str:
+        """Return the command line that shows what it measures of all that was published about an instance."""
+        entries = [entry for entry in instance.published if _shows(self, entry)]
+        named = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
+        words = [word for method in named if method for word in (self.option, method)]
+        packaged = instance.name.partition("?")[0] in references()
+        return shlex.join(["harness", self.command, "--instance", instance.name if packaged else "FILE", *words])
+
+
+def _methods() -> list[str]:
+    from schedgap.harness.compare.methods import specs
+
+    return [spec.id for spec in specs()]
+
+
+def _of_a_method(method: str) -> Collection[str]:
+    from schedgap.harness.compare.methods import find_spec  # solvers and models take a second to import
+
+    try:
+        spec = find_spec(method)
+    except UsageError:
+        return ()
+    return {*MEASURED, *VERIFIERS.get(spec.paper).quantities(spec.problem)}
+
+
+def _of_a_policy(policy: str) -> Collection[str]:
+    try:
+        sensitive = POLICIES.get(policy).sensitive
+    except UsageError:
+        return ()
+    return {*SIMULATED, *ALIASES} - (set() if sensitive else SENSITIVE)
+
+
+COMPARE = Measures("compare", "--method", _methods, _of_a_method)
+SIMULATE = Measures("simulate", "--policy", POLICIES.ids, _of_a_policy)
+STUDIES = (COMPARE, SIMULATE)
+
+
+def unmeasured(entry: Published) -> str | None:
+    """Return why no study compares a published number with one of ours, ``None`` where one does."""
+    if entry.scope:
+        return f"it is {entry.scope}"
+    if entry.value is None and entry.exact is None:
+        return "no number is given, only words"
+    if any(study.include(entry) for study in STUDIES):
+        return None
+    name, other = split(entry.quantity)
+    for method in (entry.method, other):
+        if method and not any(study.quantities(method) for study in STUDIES):
+            return unknown("method", method, dict.fromkeys(one for study in STUDIES for one in study.methods()))
+    if bool(other) != name.endswith("_ratio"):
+        return f"{entry.quantity!r}: a ratio is <quantity>_ratio:<other method>"
+    known = {one for study in STUDIES for method in (entry.method, other) for one in study.quantities(method)}
+    return unknown(f"quantity of {entry.method}", name.removesuffix("_ratio"), sorted(known))
+
+
+def not_shown(rows: Iterable[Row | SimulationRow], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
+    """Return what was published about an instance and stands beside none of its rows, and why.
+
+    Numbers that this study measures of methods that were not run are left out: that was asked for.
+    """
+    ran, shown = set(), set()
+    for row in rows:
+        method = row.method if isinstance(row, Row) else row.policy
+        ran.add(method)
+        shown |= {(method, entry["quantity"]) for entry in row.published}
+    found = []
+    for entry in instance.published:
+        why = unmeasured(entry)
+        if why is None and (entry.method not in ran or (entry.method, entry.quantity) in shown):
+            continue
+        found.append((entry, why or _why_here(entry, instance, study, ran)))
+    return found
+
+
+def _why_here(entry: Published, instance: Instance, study: Measures, ran: Collection[str]) -> str:
+    if not study.include(entry):
+        other = next(one for one in STUDIES if one.include(entry))
+        return f"measured by {other.run(instance)}"
+    _, reference = split(entry.quantity)
+    if reference and reference not in ran:
+        return f"{reference} must run, too"
+    return "this run has no such number"
+
+
+def commands(instance: Instance) -> dict[str, list[Published]]:
+    """Return what was published about an instance by the command line that shows it beside ours."""
+    found = ((study.run(instance), [e for e in instance.published if _shows(study, e)]) for study in STUDIES)
+    return {command: entries for command, entries in found if entries}
+
+
+def never_compared(instance: Instance) -> dict[str, list[Published]]:
+    """Return what was published about an instance and no command shows beside ours, by the reason."""
+    return by_reason((entry, unmeasured(entry)) for entry in instance.published)
+
+
+def by_reason(pairs: Iterable[tuple[Published, str | None]]) -> dict[str, list[Published]]:
+    """Return published numbers by what is said of them; those of which nothing is said are left out."""
+    found: dict[str, list[Published]] = {}
+    for entry, why in pairs:
+        if why:
+            found.setdefault(why, []).append(entry)
+    return found
+
+
+def _shows(study: Measures, entry: Published) -> bool:
+    return unmeasured(entry) is None and study.include(entry)

@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View
-
-Array = NDArray[np.float64]
 
 NOTHING = 1e-12
 """Part of a type's devices below which a trade is rounding noise."""

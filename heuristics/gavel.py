@@ -42,8 +42,8 @@ import numpy as np
 from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
 from schedgap.heuristics.simulator.gangs import Gangs, in_order
 from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.workload import Array, Ints
 
 Goal = Literal["max_min", "throughput"]
 

@@ -16,15 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.model_catalogue import MODELS
 from schedgap.instances.schema import MatrixSensitivity
 from schedgap.instances.sensitivity import ROUNDING, Profiles, pipeline_rate
 from schedgap.instances.views.synergy import View
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 THRESHOLD = 0.1
 """An upper half that gains no more than this is not looked into (section 3.1)."""

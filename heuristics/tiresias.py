@@ -22,8 +22,8 @@ import numpy as np
 from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
 from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
 from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.arrays import Ints
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.workload import Ints
 
 THRESHOLD_GPU_S = 3600.0
 """GPU-seconds in the first queue: the example with two queues in the README of Tiresias's simulator."""

@@ -18,8 +18,8 @@ import numpy as np
 from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
 from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
 from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.arrays import Ints
 from schedgap.instances.parameters import passing
-from schedgap.instances.workload import Ints
 
 
 class YarnCS:

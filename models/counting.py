@@ -9,18 +9,15 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.views.hadar import ROUNDING as WORK_ROUNDING
 from schedgap.instances.views.hadar import View as Gangs
 from schedgap.models.elastic import ElasticJobs, starts
 from schedgap.models.hadar.schedules import TooManyError, mixes
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 BUDGET = 20_000_000
 """Numbers of slots by pace that are looked at for all jobs together: about two seconds."""

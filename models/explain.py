@@ -1,7 +1,8 @@
 """What a model says, in mathematics: the statement that ``harness explain`` prints, beside the code that builds it.
 
 Every registered model has a :class:`Formulation`, in ``models/formulations/<paper>.py``. Mathematics is written in
-LaTeX alone (prose has it between dollars); plain text is derived from it by :mod:`schedgap.harness.render.mathematics`.
+LaTeX alone (prose has it between dollars); plain text comes from
+:mod:`schedgap.harness.explain.mathematics`.
 Rows and symbols name the parts of the Pyomo model that they stand for, so that a test can tell when they have parted.
 """
 

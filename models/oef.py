@@ -38,12 +38,21 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, Allocation, View, efficiency, merged
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, solve_built, total
-from schedgap.models.solve import TIES, Session, Solution, SolveOptions, TracePoint, build, compile_model, cross_check
-
-Array = NDArray[np.float64]
+from schedgap.models.solve import (
+    TIES,
+    Session,
+    Solution,
+    SolveOptions,
+    TracePoint,
+    build,
+    compile_model,
+    counted,
+    cross_check,
+)
 
 FULL_LIMIT = 150
 """Tenants up to which the full envy-free LP (n(n−1) rows) runs unasked: about a second."""
@@ -57,20 +66,24 @@ def shares(view: View) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel()
     m.TENANTS = pyo.RangeSet(0, view.size - 1)
     m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
-    m.speedup = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
-    m.devices = pyo.Param(m.TYPES, initialize=dict(enumerate(view.capacity.tolist())))
-    # Rows of a tenant are written in units of its equal split: the solver's tolerance then means the same to everybody.
-    m.relative = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups / view.split_efficiency[:, None]))
+    m.w = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
+    m.m = pyo.Param(m.TYPES, initialize=dict(enumerate(view.capacity.tolist())))
+    m.pi = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
     # Upper bounds make the bound of an LP stopped early finite; at twice the capacity they never bind, and the
     # capacity rows keep their whole price.
-    m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, 2 * m.devices[j]))
+    m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, 2 * m.m[j]))
 
     @m.Constraint(m.TYPES)
     def capacity(m: Any, j: int) -> Any:
-        return sum(m.x[l, j] for l in m.TENANTS) <= m.devices[j]
+        return sum(m.x[l, j] for l in m.TENANTS) <= m.m[j]
 
     prefer(m, assortative(view))
     return m
+
+
+def in_equal_splits(m: pyo.ConcreteModel, rows: Any, view: View) -> None:
+    """Let the solver count a row per tenant in equal splits: its tolerance then means the same to everybody."""
+    counted(m, ((rows[l], view.split_efficiency[l]) for l in m.TENANTS))
 
 
 def prefer(m: pyo.ConcreteModel, worth: Array) -> None:
@@ -99,7 +112,7 @@ def _table(matrix: Array) -> dict[tuple[int, int], float]:
 def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
     """Add the objective (4a), (9a), (10a): total efficiency."""
     m.efficiency = pyo.Objective(
-        rule=lambda m: sum(m.speedup[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES),
+        rule=lambda m: sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES),
         sense=pyo.maximize,
     )
     return m
@@ -113,33 +126,35 @@ def build_efficiency(view: View) -> pyo.ConcreteModel:
 def build_maxmin(view: View) -> pyo.ConcreteModel:
     """Return max-min fairness over devices: the largest common fraction of the weighted equal split."""
     m = shares(view)
-    m.part = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.equal_split))
-    m.fraction = pyo.Var(domain=pyo.NonNegativeReals)
+    m.split = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.equal_split))
+    m.s = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS, m.TYPES)
     def equal_split(m: Any, l: int, j: int) -> Any:
-        return m.x[l, j] == m.part[l, j] * m.fraction
+        return m.x[l, j] == m.s * m.split[l, j]
 
-    m.least = pyo.Objective(rule=lambda m: m.fraction, sense=pyo.maximize)
+    m.least = pyo.Objective(rule=lambda m: m.s, sense=pyo.maximize)
     return m
 
 
 def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
     """Return Gavel's max-min LP over efficiency relative to the equal split; `row_cap` adds Σ_j x_l^j ≤ 1."""
     m = shares(view)
-    m.ratio = pyo.Var(domain=pyo.NonNegativeReals)
+    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.split_efficiency.tolist())))
+    m.z = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
     def at_least(m: Any, l: int) -> Any:
-        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) - m.ratio >= 0
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) >= m.z * m.split[l]
 
+    in_equal_splits(m, m.at_least, view)
     if row_cap:
 
         @m.Constraint(m.TENANTS)
         def at_most_one_device(m: Any, l: int) -> Any:
             return sum(m.x[l, j] for j in m.TYPES) <= 1
 
-    m.least = pyo.Objective(rule=lambda m: m.ratio, sense=pyo.maximize)
+    m.least = pyo.Objective(rule=lambda m: m.z, sense=pyo.maximize)
     return m
 
 
@@ -153,7 +168,7 @@ def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcom
     def at_ratio(v: View) -> pyo.ConcreteModel:
         m = build_gavel(v, row_cap=row_cap)
         m.least.deactivate()
-        m.ratio.setlb(ratio)
+        m.z.setlb(ratio)
         return maximise_efficiency(m)
 
     second = solve_built(at_ratio, decode, view, options)
@@ -164,23 +179,24 @@ def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcom
 def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
     """Return the problem of Theorem 3.3: total efficiency, nobody worse off than with the weighted equal split."""
     m = shares(view)
+    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.split_efficiency.tolist())))
 
     @m.Constraint(m.TENANTS)
     def at_least_split(m: Any, l: int) -> Any:
-        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) >= 1
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) >= m.split[l]
 
+    in_equal_splits(m, m.at_least_split, view)
     return maximise_efficiency(m)
 
 
 def build_noncooperative(view: View) -> pyo.ConcreteModel:
     """Return (9): total efficiency at one common level of efficiency per weight."""
     m = shares(view)
-    m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
     m.E = pyo.Var(domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.TENANTS)
     def equal_efficiency(m: Any, l: int) -> Any:
-        return sum(m.speedup[l, j] * m.x[l, j] for j in m.TYPES) - m.weight[l] * m.E == 0
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) == m.pi[l] * m.E
 
     return maximise_efficiency(m)
 
@@ -190,13 +206,13 @@ def build_cooperative(view: View) -> pyo.ConcreteModel:
     m = shares(view)
     n = view.size
     m.PAIRS = pyo.Set(dimen=2, initialize=[(l, i) for l in range(n) for i in range(n) if l != i])
-    m.weight = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
 
     @m.Constraint(m.PAIRS)
     def no_envy(m: Any, l: int, i: int) -> Any:
-        own = sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES)
-        return own - sum(m.relative[l, j] * (m.weight[l] / m.weight[i]) * m.x[i, j] for j in m.TYPES) >= 0
+        own = sum(m.w[l, j] * m.x[l, j] for j in m.TYPES)
+        return m.pi[i] * own >= m.pi[l] * sum(m.w[l, j] * m.x[i, j] for j in m.TYPES)
 
+    counted(m, ((m.no_envy[l, i], view.split_efficiency[l] * view.weight[i]) for l, i in m.PAIRS))
     return maximise_efficiency(m)
 
 
@@ -339,13 +355,14 @@ class _EnvyRows:
 def build_pareto(view: View, devices: Array) -> pyo.ConcreteModel:
     """Return the LP of the largest total gain over `devices` that hurts nobody (§2.3.1, Pareto efficiency)."""
     m = shares(view)
-    now = efficiency(view.speedups, devices) / view.split_efficiency
+    now = efficiency(view.speedups, devices)
     m.now = pyo.Param(m.TENANTS, initialize=dict(enumerate(now.tolist())))
 
     @m.Constraint(m.TENANTS)
     def nobody_hurt(m: Any, l: int) -> Any:
-        return sum(m.relative[l, j] * m.x[l, j] for j in m.TYPES) >= m.now[l]
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) >= m.now[l]
 
+    in_equal_splits(m, m.nobody_hurt, view)
     return maximise_efficiency(m)
 
 

@@ -195,3 +195,6 @@ def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
 
 
 MODELS: Registry[ModelSpec] = Registry("model")
+
+model = MODELS.decorator(ModelSpec, "build", kind="exact", source="not published")
+"""Register the decorated ``build(view)`` under an id: ``@model("oef.mine", decode=decode)``."""

@@ -34,10 +34,8 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from schedgap.instances.arrays import Array, Ints
 
 EVALUATIONS = 1_000_000
 """Jobs times weights that the search may look at: about three seconds."""

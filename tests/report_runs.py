@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
+from schedgap.harness.compare.row import Comparison, Row
 from schedgap.instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
 from schedgap.instances.views.oef import Allocation, efficiency, view
 
@@ -94,7 +93,7 @@ ALLOCATIONS = {
 KINDS = {"oef.gavel": "baseline", "oef.gandiva_fair": "baseline"}
 
 
-def oef_run(**changes: Any) -> Run:
+def oef_run(**changes: Any) -> Comparison:
     """Return a run of the OEF methods on the paper's three tenants."""
     inst = instance()
     decisions = {(inst.fingerprint, m, 0, ""): Allocation(np.array(x, float)) for m, x in ALLOCATIONS.items()}
@@ -124,13 +123,13 @@ def oef_run(**changes: Any) -> Run:
          "measured": 4.348485, "where": "§2.3", "note": "the text adds up rounded numbers", "unit": unit},
     )  # fmt: skip
     rows[-1] = rows[-1].replace(published=published)
-    run = Run(meta=dict(META), rows=rows, instances={inst.fingerprint: inst}, decisions=decisions)
+    run = Comparison(meta=dict(META), rows=rows, instances={inst.fingerprint: inst}, decisions=decisions)
     for name, value in changes.items():
         setattr(run, name, value)
     return run
 
 
-def troubled_run() -> Run:
+def troubled_run() -> Comparison:
     """Return a run in which one method is WRONG, one failed and one was skipped."""
     run = oef_run()
     mark = run.rows[0].fingerprint
@@ -156,7 +155,7 @@ def troubled_run() -> Run:
     return run
 
 
-def large_run(tenants: int = 60, seed: int = 5) -> Run:
+def large_run(tenants: int = 60, seed: int = 5) -> Comparison:
     """Return a run with many tenants on four GPU types; the equal split and a staircase."""
     rng = np.random.default_rng(seed)
     steps = 1 + rng.random((tenants, 3)) * np.linspace(0.3, 1.5, tenants)[:, None]
@@ -213,7 +212,7 @@ SWEPT = {
 }
 
 
-def sweep_run(instances: int = 12, seed: int = 3) -> Run:
+def sweep_run(instances: int = 12, seed: int = 3) -> Comparison:
     """Return a run of another paper's methods over several instances, with guarantees, limits and traces."""
     rng = np.random.default_rng(seed)
     rows, traces = [], []
@@ -239,7 +238,7 @@ def sweep_run(instances: int = 12, seed: int = 3) -> Run:
             rows.append(found)
         for method in ("hadar.p2.columns", "hadar.online"):
             traces += _trace(name, mark, method)
-    return Run(
+    return Comparison(
         meta=dict(META, command="harness sweep sweeps/load.toml"),
         rows=rows,
         instances={},
@@ -247,7 +246,7 @@ def sweep_run(instances: int = 12, seed: int = 3) -> Run:
     )
 
 
-def hostile_run() -> Run:
+def hostile_run() -> Comparison:
     """Return a run in which every text that a stranger can choose is hostile."""
     speedups = [[1, x + 1, x * x + 2] for x in range(1, 7)]
     inst = instance(speedups, (2, 2, 2), names=[*HOSTILE[:4], "_x", "$a$ {b} \\frac"])

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import harness
-from schedgap.harness.adversary import adversary, searchable
 from schedgap.harness.adversary.mutations import document, mutated, numbers, possible, simpler
-from schedgap.harness.adversary.running import SearchTask, ShrinkTask, resolve, seconds_of
-from schedgap.harness.adversary.search import Lab, Proved, search, shrink, usable, worst
-from schedgap.harness.comparing import certified
+from schedgap.harness.adversary.row import Proved
+from schedgap.harness.adversary.run import adversary, resolve, seconds_of
+from schedgap.harness.adversary.search import Lab, search, searchable, shrink, usable, worst
+from schedgap.harness.adversary.task import SearchTask, ShrinkTask
+from schedgap.harness.compare.run import certified
 from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -188,7 +189,7 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
         results=tmp_path,
         on_result=lambda part: labels.append(part.label),
     )
-    (one,) = run.worst
+    (one,) = run.rows
     assert [label.partition(":")[0] for label in labels] == [FAST] * len(labels)
     assert one.found is not None
     assert run.folder is not None
@@ -204,7 +205,7 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     again = adversary(
         [FAST], tries=8, jobs=1, seed=4, anywhere=True, resume=run.folder, on_result=lambda part: ran.append(part.label)
     )
-    assert again.worst == run.worst
+    assert again.rows == run.rows
     assert not ran, "a resumed search goes on where it was"
 
 

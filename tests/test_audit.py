@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 
 from schedgap import harness
-from schedgap.harness.audit.finding import FIELDS, Finding, headline
-from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.measured import measured
-from schedgap.harness.audit.page import groups, section
+from schedgap.harness.audit.lab import Lab, certified, measured
 from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Tally, Witness, decide
-from schedgap.harness.audit.render import blocks
-from schedgap.harness.audit.running import Audit, select
+from schedgap.harness.audit.row import FIELDS, Audit, Finding, headline
+from schedgap.harness.audit.run import select
 from schedgap.harness.audit.task import ClaimTask
 from schedgap.harness.cli import main
+from schedgap.harness.page import to_fragment, to_html
+from schedgap.harness.page.audit import blocks, groups, section
 from schedgap.harness.table import show, to_csv, to_json, to_markdown
 from schedgap.instances.canonical import read
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -132,15 +131,15 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    return harness.audit.run(effort=SMALL, jobs=1, results=tmp_path_factory.mktemp("audit"))
+    return harness.audit(effort=SMALL, jobs=1, results=tmp_path_factory.mktemp("audit"))
 
 
 # ------------------------------------------------------------------------------------------------------------ verdicts
 
 
 def test_every_claim_has_the_verdict_that_is_known(audited: Audit) -> None:
-    assert audited.ok, [finding.text for finding in audited.findings if not finding.ok]
-    found = {finding.id: finding.verdict for finding in audited.findings}
+    assert audited.ok, [finding.text for finding in audited.rows if not finding.ok]
+    found = {finding.id: finding.verdict for finding in audited.rows}
     assert found == EXPECTED
     assert set(CLAIMS.ids()) == set(EXPECTED)
 
@@ -218,7 +217,7 @@ def test_guarantees_that_are_exceeded_are_counted_only_within_the_assumptions() 
 
 def test_witnesses_are_saved_and_replay(audited: Audit) -> None:
     assert audited.folder
-    refuted = [f for f in audited.findings if f.verdict == REFUTED or str(f.verdict).startswith("only")]
+    refuted = [f for f in audited.rows if f.verdict == REFUTED or str(f.verdict).startswith("only")]
     assert sum(bool(f.witnesses) for f in refuted) > 20
     for finding in refuted:
         for i, witness in enumerate(finding.witnesses):
@@ -233,7 +232,7 @@ def test_witnesses_are_saved_and_replay(audited: Audit) -> None:
                 assert wrong <= {"zhou.ra.amincost?printed=true"}
 
 
-def replayed(audited: Audit, claim: str) -> Iterator[harness.audit.Finding]:
+def replayed(audited: Audit, claim: str) -> Iterator[harness.audit.row.Finding]:
     finding = audited.finding(claim)
     assert audited.folder
     return iter(certified(read(audited.folder / finding.file(0)), finding.witnesses[0].methods).values())
@@ -288,11 +287,11 @@ def test_a_check_that_fails_is_a_failed_finding(broken: str) -> None:
     assert not finding.ok
     assert finding.verdict is None
     assert finding.reason == "ArithmeticError: nothing adds up"
-    audit = Audit([finding, Finding("oef.theorem-5.1", Evidence(Tally("as stated", 1, 0), "fine"))])
+    audit = Audit({}, [finding, Finding("oef.theorem-5.1", Evidence(Tally("as stated", 1, 0), "fine"))])
     assert not audit.ok
     assert audit.headline == "2 claims: 1 failed, 1 confirmed."
-    assert "nothing adds up" in audit.to_html()
-    assert json.loads(to_json(f.as_dict() for f in audit.findings))[0]["status"] == "failed"
+    assert "nothing adds up" in to_html(audit)
+    assert json.loads(to_json(f.as_dict() for f in audit.rows))[0]["status"] == "failed"
     assert ClaimTask(broken).failed("error", "the worker died").reason == "the worker died"
 
 
@@ -305,9 +304,9 @@ def test_unknown_claims_papers_and_impossible_options() -> None:
         select(["oef"], ["hadar.*"])
     for effort in (0.0, -1.0, float("nan"), 1e9):
         with pytest.raises(UsageError, match="effort"):
-            harness.audit.run(effort=effort)
+            harness.audit(effort=effort)
     with pytest.raises(UsageError, match="seed"):
-        harness.audit.run(seed=-1)
+        harness.audit(seed=-1)
 
 
 def test_claims_are_chosen_by_paper_and_pattern() -> None:
@@ -330,9 +329,9 @@ def test_a_results_folder_says_how_and_what(audited: Audit) -> None:
     assert (meta["kind"], meta["interrupted"], meta["effort"]) == ("audit", False, SMALL)
     assert meta["command"] == f"harness audit --effort {SMALL}"
     saved = json.loads((audited.folder / "audit.json").read_text())
-    assert [line["id"] for line in saved] == [finding.id for finding in audited.findings]
+    assert [line["id"] for line in saved] == [finding.id for finding in audited.rows]
     assert set(saved[0]) == set(FIELDS)
-    assert (audited.folder / "audit.md").read_text() == to_markdown(blocks(audited.findings))
+    assert (audited.folder / "audit.md").read_text() == to_markdown(blocks(audited))
 
 
 def test_an_audit_is_not_read_as_a_comparison(audited: Audit) -> None:
@@ -342,34 +341,36 @@ def test_an_audit_is_not_read_as_a_comparison(audited: Audit) -> None:
 
 
 def test_formats(audited: Audit) -> None:
-    findings = audited.findings
+    findings = audited.rows
     lines = list(csv.DictReader(io.StringIO(to_csv(FIELDS, (f.as_dict() for f in findings)))))
     assert [line["verdict"] for line in lines] == [finding.verdict for finding in findings]
-    markdown = to_markdown(blocks(findings))
+    markdown = to_markdown(blocks(audited))
     assert "| oef.theorem-5.4 | only for over-reports |" in markdown
     assert headline(findings).startswith(f"{len(EXPECTED)} claims of 5 papers: ")
     assert audited.table.set_index("id").loc["hadar.d0", "verdict"] == REFUTED
 
 
 def test_the_page_and_the_section_for_other_pages(audited: Audit) -> None:
-    page = audited.to_html()
+    page = to_html(audited)
     for text in ("Audit of the papers", "zhou.theorem-1.printed", "only for over-reports", "--method zhou.ps.mincost"):
         assert text in page
     assert "<script>alert" not in page
-    made = [table for group in groups(audited.findings) for table in group.tables]
-    assert sum(len(table.rows) for table in made) == len(audited.findings)
+    made = [table for group in groups(audited.rows) for table in group.tables]
+    assert sum(len(table.rows) for table in made) == len(audited.rows)
     assert all(len(row) == len(table.headings) for table in made for row in table.rows)
-    assert "hadar.line-20" in section(audited.findings).body
-    assert "refuted" in audited._repr_html_()
+    assert "hadar.line-20" in section(audited.rows).body
+    assert "refuted" in to_fragment(audited)
 
 
 def test_strangers_text_in_findings_is_harmless() -> None:
     job = {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}
     shown = Witness(linear([job], {"a": 1}, slots=3), ("hadar.p1",), "<script>alert(1)</script>\x1b[31m")
     finding = Finding("hadar.d0", Evidence(Tally("as stated", 1, 1), "=1+1 <b>\x1b[2J", witnesses=(shown,)))
-    page = Audit([finding]).to_html()
+    page = to_html(Audit({}, [finding]))
     assert "<script>alert" not in page
-    written = to_markdown(blocks([finding])) + to_csv(FIELDS, [finding.as_dict()]) + to_json([finding.as_dict()])
+    written = (
+        to_markdown(blocks(Audit({}, [finding]))) + to_csv(FIELDS, [finding.as_dict()]) + to_json([finding.as_dict()])
+    )
     assert "\x1b" not in page + written
 
 
@@ -406,7 +407,7 @@ def test_the_terminal_shows_verdicts_and_replays(audited: Audit) -> None:
     from rich.console import Console
 
     console = Console(width=150, file=io.StringIO(), record=True)
-    show(console, blocks(audited.findings))
+    show(console, blocks(audited))
     text = console.export_text()
     for part in ("hadar.line-20", "only for over-reports", "witnesses", "--method 'zhou.ps.amincost?printed=true'"):
         assert part in text

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from conftest import HARNESS, Command
 
-from schedgap.harness import comparing, report
-from schedgap.harness.rows import FIELDS, FINISHED
+from schedgap.harness import page
+from schedgap.harness.compare import run as comparing
+from schedgap.harness.compare.row import FIELDS, FINISHED
 
 LIGHT = ["--no-report", "--jobs", "1"]
 
@@ -220,8 +221,8 @@ def test_a_closed_pipe_is_no_error(words: str, tmp_path: Path) -> None:
 
 def test_a_closed_pipe_loses_neither_the_report_nor_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text(
-        "import sys, schedgap.harness.cli as cli, schedgap.harness.comparison as c\n"
-        "c.Comparison.ok = property(lambda self: False)\n"
+        "import sys; from schedgap.harness import cli; from schedgap.harness.compare.row import Comparison\n"
+        "Comparison.ok = property(lambda self: False)\n"
         f"sys.argv[1:] = {ONE.split()}\ncli.main()"
     )
     result = shell(f"(sleep 0.2; {sys.executable} failing.py) 2>&1 | true", tmp_path)
@@ -288,7 +289,7 @@ def test_ctrl_c_while_loading_is_one_line(command: Command, monkeypatch: pytest.
 def test_ctrl_c_while_drawing_the_report_leaves_table_and_folder(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "save", stop)
+    monkeypatch.setattr(page, "save", stop)
     result = command(*ONE.split())
     assert result.returncode == 130
     assert "oef.cooperative" in result.stdout

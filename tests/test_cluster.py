@@ -17,12 +17,13 @@ import pytest
 from conftest import ROOT
 
 from schedgap import harness
-from schedgap.harness.adversary import adversary
-from schedgap.harness.comparing import plan, select
+from schedgap.harness.adversary.run import adversary
+from schedgap.harness.compare.methods import select
+from schedgap.harness.compare.row import FAILED
+from schedgap.harness.compare.run import plan
+from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.cluster import connect, run_remotely
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.rows import FAILED
-from schedgap.harness.tasks import MethodTask
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
 
@@ -114,7 +115,7 @@ def test_every_study_runs_on_a_cluster_and_resumes(
     """What the cluster found is kept; the same study here has nothing left to do."""
     studies: list[Any] = [
         partial(harness.simulate, "gen/20jobs", ["fifo", "gavel"]),
-        partial(harness.audit.run, claims=["oef.slip.*"]),
+        partial(harness.audit, claims=["oef.slip.*"]),
         partial(adversary, ["hadar.online"], tries=2, budget_s=20.0, anywhere=True),
     ]
     for study in studies:

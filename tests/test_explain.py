@@ -15,8 +15,8 @@ from conftest import Command
 from matplotlib.mathtext import MathTextParser
 
 from schedgap import harness, instances
-from schedgap.harness.explaining import find
-from schedgap.harness.render.mathematics import MathematicsError, prose, to_plain
+from schedgap.harness.explain import find
+from schedgap.harness.explain.mathematics import MathematicsError, prose, to_plain
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.heuristics.statements import statement

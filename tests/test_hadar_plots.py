@@ -15,14 +15,13 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
+from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.plots import FIGURES, Drawn, draw, draw_all
 from schedgap.harness.plots.curves import completion_cdf, decision_time, fitted_exponent, price_heatmap, utilisation
 from schedgap.harness.plots.figures import saved
 from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, hidden, lanes, merged, of_schedule, of_trace
 from schedgap.harness.plots.hadar import completion_s, price_field, shares
 from schedgap.harness.plots.style import time_unit
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
@@ -69,7 +68,7 @@ def gang(free: Any, begin: int, gpus: int, ranked: Any, view: View, j: int) -> t
     return took, parts
 
 
-def run_of(instance: Instance, **orders: Any) -> Run:
+def run_of(instance: Instance, **orders: Any) -> Comparison:
     """A run whose methods take the jobs in that order."""
     view = hadar.view(instance)
     rows, decisions = [], {}
@@ -91,23 +90,23 @@ def run_of(instance: Instance, **orders: Any) -> Run:
         )
         rows.append(row)
         decisions[instance.fingerprint, method, 0, ""] = schedule
-    return Run({}, rows, {instance.fingerprint: instance}, decisions)
+    return Comparison({}, rows, {instance.fingerprint: instance}, decisions)
 
 
 @pytest.fixture(scope="module")
-def small() -> Run:
+def small() -> Comparison:
     order = [0, 1, 2]
     return run_of(load("paper/hadar-fig1"), p1=[1, 0, 2], online=order, fifo=order)
 
 
 @pytest.fixture(scope="module")
-def large() -> Run:
+def large() -> Comparison:
     jobs = list(range(60))
     shortest = sorted(jobs, key=lambda j: load("gen/200jobs?jobs=60").jobs[j].iterations)
     return run_of(load("gen/200jobs?jobs=60&slot_s=1800"), srtf=shortest, online=jobs, fifo=jobs)
 
 
-def drawn(run: Run, name: str) -> Drawn:
+def drawn(run: Comparison, name: str) -> Drawn:
     (item,) = draw(run, FIGURES.get(name))
     return item
 
@@ -187,7 +186,7 @@ def test_a_simulation_has_the_bars_of_its_allocation() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_figures_are_the_same_every_time(name: str, large: Run) -> None:
+def test_figures_are_the_same_every_time(name: str, large: Comparison) -> None:
     first, second = (drawn(large, name).svg for _ in range(2))
     assert first == second
     ET.fromstring(first)
@@ -195,7 +194,7 @@ def test_figures_are_the_same_every_time(name: str, large: Run) -> None:
     assert imread(io.BytesIO(drawn(large, name).png)).shape[1] > 1000
 
 
-def test_every_run_draws_what_it_has(small: Run) -> None:
+def test_every_run_draws_what_it_has(small: Comparison) -> None:
     assert {item.name for item in draw_all(small)} >= {f"hadar-{name}" for name in NAMES}
     for name in NAMES:
         assert "n = 3 jobs" in drawn(small, name).caption
@@ -204,14 +203,16 @@ def test_every_run_draws_what_it_has(small: Run) -> None:
 def test_nothing_to_draw() -> None:
     instance = load("paper/hadar-fig1")
     empty = run_of(instance, online=[])
-    absent = Run({}, empty.rows, empty.instances)
-    wrong = Run({}, [empty.rows[0].replace(verified=False)], empty.instances, run_of(instance, online=[0]).decisions)
-    for run in (empty, absent, wrong, Run({}, [], {})):
+    absent = Comparison({}, empty.rows, empty.instances)
+    wrong = Comparison(
+        {}, [empty.rows[0].replace(verified=False)], empty.instances, run_of(instance, online=[0]).decisions
+    )
+    for run in (empty, absent, wrong, Comparison({}, [], {})):
         for name in NAMES:
             assert draw(run, FIGURES.get(name)) == []
 
 
-def test_gantt_shows_the_best_and_the_online_schedule(small: Run) -> None:
+def test_gantt_shows_the_best_and_the_online_schedule(small: Comparison) -> None:
     item = drawn(small, "gantt")
     titles = [ax.get_title() or ax.get_title(loc="left") for ax in item.figure.axes]
     worth = {row.method: row.objective or 0.0 for row in small.rows if row.method != "hadar.online"}
@@ -221,14 +222,14 @@ def test_gantt_shows_the_best_and_the_online_schedule(small: Run) -> None:
     assert [t.get_text() for t in item.figure.axes[0].get_yticklabels()] == ["V100", "P100", "K80"]
 
 
-def test_gantt_leaves_copies_out_of_the_comparison(small: Run) -> None:
+def test_gantt_leaves_copies_out_of_the_comparison(small: Comparison) -> None:
     forked = small.rows[0].replace(method="hadar.hadare", problem=hadar.FORKED.id, objective=1e9)
     decisions = {**small.decisions, (forked.fingerprint, "hadar.hadare", 0): next(iter(small.decisions.values()))}
-    item = drawn(Run({}, [forked, *small.rows], small.instances, decisions), "gantt")
+    item = drawn(Comparison({}, [forked, *small.rows], small.instances, decisions), "gantt")
     assert "hadar.hadare" not in texts(item.figure)
 
 
-def test_many_jobs_are_coloured_by_order(large: Run) -> None:
+def test_many_jobs_are_coloured_by_order(large: Comparison) -> None:
     figure = drawn(large, "gantt").figure
     assert "job, in the order of the instance" in texts(figure)
     areas = 0.0
@@ -268,7 +269,7 @@ def test_hostile_names_are_drawn_as_they_are() -> None:
 # completion times, utilisation --------------------------------------------------------------------
 
 
-def test_completion_times_count_from_the_arrival_slot(small: Run) -> None:
+def test_completion_times_count_from_the_arrival_slot(small: Comparison) -> None:
     view = hadar.view(load("paper/hadar-fig1"))
     schedule = Schedule.of(np.array([[0, 0, 0, 2], [0, 2, 1, 1], [2, 4, 0, 2]]))
     assert completion_s(view, schedule).tolist() == pytest.approx([3.0, np.nan, 5.0], nan_ok=True)
@@ -302,7 +303,7 @@ def test_more_methods_than_colours_name_what_is_left_out() -> None:
     assert {"hadar.fifo", "hadar.srtf", "hadar.online"} <= set(texts(item.figure).split())
 
 
-def test_utilisation_is_the_share_of_gpus(small: Run) -> None:
+def test_utilisation_is_the_share_of_gpus(small: Comparison) -> None:
     view = hadar.view(load("paper/hadar-fig1"))
     schedule = Schedule.of(np.array([[0, 0, 0, 2], [0, 0, 1, 1], [2, 2, 0, 2]]))
     assert shares(view, schedule).tolist() == [0.5, 0.0, pytest.approx(1 / 3)]

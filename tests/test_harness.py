@@ -23,16 +23,17 @@ import pytest
 from conftest import Command
 
 from schedgap import harness
-from schedgap.harness import codec
-from schedgap.harness.certify import certify, gap, ratio
-from schedgap.harness.comparing import compare, read_run, select
+from schedgap.harness.compare.certify import certify, gap, ratio
+from schedgap.harness.compare.methods import find_spec, select
+from schedgap.harness.compare.row import FAILED, FIELDS, Row
+from schedgap.harness.compare.run import compare, read_run
+from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import run_all, workers_for
-from schedgap.harness.render.columns import COLUMNS
-from schedgap.harness.rows import FAILED, FIELDS, Row
+from schedgap.harness.page.columns import COLUMNS
 from schedgap.harness.table import visible
-from schedgap.harness.tasks import MethodResult, MethodTask, find_spec
 from schedgap.harness.verify.oef import check
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances import load
@@ -159,8 +160,8 @@ def test_compare_eq1_shows_the_published_numbers(tmp_path: Path) -> None:
     assert comparison.decision("oef.cooperative").devices.shape == (3, 2)
     again = read_run(comparison.folder or tmp_path)
     assert again.rows == comparison.rows
-    assert set(again.decisions) == set(comparison.run.decisions)
-    assert again.traces == comparison.run.traces
+    assert set(again.decisions) == set(comparison.decisions)
+    assert again.traces == comparison.traces
     frame = pd.read_parquet((comparison.folder or tmp_path) / "rows.parquet")
     assert list(frame.columns) == list(FIELDS)
     assert frame.objective.notna().sum() == sum(r.objective is not None for r in comparison.rows)
@@ -168,14 +169,14 @@ def test_compare_eq1_shows_the_published_numbers(tmp_path: Path) -> None:
 
 def test_prices_of_a_bound_are_kept_with_the_run(tmp_path: Path) -> None:
     comparison = compare("paper/hadar-fig1", ["hadar.p2.columns"], results=tmp_path)
-    (prices,) = comparison.run.prices.values()
+    (prices,) = comparison.prices.values()
     assert prices.shape == (3, 8)
     assert prices.min() >= 0
     assert prices.max() > 0
     assert comparison.folder is not None
     (again,) = read_run(comparison.folder).prices.values()
     assert np.array_equal(again, prices)
-    (kept,) = compare("paper/hadar-fig1", ["hadar.p2.columns"], resume=comparison.folder).run.prices.values()
+    (kept,) = compare("paper/hadar-fig1", ["hadar.p2.columns"], resume=comparison.folder).prices.values()
     assert np.array_equal(kept, prices)
 
 
@@ -321,7 +322,7 @@ def test_impossible_limits_and_seeds_are_refused() -> None:
 
 def test_the_command_to_reproduce_a_run_repeats_its_limits() -> None:
     limits = Limits(memory_mb=1234567, time_limit_s=0.1, all_sizes=True)
-    command = compare(EQ1, ["oef.maxmin"], seeds=[3], limits=limits).run.meta["command"]
+    command = compare(EQ1, ["oef.maxmin"], seeds=[3], limits=limits).meta["command"]
     wanted = "--method oef.maxmin --seed 3 --time-limit 0.1 --memory-mb 1234567 --all"
     assert command == f"harness compare --instance {EQ1} {wanted}"
 
@@ -512,7 +513,7 @@ def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:
 
 
 def test_importing_harness_is_light() -> None:
-    heavy = ("pyomo", "pandas", "matplotlib", "highspy")
+    heavy = "('pyomo', 'pandas', 'matplotlib', 'highspy')"
     code = f"import sys, schedgap.harness; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
     assert out.stdout.strip() == "[]"

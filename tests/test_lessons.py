@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from schedgap import instances
 from schedgap.harness import lessons
+from schedgap.harness.page import figures, to_fragment
 from schedgap.harness.plots.style import one_axes
 
 
@@ -69,5 +70,5 @@ def test_compare_here_certifies_as_the_harness_does() -> None:
     assert table.verified.all()
     assert table.objective["oef.cooperative"] == pytest.approx(4.5)
     assert table.gap["oef.maxmin"] == pytest.approx(1 - 4 / table.objective["oef.sharing_incentive"])
-    assert "oef.maxmin" in comparison._repr_html_()
-    assert comparison.plot.gap()
+    assert "oef.maxmin" in to_fragment(comparison)
+    assert figures(comparison, "gap")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from test_columns import TIGHT, Known, known
 
 from schedgap import instances, models
-from schedgap.harness.comparing import compare, select
-from schedgap.harness.seeds import related, seeds, verified_oracle
+from schedgap.harness.compare.methods import related, seeds, select, verified_oracle
+from schedgap.harness.compare.run import compare
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances.canonical import validate

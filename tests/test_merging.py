@@ -11,13 +11,12 @@ from conftest import Command
 from report_runs import row
 
 from schedgap import harness
-from schedgap.harness.comparing import read_run
+from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.compare.run import read_run
 from schedgap.harness.diffing import Difference, diff, signed_rank_p
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import merge
-from schedgap.harness.render.difference import lines, sentence
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
+from schedgap.harness.page.difference import lines, sentence
 from schedgap.instances.errors import UsageError
 
 METHODS = ["oef.cooperative", "oef.gandiva_fair"]
@@ -33,7 +32,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [path for path in found if path is not None]
 
 
-def told(run: Run) -> list[tuple[Any, ...]]:
+def told(run: Comparison) -> list[tuple[Any, ...]]:
     return [
         (r.instance, r.method, r.objective, r.best_bound, r.bound_from, r.gap, r.ratio, r.verified) for r in run.rows
     ]
@@ -44,12 +43,12 @@ def told(run: Run) -> list[tuple[Any, ...]]:
 
 def test_merged_parts_are_the_table_that_one_run_gives(parts: list[Path], tmp_path: Path) -> None:
     merged = merge(parts, tmp_path)
-    assert told(merged.run) == told(read_run(parts[1]))
+    assert told(merged) == told(read_run(parts[1]))
     assert merged.ok
     assert not merged.interrupted
     assert merged.folder is not None
     again = read_run(merged.folder)
-    assert told(again) == told(merged.run)
+    assert told(again) == told(merged)
     assert set(again.decisions) == {r.name for r in merged.rows}
     assert again.meta["command"].startswith("harness merge")
     assert len(again.meta["merged"]) == 2
@@ -85,9 +84,9 @@ def test_what_cannot_be_one_table(parts: list[Path], tmp_path: Path) -> None:
 MACHINE = {"machine": {"cores": "2"}, "versions": {"highspy": "1"}, "limits": {"time_limit_s": 60}}
 
 
-def run_of(*rows: Row, **meta: Any) -> Run:
+def run_of(*rows: Row, **meta: Any) -> Comparison:
     instances: Any = {r.fingerprint: type("I", (), {"name": r.instance}) for r in rows}
-    return Run({**MACHINE, **meta}, list(rows), instances)
+    return Comparison({**MACHINE, **meta}, list(rows), instances)
 
 
 def one(method: str = "oef.cooperative", objective: float | None = 4.5, mark: str = "f" * 64, **changes: Any) -> Row:

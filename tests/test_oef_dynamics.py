@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from simulated import cluster, jobs
 
 from schedgap import instances
-from schedgap.harness.simulation.render import COLUMNS
-from schedgap.harness.simulation.rows import SimulationRow
-from schedgap.harness.simulation.task import SimulationTask
+from schedgap.harness.page.simulate import COLUMNS
+from schedgap.harness.simulate.row import SimulationRow
+from schedgap.harness.simulate.task import SimulationTask
 from schedgap.harness.table import visible
 from schedgap.heuristics import oef
 from schedgap.heuristics.allox import match

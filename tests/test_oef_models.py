@@ -143,6 +143,23 @@ def test_the_level_of_the_noncooperative_program_is_that_of_the_paper() -> None:
         assert solution.values["E"] == pytest.approx(level)
 
 
+@settings(max_examples=20)
+@given(views(weighted=True), st.sampled_from(["oef.efficiency", "oef.sharing_incentive", "oef.cooperative.full"]))
+def test_prices_are_those_of_the_printed_rows(view: View, model: str) -> None:
+    """A device's worth to a tenant is at most the price of its type, less what other rows pay (4), (8), (10)."""
+    solution = models.get(model).run(view, SolveOptions(method="simplex")).solution
+    price = np.array([solution.duals[f"capacity[{j}]"] for j in range(len(view.capacity))])
+    worth = view.speedups.copy()
+    split = [solution.duals.get(f"at_least_split[{l}]", 0.0) for l in range(view.size)]
+    worth -= np.array(split)[:, None] * view.speedups
+    for l, i in ((l, i) for l in range(view.size) for i in range(view.size) if l != i):
+        envy = solution.duals.get(f"no_envy[{l},{i}]", 0.0) * view.speedups[l]
+        worth[l] += envy * view.weight[i]
+        worth[i] -= envy * view.weight[l]
+    assert (worth <= price + 1e-6).all()
+    assert price @ view.capacity + np.dot(split, view.split_efficiency) == pytest.approx(solution.objective, rel=1e-6)
+
+
 @st.composite
 def degenerate_views(draw: Any) -> View:
     """Different tenants with small whole speedups, which give many optima."""

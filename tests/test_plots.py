@@ -17,19 +17,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
-from schedgap.harness.drawing import OfRun, draw_pictures
+from schedgap.harness.compare.row import Comparison
+from schedgap.harness.drawing import Drawable, draw_pictures
+from schedgap.harness.page.compare import drawings
 from schedgap.harness.plots import FIGURES, Drawn, draw, draw_all, save_all
 from schedgap.harness.plots.common import SHORTEST_S
 from schedgap.harness.plots.instance import instance_figure, saved
 from schedgap.harness.plots.oef import envy, per_tenant
 from schedgap.harness.plots.style import PALETTE, bins, jitter, label, text_colour
-from schedgap.harness.run import Run
 from schedgap.harness.verify.oef import check
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, matrix_view, view
 
 
-def drawn(run: Run, name: str) -> list[Drawn]:
+def drawn(run: Comparison, name: str) -> list[Drawn]:
     return draw(run, FIGURES.get(name))
 
 
@@ -52,11 +53,11 @@ OEF = {"gap", "time", "efficiency", "envy", "devices"}
         (hostile_run, OEF),
         (lambda: large_run(20), OEF),
         (lambda: sweep_run(1), {"gap", "time", "ratio", "traces"}),
-        (lambda: Run({}, [], {}), set()),
-        (lambda: Run({}, troubled_run().rows[-3:], troubled_run().instances), set()),
+        (lambda: Comparison({}, [], {}), set()),
+        (lambda: Comparison({}, troubled_run().rows[-3:], troubled_run().instances), set()),
     ],
 )
-def test_every_run_draws_what_it_has(make: Callable[[], Run], names: set[str]) -> None:
+def test_every_run_draws_what_it_has(make: Callable[[], Comparison], names: set[str]) -> None:
     found = draw_all(make())
     assert {item.name.split("-")[1] for item in found} == names
     for item in found:
@@ -65,7 +66,7 @@ def test_every_run_draws_what_it_has(make: Callable[[], Run], names: set[str]) -
 
 
 @pytest.mark.parametrize(("make", "name"), [(oef_run, "envy"), (lambda: sweep_run(4), "gap"), (large_run, "envy")])
-def test_figures_are_the_same_every_time(make: Callable[[], Run], name: str) -> None:
+def test_figures_are_the_same_every_time(make: Callable[[], Comparison], name: str) -> None:
     first, second = (drawn(make(), name)[0].svg for _ in range(2))
     assert first == second
     ET.fromstring(first)
@@ -103,7 +104,7 @@ def test_gap_leaves_out_and_counts_what_is_wrong_or_failed() -> None:
 def test_gap_tells_estimates_from_proved_ones() -> None:
     mark = instance().fingerprint
     rows = [row("oef.a", mark, 4.0), row("oef.b", mark, 4.001, ratio_is_upper=True)]
-    (item,) = drawn(Run({}, rows, {}), "gap")
+    (item,) = drawn(Comparison({}, rows, {}), "gap")
     points = [(line.get_marker(), float(line.get_xdata()[0])) for line in marked(item.figure)]
     assert points == [("o", pytest.approx(20.0)), ("<", pytest.approx(19.98))]
     assert "20.0 %" in texts(item.figure)
@@ -121,7 +122,7 @@ def test_gap_over_instances_has_boxes_and_all_points() -> None:
 
 def test_huge_gaps_get_a_logarithmic_axis() -> None:
     rows = [row("oef.a", "f", 4.0, gap=90.0), row("oef.b", "f", 4.0, gap=0.01)]
-    (item,) = drawn(Run({}, rows, {}), "gap")
+    (item,) = drawn(Comparison({}, rows, {}), "gap")
     assert item.figure.axes[0].get_xscale() == "symlog"
 
 
@@ -137,7 +138,7 @@ def test_ratio_shows_the_guarantee_of_each_row() -> None:
 
 def test_problems_stand_apart_in_one_figure() -> None:
     rows = [row("oef.a", "f", 4.0), row("oef.b", "f", 4.5, problem="oef.envy_free"), row("oef.c", "f", 4.2)]
-    (item,) = drawn(Run({}, rows, {}), "gap")
+    (item,) = drawn(Comparison({}, rows, {}), "gap")
     ax = item.figure.axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["oef.a", "oef.c", "oef.b"]
     assert list(ax.get_yticks()) == [1.0, 2.0, 4.0]
@@ -154,22 +155,22 @@ def test_a_failure_keeps_a_profile_below_one() -> None:
         rows.append(row("oef.a", f"{i}", 4.0, solve_s=0.1))
         fields = {"status": "error", "verified": None} if failed else {"solve_s": slow}
         rows.append(row("oef.b", f"{i}", None if failed else 5.0, **fields))
-    (item,) = drawn(Run({}, rows, {}), "profile-time")
+    (item,) = drawn(Comparison({}, rows, {}), "profile-time")
     fast, slow_line = (line.get_ydata() for line in item.figure.axes[0].lines)
     assert (fast.max(), slow_line.max()) == (1.0, 0.75)
     assert "n = 4 cases, 2 methods" in item.caption
-    (item,) = drawn(Run({}, rows, {}), "profile-objective")
+    (item,) = drawn(Comparison({}, rows, {}), "profile-objective")
     first, second = item.figure.axes[0].lines
     assert list(second.get_xdata()[1:4]) == [1.0, 1.0, 1.0]
     assert first.get_xdata()[-2] == pytest.approx(1.25)
-    (item,) = drawn(Run({}, rows, {}), "profile-bound")
+    (item,) = drawn(Comparison({}, rows, {}), "profile-bound")
     assert item.figure.axes[0].lines[1].get_ydata().max() == 0.75
 
 
 def test_no_profile_of_a_single_case() -> None:
     rows = [row("oef.a", "f", 4.0), row("oef.b", "f", 4.5)]
     for name in ("profile-time", "profile-objective", "profile-bound", "scaling"):
-        assert drawn(Run({}, rows, {}), name) == []
+        assert drawn(Comparison({}, rows, {}), name) == []
 
 
 def test_scaling_fits_the_exponent() -> None:
@@ -178,7 +179,7 @@ def test_scaling_fits_the_exponent() -> None:
         one = instance([[1, 2 + i] for i in range(size)])
         found[one.fingerprint] = one
         rows.append(row("oef.a", one.fingerprint, 4.0, solve_s=1e-3 * size**2))
-    (item,) = drawn(Run({}, rows, found), "scaling")
+    (item,) = drawn(Comparison({}, rows, found), "scaling")
     assert "oef.a: n^2.00" in texts(item.figure)
     assert "number of tenants" in item.caption
 
@@ -188,7 +189,7 @@ def test_scaling_fits_the_exponent() -> None:
 
 def test_workers_draw_the_same_files() -> None:
     run = oef_run(decisions={})
-    here, there = (draw_pictures(OfRun(run), parallel=parallel) for parallel in (False, True))
+    here, there = (draw_pictures(Drawable(run, drawings), parallel=parallel) for parallel in (False, True))
     assert here == there
     assert len(here[0]) == 2
     assert here[1] == []
@@ -199,13 +200,13 @@ def test_a_figure_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) 
         raise ZeroDivisionError("oops <b>")
 
     monkeypatch.setattr(FIGURES, "_entries", FIGURES._entries | {"gap": replace(FIGURES.get("gap"), draw=fail)})
-    pictures, failures = draw_pictures(OfRun(oef_run(decisions={})), parallel=False)
+    pictures, failures = draw_pictures(Drawable(oef_run(decisions={}), drawings), parallel=False)
     assert [picture.name for picture in pictures] == ["oef-time"]
     assert failures == ["a figure could not be drawn: ZeroDivisionError: oops <b>"]
 
 
 def test_times_below_the_axis_are_drawn_at_its_end() -> None:
-    (item,) = drawn(Run({}, [row("oef.a", "f", 4.0, solve_s=0.0)], {}), "time")
+    (item,) = drawn(Comparison({}, [row("oef.a", "f", 4.0, solve_s=0.0)], {}), "time")
     assert float(item.figure.axes[0].lines[0].get_xdata()[0]) == SHORTEST_S
 
 

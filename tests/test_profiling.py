@@ -15,8 +15,8 @@ from rich.console import Console
 from synergy_cases import resting
 
 from schedgap import instances, models
-from schedgap.harness.showing import profiled as shown
-from schedgap.harness.showing import words
+from schedgap.harness.page.instance import profiled as shown
+from schedgap.harness.page.instance import words
 from schedgap.harness.verify.history import check
 from schedgap.heuristics import profiling as module
 from schedgap.heuristics.profiling import (

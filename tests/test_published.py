@@ -9,17 +9,23 @@ from typing import Any
 
 import pytest
 
-from schedgap.harness.comparing import certified
-from schedgap.harness.published import evaluated, with_published
-from schedgap.harness.render import formats
-from schedgap.harness.report import to_fragment
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
-from schedgap.harness.showing import published as shown_in_words
-from schedgap.harness.simulation.compared import compared
-from schedgap.harness.simulation.render import blocks
-from schedgap.harness.simulation.rows import SimulationRow
-from schedgap.harness.studies import COMPARE, SIMULATE, STUDIES, commands, never_compared, not_shown, unmeasured
+from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.compare.run import certified
+from schedgap.harness.page import blocks, to_fragment
+from schedgap.harness.page.instance import published as shown_in_words
+from schedgap.harness.published import (
+    COMPARE,
+    SIMULATE,
+    STUDIES,
+    commands,
+    evaluated,
+    never_compared,
+    not_shown,
+    unmeasured,
+    with_published,
+)
+from schedgap.harness.simulate.bounds import compared
+from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.harness.table import to_markdown
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
@@ -52,7 +58,7 @@ def test_every_published_number_is_measured_by_a_study_or_is_not_about_one_insta
 @pytest.mark.parametrize("ref", EXAMPLES)
 def test_what_compare_measures_of_an_example_stands_beside_its_rows(ref: str) -> None:
     instance = load(ref)
-    wanted = [one for one in instance.published if COMPARE.measures(one)]
+    wanted = [one for one in instance.published if COMPARE.include(one)]
     assert wanted
     rows = certified(instance, list(dict.fromkeys(one.method for one in wanted)))
     assert all(row.verified for row in rows)
@@ -87,7 +93,7 @@ def test_means_over_mixes_stand_beside_no_mix() -> None:
         assert [one["value"] for one in hadar.published if one["quantity"] == "ttd_ratio:hadar.gavel"] == [
             gavel.ttd_printed
         ]
-        text = to_markdown(blocks([hadar, hadare, gavel], {instance.fingerprint: instance}))
+        text = to_markdown(blocks(Simulation({}, [hadar, hadare, gavel], {instance.fingerprint: instance})))
         assert "and 3 more: it is the mean over the seven mixes" in text
         assert not_shown([hadar, hadare, gavel], instance, SIMULATE) == [(one, unmeasured(one)) for one in means]
 
@@ -205,8 +211,8 @@ def test_a_file_of_ones_own_learns_what_is_wrong(tmp_path: Path) -> None:
     document["published"] = [{"method": "oef.maxmim", "value": 1, "where": "p. 3"}, wrong]
     (tmp_path / "mine.json").write_text(json.dumps(document))
     mine = load(tmp_path / "mine.json")
-    run = Run({}, certified(mine, ["oef.maxmin"]), {mine.fingerprint: mine})
-    for text in (to_markdown(formats.blocks(run)), to_fragment(run).replace("&#39;", "'")):
+    run = Comparison({}, certified(mine, ["oef.maxmin"]), {mine.fingerprint: mine})
+    for text in (to_markdown(blocks(run)), to_fragment(run).replace("&#39;", "'")):
         assert "oef.maxmim objective" in text
         assert "unknown method 'oef.maxmim'; did you mean oef.maxmin" in text
         assert "unknown quantity of oef.maxmin 'eficiency'; did you mean efficiency" in text

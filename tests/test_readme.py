@@ -14,8 +14,8 @@ from typer.main import get_command
 
 from schedgap import instances
 from schedgap.harness.cli import app
-from schedgap.harness.comparing import compare
-from schedgap.harness.tasks import MethodTask
+from schedgap.harness.compare.run import compare
+from schedgap.harness.compare.task import MethodTask
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import to_json
 

@@ -23,31 +23,30 @@ from report_runs import HOSTILE, hostile_run, instance, large_run, oef_run, row,
 from rich.console import Console
 
 from schedgap.harness import text as t
-from schedgap.harness.audit.page import section
-from schedgap.harness.audit.running import run as run_audit
-from schedgap.harness.comparison import Comparison
+from schedgap.harness.audit.run import audit as run_audit
+from schedgap.harness.compare.row import FIELDS, Comparison
 from schedgap.harness.drawing import Picture
 from schedgap.harness.engine.study import reopen
+from schedgap.harness.page import compare, figures, save, to_fragment, to_html
+from schedgap.harness.page.audit import section
+from schedgap.harness.page.columns import COLUMNS
+from schedgap.harness.page.compare import blocks
+from schedgap.harness.page.headline import headline, lead
+from schedgap.harness.page.instance import words
+from schedgap.harness.page.svg import inline_svg
 from schedgap.harness.plots import FIGURES, draw
-from schedgap.harness.render.columns import COLUMNS
-from schedgap.harness.render.formats import blocks
-from schedgap.harness.render.headline import headline, lead
-from schedgap.harness.report import comparison, inline_svg, save, to_fragment, to_html
-from schedgap.harness.rows import FIELDS
-from schedgap.harness.run import Run
-from schedgap.harness.showing import words
 from schedgap.harness.table import csv_cell, markdown_text, show, to_csv, to_json, to_markdown, visible
 from schedgap.instances.errors import UsageError
 
 MARK = instance().fingerprint
 
 
-def records(run: Run) -> list[dict[str, Any]]:
+def records(run: Comparison) -> list[dict[str, Any]]:
     return [row.as_dict() for row in run.rows]
 
 
-def run_of(*rows: Any, **meta: Any) -> Run:
-    return Run(meta=meta, rows=list(rows), instances={})
+def run_of(*rows: Any, **meta: Any) -> Comparison:
+    return Comparison(meta=meta, rows=list(rows), instances={})
 
 
 # ---------------------------------------------------------------- numbers
@@ -521,7 +520,7 @@ def test_the_first_sentence_over_several_papers_names_an_algorithm_of_each() -> 
 
 
 def test_figures_that_could_not_be_drawn_are_named() -> None:
-    page = comparison.page(oef_run(), [], ["a figure could not be drawn: <b>"])
+    page = compare.page(oef_run(), [], ["a figure could not be drawn: <b>"])
     assert "a figure could not be drawn: &lt;b&gt;" in page
 
 
@@ -568,16 +567,16 @@ def test_a_fact_of_many_lines_is_shown_line_by_line() -> None:
 
 
 def test_plots_are_shown_in_a_notebook() -> None:
-    comparison = Comparison(oef_run())
-    figures = comparison.plot.gap()
-    assert [type(figure).__name__ for figure in figures] == ["Figure"]
-    page = Page(figures._repr_html_())
+    comparison = oef_run()
+    gaps = figures(comparison, "gap")
+    assert [type(figure).__name__ for figure in gaps] == ["Figure"]
+    page = Page(gaps._repr_html_())
     assert len(page.all("svg")) == 1
     assert "Gap |bound − objective| / |bound| in per cent" in page.text
-    both = Page(figures._repr_html_() + comparison.plot.time()._repr_html_())
+    both = Page(gaps._repr_html_() + figures(comparison, "time")._repr_html_())
     ids = [attributes["id"] for _, attributes in both.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert "Nothing to draw" in comparison.plot.ratio()._repr_html_()
+    assert "Nothing to draw" in figures(comparison, "ratio")._repr_html_()
 
 
 def test_svg_loses_everything_but_the_picture() -> None:
@@ -606,10 +605,9 @@ def test_save_writes_page_and_figures(tmp_path: Any) -> None:
 
 def test_plain_formats_and_page_import_neither_matplotlib_nor_rich() -> None:
     code = (
-        "import sys, schedgap.harness.report, schedgap.harness.table as t; from schedgap.harness.run import Run; "
-        "from schedgap.harness.render import told; "
-        "run = Run({}, [], {}); "
-        "blocks, fields, records = told(run); t.to_json(records), t.to_csv(fields, records), t.to_markdown(blocks);"
+        "import sys, schedgap.harness.table as t; from schedgap.harness.compare.row import Comparison; "
+        "from schedgap.harness.page import blocks; run = Comparison({}, [], {}); "
+        "t.to_json([]), t.to_csv(run.fields, []), t.to_markdown(blocks(run));"
         "print([m for m in ('matplotlib', 'seaborn', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -620,9 +618,9 @@ def test_an_audit_is_read_back_and_stands_in_the_page_of_a_comparison(tmp_path: 
     audit = run_audit(claims=["oef.slip.coefficient"], jobs=1, results=tmp_path)
     assert audit.folder is not None
     again = reopen(audit.folder, "audit")
-    assert [finding.as_dict() for finding in again.findings] == [finding.as_dict() for finding in audit.findings]
+    assert [finding.as_dict() for finding in again.rows] == [finding.as_dict() for finding in audit.rows]
     assert to_html(again) == to_html(audit)
-    page = Page(to_html(oef_run(), [], [section(again.findings)]))
+    page = Page(to_html(oef_run(), [], [section(again.rows)]))
     assert {"#audit", "#figures"} & {a["href"] for a in page.all("a")} == {"#audit"}
     (audit.folder / "rows.jsonl").write_text('{"record": "finding", "key": "x"}\n[]')
     with pytest.raises(UsageError, match="damaged results"):

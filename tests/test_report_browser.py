@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from report_runs import hostile_run, large_run, sweep_run, troubled_run
 
+from schedgap.harness.page import to_html
 from schedgap.harness.plots import FIGURES, draw
-from schedgap.harness.report import to_html
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 

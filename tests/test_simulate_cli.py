@@ -20,21 +20,19 @@ from conftest import HARNESS, Command
 from schedgap import harness, instances
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import reopen
-from schedgap.harness.simulation.bounds import JCT, TTD, Bound, lower_bound
-from schedgap.harness.simulation.compared import compared
-from schedgap.harness.simulation.headline import headline
-from schedgap.harness.simulation.history import history_file
-from schedgap.harness.simulation.naming import resolve
-from schedgap.harness.simulation.render import blocks
-from schedgap.harness.simulation.rows import FIELDS, SimulationRow
-from schedgap.harness.simulation.task import SimulationTask
+from schedgap.harness.page import figures, to_fragment
+from schedgap.harness.page.simulate import blocks, headline
+from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
+from schedgap.harness.simulate.history import history_file
+from schedgap.harness.simulate.row import FIELDS, Simulation, SimulationRow
+from schedgap.harness.simulate.run import resolve
+from schedgap.harness.simulate.task import SimulationTask
 from schedgap.harness.table import to_csv, to_json, to_markdown
 from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.schema import Instance
-from schedgap.instances.schema.instance import Published
+from schedgap.instances.schema import Instance, Published
 
 TINY = "gen/20jobs"
 
@@ -259,7 +257,7 @@ def test_a_notebook_gets_a_table_and_histories(found: harness.Simulation) -> Non
     assert gangs.ttd_bound_ratio >= 1
     assert forks.ttd_bound_s is None, "copies are not bound by what gangs can do"
     assert found.rows[0].round_s == 900
-    assert "hadar.fifo" in found._repr_html_()
+    assert "hadar.fifo" in to_fragment(found)
 
 
 def test_rows_as_text(found: harness.Simulation) -> None:
@@ -269,7 +267,7 @@ def test_rows_as_text(found: harness.Simulation) -> None:
     assert [row["ttd_s"] for row in json.loads(to_json(row.as_dict() for row in found.rows))] == [
         row.ttd_s for row in found.rows
     ]
-    assert "| hadar.hadare |" in to_markdown(blocks(found.rows))
+    assert "| hadar.hadare |" in to_markdown(blocks(found))
 
 
 def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
@@ -278,7 +276,7 @@ def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
     assert row.ok
     assert row.ttd_s is None
     assert sum(row.unfinished.values()) == row.jobs - row.finished  # type: ignore[operator]
-    assert "jobs unfinished" in to_markdown(blocks([row]))
+    assert "jobs unfinished" in to_markdown(blocks(Simulation({}, [row])))
 
 
 def task(policy: str, instance: Instance | None = None) -> SimulationTask:
@@ -330,7 +328,7 @@ def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool 
     assert row.ok is (status == "skipped")
     if verified is False:
         assert row.ttd_s is None, "nothing unverified enters the table"
-        assert "WRONG" in to_markdown(blocks([row]))
+        assert "WRONG" in to_markdown(blocks(Simulation({}, [row])))
 
 
 def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
@@ -397,7 +395,7 @@ def test_the_bound_counts_from_the_first_arrival() -> None:
 
 
 def test_options_have_defaults_that_fit_the_instance() -> None:
-    from schedgap.harness.simulating import rules_for
+    from schedgap.harness.simulate.run import rules_for
 
     fig1 = instances.load("paper/hadar-fig1")
     assert rules_for(fig1, None, None, 1.0, 1e9) == Rules(1.0, 0.0, 1.0, 1e9)
@@ -435,13 +433,13 @@ def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: harness.S
     assert other.ttd_bound_ratio is not None
     assert [one.profiling_s for one in shared.rows] == [0.0, 0.0, 600.0]
     assert set(shared.rounds) == {"synergy.proportional.fifo", "synergy.tune.fifo"}
-    text = to_markdown(blocks(shared.rows))
+    text = to_markdown(blocks(shared))
     for part in ("10 min of profiling", "mean JCT ≥", "| LP1 |", "| &lt; 4 h |"):
         assert part in text
 
 
 def test_columns_of_cpus_are_there_only_for_them(found: harness.Simulation) -> None:
-    text = to_markdown(blocks(found.rows))
+    text = to_markdown(blocks(found))
     assert not [header for header in ("| LP1 |", "| CPUs |", "| &lt; 4 h |", "| ref |") if header in text]
 
 
@@ -451,7 +449,7 @@ def test_the_window_says_whose_completion_times_count() -> None:
     assert (row.window, row.window_jobs, everybody.window, everybody.window_jobs) == ("5:10", 10, None, 20)
     assert row.ttd_s == everybody.ttd_s
     assert row.jct_mean_s != everybody.jct_mean_s
-    assert "JCT of 10 jobs (window 5:10)" in to_markdown(blocks([row]))
+    assert "JCT of 10 jobs (window 5:10)" in to_markdown(blocks(Simulation({}, [row])))
 
 
 def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
@@ -485,7 +483,7 @@ def test_policies_are_measured_against_their_reference() -> None:
     srtf, fifo, mine = compared([one.replace(fingerprint=instance.fingerprint) for one in ours], [instance], {})
     assert [one.reference for one in (srtf, fifo, mine)] == ["hadar.srtf", "hadar.srtf", "hadar.fifo"]
     assert (mine.ttd_ratio, mine.jct_ratio) == (pytest.approx(1.5), pytest.approx(0.5))
-    assert "| ref |" in to_markdown(blocks([srtf, fifo, mine]))
+    assert "| ref |" in to_markdown(blocks(Simulation({}, [srtf, fifo, mine])))
     measured = {entry["quantity"]: entry["measured"] for entry in mine.published}
     assert measured == {"jct_p99_h": 2.0, "makespan_ratio:hadar.fifo": pytest.approx(2 / 3)}
 
@@ -526,6 +524,6 @@ def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> Non
 
 
 def test_figures_of_histories_with_cpus(shared: harness.Simulation) -> None:
-    names = {figure.name for figure in shared.figures()}
+    names = {figure.name for figure in figures(shared).drawn}
     assert {f"simulation-{name}" for name in ("lp1", "short-long", "resources", "jct-mean")} <= names
     assert "simulation-load" not in names

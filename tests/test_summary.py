@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import row, sweep_run
 
-from schedgap.harness.render.formats import blocks
-from schedgap.harness.render.summaries import summary
-from schedgap.harness.rows import Row
-from schedgap.harness.summary import allowed_s, by_method, profiles, shifted_geometric_mean
+from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.summary import allowed_s, by_method, profiles, shifted_geometric_mean
+from schedgap.harness.page.columns import summary
+from schedgap.harness.page.compare import blocks
 from schedgap.harness.table import Table
 
 positive = st.floats(0, 1e6)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Command
 
-from schedgap.harness import sweeping
-from schedgap.harness.comparing import compare, read_run
+from schedgap.harness.compare import sweep as sweeping
+from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.run import compare, read_run
+from schedgap.harness.compare.sweep import Sweep, read, sweep
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.rows import Row
-from schedgap.harness.sweeping import Sweep, read, sweep
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
 

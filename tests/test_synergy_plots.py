@@ -9,13 +9,15 @@ import pytest
 import synergy_cases as cases
 from matplotlib.figure import Figure
 
-from schedgap.harness.comparing import compare
+from schedgap.harness.compare.row import Comparison
+from schedgap.harness.compare.run import compare
+from schedgap.harness.page import figures as drawn_of
 from schedgap.harness.plots import FIGURES, Drawn, draw
 from schedgap.harness.plots.rounds import MAX_PANELS, Worth, against_lp1, by_load, mean_times, resources, short_and_long
 from schedgap.harness.plots.style import styled
 from schedgap.harness.plots.synergy import MAX_SERVERS, speedups
-from schedgap.harness.run import Run
-from schedgap.harness.simulating import Simulation, simulate
+from schedgap.harness.simulate.row import Simulation
+from schedgap.harness.simulate.run import simulate
 from schedgap.instances.views import synergy
 
 CASE = cases.instance(
@@ -30,7 +32,7 @@ CASE = cases.instance(
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
+def run() -> Comparison:
     methods = ["synergy.proportional", "synergy.tune", "synergy.tune.fifo", "synergy.greedy.fifo", "synergy.jct"]
     return compare(CASE, methods, [], jobs=1).run
 
@@ -40,7 +42,7 @@ def simulation() -> Simulation:
     return simulate(CASE, ["synergy.proportional.fifo", "synergy.tune.fifo"], restart_s=0.0, jobs=1)
 
 
-def drawn(run: Run, name: str) -> Drawn:
+def drawn(run: Comparison, name: str) -> Drawn:
     (item,) = [item for spec in FIGURES if (spec.id, spec.paper) == (name, "synergy") for item in draw(run, spec)]
     return item
 
@@ -65,7 +67,7 @@ def test_speedups_are_relative_to_the_share() -> None:
     assert most == sorted(most, reverse=True)
 
 
-def test_maps_name_models_and_sample(run: Run) -> None:
+def test_maps_name_models_and_sample(run: Comparison) -> None:
     item = drawn(run, "sensitivity")
     shown = texts(item.figure)
     for name in ("AlexNet", "GNMT", "M5", "CPUs per GPU", "GB per GPU", "speedup"):
@@ -74,7 +76,7 @@ def test_maps_name_models_and_sample(run: Run) -> None:
     assert item.svg.startswith("<?xml")
 
 
-def test_bars_of_servers_add_up_to_what_is_held(run: Run) -> None:
+def test_bars_of_servers_add_up_to_what_is_held(run: Comparison) -> None:
     item = drawn(run, "servers")
     axes = item.figure.axes
     assert len(axes) == 6
@@ -97,7 +99,7 @@ def test_only_so_many_servers_are_drawn() -> None:
     assert f"the first {MAX_SERVERS} of {MAX_SERVERS + 5} servers" in item.caption
 
 
-def test_mean_times_stand_beside_the_bound(run: Run) -> None:
+def test_mean_times_stand_beside_the_bound(run: Comparison) -> None:
     item = drawn(run, "jct-mean")
     rows = {row.method: row for row in run.rows}
     widths = sorted(bar.get_width() for bar in item.figure.axes[0].patches)
@@ -111,7 +113,7 @@ def test_mean_times_stand_beside_the_bound(run: Run) -> None:
 
 
 def test_all_figures_of_a_simulation(simulation: Simulation) -> None:
-    figures = {figure.name.removeprefix("simulation-"): figure for figure in simulation.figures()}
+    figures = {figure.name.removeprefix("simulation-"): figure for figure in drawn_of(simulation).drawn}
     usual = {"ttd", "gantt", "jct-cdf", "utilisation"}
     assert set(figures) == usual | {"lp1", "short-long", "resources", "jct-mean"}
     for figure in figures.values():
@@ -126,7 +128,7 @@ def test_loads_of_several_instances() -> None:
         for n, gap in (("slow", 1800.0), ("fast", 600.0))
     ]
     found = simulate(loads, ["synergy.proportional.fifo", "synergy.tune.fifo"], restart_s=0.0, jobs=1)
-    figure = next(figure for figure in found.figures() if figure.name == "simulation-load")
+    figure = next(figure for figure in drawn_of(found).drawn if figure.name == "simulation-load")
     lines = figure.figure.axes[0].get_lines()
     assert len(lines) == 2
     for line in lines:

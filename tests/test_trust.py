@@ -14,11 +14,11 @@ from conftest import HARNESS
 from extremes import extreme
 from numba.core import event
 
-from schedgap.harness.certify import certify
-from schedgap.harness.comparing import certified, compare
+from schedgap.harness.compare.certify import certify
+from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.run import certified, compare
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.render.formats import caption
-from schedgap.harness.rows import Row
+from schedgap.harness.page.compare import caption
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances import load
 from schedgap.instances.canonical import validate

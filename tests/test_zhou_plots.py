@@ -16,14 +16,13 @@ from matplotlib.figure import Figure
 
 import schedgap.harness.plots.admission as admission_plots
 import schedgap.harness.plots.zhou as zhou_plots
+from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.plots import FIGURES, Drawn, draw
 from schedgap.harness.plots.bars import Group, beside_bounds
 from schedgap.harness.plots.gantt import NAMED_JOBS
 from schedgap.harness.plots.style import styled
 from schedgap.harness.plots.zhou import chart, dearest, gpu_bars, price_field
 from schedgap.harness.plots.zhou_sweeps import compared, found, settings
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics.admission import steps
 from schedgap.heuristics.registry import HEURISTICS
@@ -67,10 +66,10 @@ def verified(instance: Instance, view: Any, method: str, problem: str, decision:
     return row_of(instance, method, problem, verdict.objective, **fields)
 
 
-def zhou_run(instance: Instance) -> Run:
+def zhou_run(instance: Instance) -> Comparison:
     """Online schedules, two others, one with interruptions, and prices of a bound."""
     view = zhou.view(instance)
-    run = Run({}, [], {instance.fingerprint: instance})
+    run = Comparison({}, [], {instance.fingerprint: instance})
     for name in ARCHITECTURES:
         backwards = list(range(view.size))[::-1]
         online = HEURISTICS.get(f"zhou.{name}.online").decide(instance)
@@ -92,23 +91,23 @@ def zhou_run(instance: Instance) -> Run:
 
 
 @pytest.fixture(scope="module")
-def small() -> Run:
+def small() -> Comparison:
     jobs = [cases.job(2, 3, minibatch_s=0.7, weight=2.0, submit_s=float(i)) for i in range(5)]
     groups = [cases.servers(2, gpus=2), cases.servers(1, gpus=1, cpus=3.0, chip="K80")]
     return zhou_run(cases.instance(jobs, groups, types=[cases.ps(gpus=1)]))
 
 
 @pytest.fixture(scope="module")
-def large() -> Run:
+def large() -> Comparison:
     return zhou_run(load("gen/20jobs"))
 
 
-def drawn(run: Run, name: str) -> Drawn:
+def drawn(run: Comparison, name: str) -> Drawn:
     (item,) = draw(run, FIGURES.get(name))
     return item
 
 
-def figures(run: Run) -> set[str]:
+def figures(run: Comparison) -> set[str]:
     own = [spec for spec in FIGURES if spec.paper in ("zhou", "admission")]
     return {item.name.split("-", 1)[1] for spec in own for item in draw(run, spec)}
 
@@ -130,7 +129,7 @@ def polygons(figure: Figure, panel: int = 0) -> list[PolyCollection]:
 # every figure -------------------------------------------------------------------------------------
 
 
-def test_every_run_draws_what_it_has(small: Run, large: Run) -> None:
+def test_every_run_draws_what_it_has(small: Comparison, large: Comparison) -> None:
     assert figures(small) == NAMES
     for name in NAMES:
         assert "n = 5 jobs" in drawn(small, name).caption
@@ -138,26 +137,26 @@ def test_every_run_draws_what_it_has(small: Run, large: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["windows", "prices-ps", "completion-ra"])
-def test_figures_are_the_same_every_time(name: str, large: Run) -> None:
+def test_figures_are_the_same_every_time(name: str, large: Comparison) -> None:
     first, second = (drawn(large, name).svg for _ in range(2))
     assert first == second
     ET.fromstring(first)
     assert len(first) < 400_000
 
 
-def test_nothing_to_draw(small: Run) -> None:
-    absent = Run({}, small.rows, small.instances)
-    wrong = Run({}, [row.replace(verified=False) for row in small.rows], small.instances, small.decisions)
+def test_nothing_to_draw(small: Comparison) -> None:
+    absent = Comparison({}, small.rows, small.instances)
+    wrong = Comparison({}, [row.replace(verified=False) for row in small.rows], small.instances, small.decisions)
     instance = next(iter(small.instances.values()))
-    nobody = Run({}, [row_of(instance, "zhou.ps.amaxweight", "zhou.ps.weight", 0.0)], small.instances)
+    nobody = Comparison({}, [row_of(instance, "zhou.ps.amaxweight", "zhou.ps.weight", 0.0)], small.instances)
     for run, kept in ((absent, {"completion-ps", "completion-ra"}), (wrong, set()), (nobody, set())):
         assert figures(run) == kept
 
 
-def test_hostile_names_are_drawn_as_they_are(small: Run) -> None:
+def test_hostile_names_are_drawn_as_they_are(small: Comparison) -> None:
     instance = next(iter(small.instances.values()))
     rows = [row.replace(method="zhou.ps.<b>$x$") if row.method == "zhou.ps.fifo" else row for row in small.rows]
-    item = drawn(Run({}, rows, {instance.fingerprint: instance}), "completion-ps")
+    item = drawn(Comparison({}, rows, {instance.fingerprint: instance}), "completion-ps")
     assert "<b>" not in item.svg
     assert "zhou.ps.<b>$x$" in texts(item.figure)
 
@@ -165,7 +164,7 @@ def test_hostile_names_are_drawn_as_they_are(small: Run) -> None:
 # windows ------------------------------------------------------------------------------------------
 
 
-def test_windows_hold_runs_and_waiting_times(large: Run) -> None:
+def test_windows_hold_runs_and_waiting_times(large: Comparison) -> None:
     instance = next(iter(large.instances.values()))
     view = zhou.view(instance)
     figure = drawn(large, "windows").figure
@@ -189,7 +188,7 @@ def test_windows_hold_runs_and_waiting_times(large: Run) -> None:
 # Gantt --------------------------------------------------------------------------------------------
 
 
-def test_gantt_shows_the_best_and_the_online_schedule(small: Run) -> None:
+def test_gantt_shows_the_best_and_the_online_schedule(small: Comparison) -> None:
     item = drawn(small, "gantt-ps")
     titles = [ax.get_title(loc="left").split(":")[0] for ax in item.figure.axes]
     rows = {row.method: row.objective for row in small.rows if row.problem == "zhou.ps.completion"}
@@ -199,7 +198,7 @@ def test_gantt_shows_the_best_and_the_online_schedule(small: Run) -> None:
     assert [t.get_text() for t in item.figure.axes[0].get_yticklabels()] == ["V100", "K80"]
 
 
-def test_bars_hold_the_gpus_of_workers_and_ps(small: Run) -> None:
+def test_bars_hold_the_gpus_of_workers_and_ps(small: Comparison) -> None:
     instance = next(iter(small.instances.values()))
     view = zhou.view(instance)
     schedule: Schedule = small.decisions[instance.fingerprint, "zhou.ps.fifo", 0, ""]
@@ -219,7 +218,9 @@ def test_bars_hold_the_gpus_of_workers_and_ps(small: Run) -> None:
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("cells", [1, zhou_plots.CELLS])
-def test_prices_are_those_of_equation_11(name: str, cells: int, large: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_are_those_of_equation_11(
+    name: str, cells: int, large: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(zhou_plots, "CELLS", cells)
     for instance in (load("gen/20jobs?servers_per_type=2"), next(iter(large.instances.values()))):
         view = zhou.view(instance)
@@ -239,7 +240,7 @@ def test_prices_are_those_of_equation_11(name: str, cells: int, large: Run, monk
         assert field == pytest.approx(np.concatenate(wanted), rel=1e-6, abs=1e-6 * of.price_base)
 
 
-def test_maps_of_prices_name_classes_and_resources(large: Run) -> None:
+def test_maps_of_prices_name_classes_and_resources(large: Comparison) -> None:
     item = drawn(large, "prices-ps")
     names = [t.get_text() for t in item.figure.axes[0].get_yticklabels()]
     assert {name.split(" ")[1] for name in names} == {"GPU", "CPU", "RAM", "net"}
@@ -247,7 +248,7 @@ def test_maps_of_prices_name_classes_and_resources(large: Run) -> None:
     assert "weight per unit and slot" in texts(item.figure)
 
 
-def test_duals_are_what_a_server_costs(small: Run) -> None:
+def test_duals_are_what_a_server_costs(small: Comparison) -> None:
     instance = next(iter(small.instances.values()))
     found = small.prices[instance.fingerprint, "zhou.ps.columns", 0, ""]
     capacity = zhou.view(instance).architectures["ps"].classes.capacity.ravel()
@@ -271,7 +272,7 @@ def test_only_the_dearest_rows_are_drawn() -> None:
 # bars ---------------------------------------------------------------------------------------------
 
 
-def test_completion_times_stand_beside_the_bound(small: Run) -> None:
+def test_completion_times_stand_beside_the_bound(small: Comparison) -> None:
     item = drawn(small, "completion-ps")
     widths = [bar.get_width() for bar in item.figure.axes[0].patches]
     whole = sorted(row.objective or 0.0 for row in small.rows if row.problem == "zhou.ps.completion" and row.objective)
@@ -305,7 +306,9 @@ def copies(**names: Any) -> list[Instance]:
     return made
 
 
-def sweep_of(instances: list[Instance], results: dict[str, list[float | None]], problem: str = "completion") -> Run:
+def sweep_of(
+    instances: list[Instance], results: dict[str, list[float | None]], problem: str = "completion"
+) -> Comparison:
     """A run with the objectives of each method on each instance."""
     rows = [
         row_of(instance, method, f"{'.'.join(method.split('.')[:2])}.{problem}", value, best_bound=0.5 * i + 0.5)
@@ -313,7 +316,7 @@ def sweep_of(instances: list[Instance], results: dict[str, list[float | None]], 
         for i, (instance, value) in enumerate(zip(instances, values, strict=True))
         if value is not None
     ]
-    return Run({}, rows, {instance.fingerprint: instance for instance in instances})
+    return Comparison({}, rows, {instance.fingerprint: instance for instance in instances})
 
 
 def test_settings_are_those_of_reference_and_instance() -> None:
@@ -398,8 +401,10 @@ def test_more_methods_than_colours_name_what_is_left_out() -> None:
     assert item.figure.axes[0].get_xscale() == "log"
 
 
-def test_several_seeds_of_one_instance_are_no_sweep(small: Run) -> None:
-    twice = Run({}, [*small.rows, *(row.replace(seed=1) for row in small.rows)], small.instances, small.decisions)
+def test_several_seeds_of_one_instance_are_no_sweep(small: Comparison) -> None:
+    twice = Comparison(
+        {}, [*small.rows, *(row.replace(seed=1) for row in small.rows)], small.instances, small.decisions
+    )
     assert draw(twice, FIGURES.get("sweep-completion")) == []
     assert "Of several seeds the first is shown." in drawn(twice, "windows").caption
     run = sweep_of(copies(names=["gen/x?seed=1", "gen/x?seed=2"]), {"zhou.ps.online": [1.0, 2.0]})
@@ -434,7 +439,7 @@ def test_panels_keep_their_rows() -> None:
     }
 
 
-def _inputs(run: Run) -> Iterator[Any]:
+def _inputs(run: Comparison) -> Iterator[Any]:
     from schedgap.harness.plots.figures import _inputs as inputs
 
     return inputs(run, FIGURES.get("sweep-completion"))
@@ -443,9 +448,9 @@ def _inputs(run: Run) -> Iterator[Any]:
 # admission ----------------------------------------------------------------------------------------
 
 
-def admission_run(instance: Instance) -> Run:
+def admission_run(instance: Instance) -> Comparison:
     view = admission.view(instance)
-    run = Run({}, [], {instance.fingerprint: instance})
+    run = Comparison({}, [], {instance.fingerprint: instance})
     online = HEURISTICS.get("admission.online").decide(instance)
     for method, problem, decision in (
         ("admission.offline", "admission.utility", admitted(view)),
@@ -458,7 +463,7 @@ def admission_run(instance: Instance) -> Run:
 
 
 @pytest.fixture(scope="module")
-def walk() -> Run:
+def walk() -> Comparison:
     return admission_run(load("paper/walkthrough"))
 
 
@@ -472,7 +477,7 @@ def test_replayed_prices_are_those_that_jobs_see() -> None:
         assert prices == pytest.approx(np.array(after), rel=1e-9, abs=1e-12)
 
 
-def test_each_admission_adds_to_the_price(walk: Run) -> None:
+def test_each_admission_adds_to_the_price(walk: Comparison) -> None:
     instance = next(iter(walk.instances.values()))
     view = admission.view(instance)
     item = drawn(walk, "steps")
@@ -501,7 +506,7 @@ def test_many_admissions_are_a_map() -> None:
     assert drawn(run, "steps").svg == item.svg
 
 
-def test_workers_of_the_best_and_the_online_decision(walk: Run) -> None:
+def test_workers_of_the_best_and_the_online_decision(walk: Comparison) -> None:
     item = drawn(walk, "workers")
     titles = [ax.get_title(loc="left") for ax in item.figure.axes]
     assert titles[0] == "admission.offline: utility 435.01, 3 of 3 jobs admitted"
@@ -516,7 +521,7 @@ def test_workers_of_the_best_and_the_online_decision(walk: Run) -> None:
         assert len(idle) == 4
 
 
-def test_nobody_admitted_is_nothing_to_draw(walk: Run) -> None:
+def test_nobody_admitted_is_nothing_to_draw(walk: Comparison) -> None:
     none = np.zeros(0, np.int64)
     empty = {key: Runs(*[none] * 9) for key in walk.decisions}
-    assert figures(Run({}, walk.rows, walk.instances, empty)) == set()
+    assert figures(Comparison({}, walk.rows, walk.instances, empty)) == set()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from schedgap.harness.audit.registry import Count, Evidence, Witness
+from schedgap.harness.verify import TOLERANCE
+from schedgap.instances import load
+from schedgap.instances.catalogue import references
 from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
-    from schedgap.harness.rows import Row
+    from schedgap.harness.compare.row import Row
     from schedgap.models import Outcome
 
 EXACT_GAP = 0.0
@@ -45,7 +50,7 @@ class Lab:
 
 def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 20.0) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to the time limit."""
-    from schedgap.harness.comparing import certified as certify
+    from schedgap.harness.compare.run import certified as certify
     from schedgap.harness.engine.limits import Limits
 
     limits = Limits(time_limit_s=time_limit_s, rel_gap=EXACT_GAP)
@@ -71,3 +76,124 @@ def solved(method: str, view: Any) -> Outcome:
         if found:
             raise AssertionError(f"{method}: {found[0]}")
     return outcome
+
+
+WORST = "worst/"
+"""Family of the catalogue that keeps the worst instances ever found."""
+
+
+def worst_known() -> Iterator[Instance]:
+    """Yield the catalogue's worst instances."""
+    for ref in references():
+        if ref.startswith(WORST):
+            yield load(ref)
+
+
+def proved_ratio(row: Row) -> float | None:
+    """Return the ratio of a verified row to the optimum, infinite for nothing against something.
+
+    ``None`` where the optimum is not proved or is 0, or where the method did not run.
+    """
+    if not row.verified or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
+        return None
+    if row.ratio is None:
+        return math.inf if row.sense == "max" and row.best_bound > 0 else None
+    return row.ratio
+
+
+def always(instance: Instance) -> bool:
+    """Say that every instance is within the scope."""
+    return True
+
+
+def measured(
+    drawn: Iterable[Instance],
+    method: str,
+    exact: tuple[str, ...],
+    what: str,
+    inside: Callable[[Instance], bool] = always,
+) -> Evidence:
+    """Return how often the guarantee of a method was exceeded, and its largest proved ratio.
+
+    Parameters
+    ----------
+    drawn
+        Random instances; the worst ones of the catalogue are tried besides.
+    method
+        Method with a guarantee on every instance.
+    exact
+        Models that prove the optimum.
+    what
+        Which instances are drawn, for the text.
+    inside
+        Whether what the theorem assumes holds on an instance; others are measured, and do not count.
+    """
+    count, outside = Count(), Count("beyond the assumptions")
+    most: tuple[float, float, Witness | None] = (0.0, math.inf, None)
+    for instance in (*drawn, *worst_known()):
+        row = certified(instance, [method, *exact])[method]
+        ratio, promised = proved_ratio(row), row.guarantee_factor
+        if ratio is None or promised is None:
+            continue
+        shown = f"{method} is {ratio:.4g} from the proved optimum {row.best_bound:.6g}; guarantee here: {row.guarantee}"
+        within = count if inside(instance) else outside
+        within.add(ratio <= promised * (1 + TOLERANCE), instance, [method, *exact], shown)
+        if ratio > most[0]:
+            most = ratio, promised, Witness(instance, (method, *exact), shown)
+    ratio, promised, witness = most
+    if witness is None:
+        return count.evidence(f"no optimum could be proved among {what}")
+    text = (
+        f"{'not exceeded' if not count.failed else f'exceeded {count.failed} times'} on {count.tested} instances with "
+        f"proved optimum ({what}); largest proved ratio {ratio:.4g}, where {promised:.4g} is promised"
+    )
+    if outside.tested:
+        text += f"; exceeded {outside.failed} times on {outside.tested} more that violate an assumption"
+    numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": count.tested}
+    return count.evidence(text, numbers=numbers, also=() if count.failed else [witness])
+
+
+NOISE = 1e-9
+
+
+class Printed(NamedTuple):
+    """A printed number: what it is, its value, what the paper's own numbers make, and half a unit of its last place."""
+
+    what: str
+    value: float
+    made: float
+    tolerance: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the printed number is the rounded one."""
+        return abs(self.value - self.made) <= self.tolerance * (1 + NOISE)
+
+
+def recomputed(
+    numbers: Sequence[Printed],
+    narrower: tuple[str, Sequence[Printed]] | None = None,
+    witnesses: Sequence[Witness] = (),
+) -> Evidence:
+    """Return how many of the printed numbers are what the paper's own numbers make.
+
+    Parameters
+    ----------
+    numbers
+        The printed numbers.
+    narrower
+        A name for some of them, and which.
+    witnesses
+        Instances on which they can be seen, if any.
+    """
+    stated = _count("as printed", numbers)
+    some = [_count(*narrower)] if narrower else []
+    lines = [f"{n.what}: {n.made:.4g}, printed {n.value:g}" for n in numbers]
+    return stated.evidence("; ".join(lines), *some, numbers={n.what: n.made for n in numbers}, also=witnesses)
+
+
+def _count(scope: str, numbers: Sequence[Printed]) -> Count:
+    count = Count(scope)
+    for number in numbers:
+        count.add(number.right)
+    return count

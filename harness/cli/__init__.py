@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from schedgap.harness import streams
+from schedgap.harness.cli import terminal as streams
 from schedgap.harness.cli.app import INTERRUPTED, USAGE, app
 from schedgap.harness.cli.terminal import complain
 from schedgap.instances.discovery import import_submodules

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -16,30 +16,12 @@ from schedgap.harness.cli.terminal import say, stdout
 from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
-    from schedgap.harness.report.page import Section
+    from schedgap.harness.engine.result import Found
+    from schedgap.harness.page.frame import Section
     from schedgap.harness.table import Block
 
 
-class Found(Protocol):
-    """What a long command leaves behind."""
-
-    @property
-    def folder(self) -> Path | None:
-        """Its results folder."""
-        ...
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it early."""
-        ...
-
-    @property
-    def ok(self) -> bool:
-        """Whether all went well."""
-        ...
-
-
-def finish(found: Found, show: Callable[[], None], report: bool) -> NoReturn:
+def finish(found: Found[Any], show: Callable[[], None], report: bool) -> NoReturn:
     """Write the page, print the results whatever happens to it, and end with the exit code.
 
     Parameters
@@ -63,12 +45,12 @@ def finish(found: Found, show: Callable[[], None], report: bool) -> NoReturn:
     raise typer.Exit(OK if found.ok else FAILED)
 
 
-def save_report(found: Found, output: Path | None = None, audit: Path | None = None) -> None:
+def save_report(found: Found[Any], output: Path | None = None, audit: Path | None = None) -> None:
     """Write the page (and, into a results folder, the figures as files) and say where it is.
 
     `audit` is a results folder of ``harness audit`` whose table becomes a section.
     """
-    from schedgap.harness.report import save
+    from schedgap.harness.page import save
 
     if found.folder is None:
         return
@@ -79,8 +61,8 @@ def save_report(found: Found, output: Path | None = None, audit: Path | None = N
 
 
 def _audit_section(folder: Path) -> list[Section]:
-    from schedgap.harness.audit.page import section
     from schedgap.harness.engine.study import reopen
+    from schedgap.harness.page.audit import section
 
     return [section(reopen(folder, "audit").findings)]
 
@@ -95,12 +77,11 @@ def _writing(path: Path) -> Iterator[None]:
     say(f"report: {path}")
 
 
-def emit(found: Any, output: Format) -> None:
+def emit(found: Found[Any], output: Format) -> None:
     """Print what a study found to standard output."""
-    from schedgap.harness.render import told
+    from schedgap.harness.page import blocks
 
-    blocks, fields, records = told(found)
-    write(blocks, fields, records, output)
+    write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
 
 
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:

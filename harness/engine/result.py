@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from schedgap.instances.canonical import read
 from schedgap.instances.schema import Instance
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 K = TypeVar("K")
+R = TypeVar("R", bound="DataRow")
 T = TypeVar("T")
+
+
+class DataRow(Protocol):
+    """A row of what a study found."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all went well."""
+        ...
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its fields by name, in order."""
+        ...
+
+
+@dataclass
+class Found(Generic[R]):
+    """What a study found, as plain data; :mod:`schedgap.harness.page` knows how it is shown.
+
+    Attributes
+    ----------
+    meta
+        Content of ``run.json``: ``schema_version, command, started_utc, duration_s, versions`` (name → version),
+        ``machine`` (name → text), ``limits`` (name → value), ``git_commit``.
+    rows
+        Rows of its table.
+    instances
+        Instances by fingerprint.
+    folder
+        Results folder, where it was saved.
+    """
+
+    meta: dict[str, Any]
+    rows: list[R]
+    instances: Mapping[str, Instance] = field(default_factory=dict)
+    folder: Path | None = field(default=None, kw_only=True)
+
+    kind: ClassVar[str]
+    """Kind of the study."""
+
+    fields: ClassVar[Sequence[str]]
+    """Fields of a row."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the run early."""
+        return bool(self.meta.get("interrupted"))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every row is in order."""
+        return all(row.ok for row in self.rows)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One line per row, columns as its fields."""
+        import pandas as pd
+
+        return pd.DataFrame([row.as_dict() for row in self.rows])
 
 
 @dataclass(frozen=True)

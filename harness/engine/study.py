@@ -24,18 +24,14 @@ from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean
+from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
 F = TypeVar("F")
 
-HOMES = {
-    "compare": "schedgap.harness.comparing",
-    "simulate": "schedgap.harness.simulating",
-    "audit": "schedgap.harness.audit.running",
-    "adversary": "schedgap.harness.adversary.running",
-}
-"""Module of each kind of study; its ``STUDY`` says the rest."""
+KINDS = ("compare", "simulate", "audit", "adversary")
+"""Kinds of studies: each is a package of that name, with ``task.py``, ``row.py`` and, in ``run.py``, its ``STUDY``."""
 
 Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
 """Tasks; or a function that returns the next ones from all results so far, none at the end."""
@@ -146,6 +142,7 @@ def execute(
     UsageError
         If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
     """
+    plugins.refresh()
     results, resume = running.get("results"), running.get("resume")
     meta = described(study.kind, meta, instances)
     earlier = _earlier(study, resume, meta) if resume else None
@@ -210,6 +207,7 @@ class _Session:
 
     def _stage(self, tasks: Sequence[Task[Any]]) -> None:
         keys = {task.key: task for task in tasks}
+        self.meta["needs"] = sorted({*self.meta["needs"], *(one.name for task in tasks for one in task.plugins)})
         is_first = not self.meta["plan"]
         self.meta["plan"] = list(dict.fromkeys([*self.meta["plan"], *keys]))
         if self.folder and is_first:
@@ -250,6 +248,9 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
         **meta,
+        "command": " ".join([meta["command"], *map(shlex.quote, plugins.options())]),
+        "plugins": [plugin.described() for plugin in plugins.loaded()],
+        "needs": [],
         "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "instances": {one.fingerprint: one.name for one in instances},
         "versions": environment.versions(),
@@ -344,9 +345,9 @@ def study_of(kind: str) -> Study[Any]:
     UsageError
         If there is none.
     """
-    if kind not in HOMES:
+    if kind not in KINDS:
         raise UsageError(f"results of harness {kind}: this program has no such command")
-    study: Study[Any] = importlib.import_module(HOMES[kind]).STUDY
+    study: Study[Any] = importlib.import_module(f"schedgap.harness.{kind}.run").STUDY
     return study
 
 
@@ -373,7 +374,7 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
     for part in others:
         if part.meta["kind"] != first.meta["kind"]:
             raise UsageError(f"{part.path}: results of harness {part.meta['kind']}, not of {first.meta['kind']}")
-        if part.meta.get("code") != first.meta.get("code"):
+        if part.meta.get("code") != first.meta.get("code") or not plugins.agree(part.meta, first.meta):
             raise UsageError(
                 f"{part.path}: measured by other code than {first.path}, so the two cannot be one table; "
                 f"compare them with: harness diff {shlex.join([str(first.path), str(part.path)])}"
@@ -417,6 +418,8 @@ def _meta(metas: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> dict[s
         "duration_s": sum(float(meta.get("duration_s") or 0) for meta in metas),
         "instances": {mark: name for meta in metas for mark, name in meta["instances"].items()},
         "plan": list(dict.fromkeys(key for meta in metas for key in meta["plan"])),
+        "plugins": list({one["name"]: one for meta in metas for one in meta.get("plugins", ())}.values()),
+        "needs": sorted({name for meta in metas for name in meta.get("needs", ())}),
         "interrupted": False,
         "merged": [{name: meta.get(name) for name in told} for meta in metas],
     }

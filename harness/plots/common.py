@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from schedgap.harness.compare.row import Row
 from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
 from schedgap.harness.plots.methods import Marks, by_method
 from schedgap.harness.plots.style import (
@@ -23,8 +24,6 @@ from schedgap.harness.plots.style import (
     log_axis,
     panels,
 )
-from schedgap.harness.render.columns import failed, measured, wrong
-from schedgap.harness.rows import Row
 from schedgap.harness.text import number, percent, ratio, seconds
 
 SHORTEST_S = 1e-4
@@ -53,7 +52,7 @@ GAP = Marks(
 
 
 def _gap_rows(data: FigureInput) -> list[Row]:
-    return [row for row in data.rows if measured(row)]
+    return [row for row in data.rows if row.certified]
 
 
 def draw_gap(data: FigureInput) -> Figure | None:
@@ -97,7 +96,7 @@ RATIO = Marks(
 
 
 def _ratio_rows(data: FigureInput) -> list[Row]:
-    return [row for row in data.rows if measured(row) and row.ratio is not None and row.guarantee_factor is not None]
+    return [row for row in data.rows if row.certified and row.ratio is not None and row.guarantee_factor is not None]
 
 
 def draw_ratio(data: FigureInput) -> Figure | None:
@@ -142,7 +141,7 @@ TIME = Marks(
 
 def _time_rows(data: FigureInput) -> list[Row]:
     rows = (row for row in data.rows if row.solve_s is not None and row.status != "skipped")
-    return [row for row in rows if not (wrong(row) or failed(row))]
+    return [row for row in rows if not (row.wrong or row.failed)]
 
 
 def draw_time(data: FigureInput) -> Figure | None:
@@ -167,7 +166,7 @@ def _caption_time(data: FigureInput) -> str:
 
 def _traces(data: FigureInput) -> dict[str, list[Mapping[str, Any]]]:
     """Return the traces by method that have at least two points, those that took longest first."""
-    known = {row.method: row for row in data.rows if not wrong(row)}
+    known = {row.method: row for row in data.rows if not row.wrong}
     found: dict[str, list[Mapping[str, Any]]] = {}
     for point in data.run.traces:
         row = known.get(point["method"])

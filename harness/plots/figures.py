@@ -14,11 +14,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.drawing import Image, Picture, write_figures
 from schedgap.harness.plots.style import styled
-from schedgap.harness.render.columns import failed, wrong
-from schedgap.harness.rows import Row
-from schedgap.harness.run import Run
 from schedgap.harness.text import clean
 from schedgap.instances.registry import PAPERS, Registry
 
@@ -42,7 +40,7 @@ class FigureInput:
         Its rows (of one instance, where the figure is about one).
     """
 
-    run: Run
+    run: Comparison
     paper: str
     rows: Sequence[Row]
 
@@ -86,8 +84,8 @@ class FigureInput:
     def left_out(self) -> str:
         """What no figure draws, as a sentence after a space; empty where that is nothing."""
         counts = {
-            "WRONG": sum(map(wrong, self.rows)),
-            "failed": sum(map(failed, self.rows)),
+            "WRONG": sum(row.wrong for row in self.rows),
+            "failed": sum(row.failed for row in self.rows),
             "skipped": sum(row.status == "skipped" for row in self.rows),
         }
         listed = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -197,24 +195,25 @@ def _png(figure: Figure) -> bytes:
     return content.getvalue()
 
 
-def draw_all(run: Run) -> list[Drawn]:
+def draw_all(run: Comparison) -> list[Drawn]:
     """Draw every registered figure that `run` has something to show in."""
     return [drawn for job in jobs(run) if (drawn := job())]
 
 
-def draw(run: Run, spec: FigureSpec) -> list[Drawn]:
+def draw(run: Comparison, spec: FigureSpec) -> list[Drawn]:
     """Draw one kind of figure, for each paper (and instance) that it has something to show of."""
     return [drawn for data, suffix in _inputs(run, spec) if (drawn := _drawn(spec, data, suffix))]
 
 
-def jobs(run: Run) -> list[Callable[[], Drawn | None]]:
-    """Return what draws the figures of `run`, one after the other; a figure without anything to show is ``None``."""
+def jobs(run: Comparison, names: Sequence[str] = ()) -> list[Callable[[], Drawn | None]]:
+    """Return what draws the figures of `run` (those of these names); one without anything to show is ``None``."""
+    chosen = [FIGURES.get(name) for name in names] or list(FIGURES)
     # what sums up all instances comes before pictures of single ones
-    ordered = sorted(FIGURES, key=lambda spec: spec.per_instance)
+    ordered = sorted(chosen, key=lambda spec: spec.per_instance)
     return [partial(_drawn, spec, data, suffix) for spec in ordered for data, suffix in _inputs(run, spec)]
 
 
-def _inputs(run: Run, spec: FigureSpec) -> Iterator[tuple[FigureInput, str]]:
+def _inputs(run: Comparison, spec: FigureSpec) -> Iterator[tuple[FigureInput, str]]:
     """Yield the data of each figure of a kind, and the end of its name."""
     for paper in dict.fromkeys(row.paper for row in run.rows):
         if spec.paper not in (None, paper):
@@ -241,7 +240,7 @@ def _drawn(spec: FigureSpec, data: FigureInput, suffix: str) -> Drawn | None:
     return Drawn(name, title, spec.caption(data), figure, clean(data.paper, 40), topic)
 
 
-def save_all(run: Run, folder: Path, drawn: Sequence[Image] | None = None) -> list[Path]:
+def save_all(run: Comparison, folder: Path, drawn: Sequence[Image] | None = None) -> list[Path]:
     """Write ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths.
 
     Parameters

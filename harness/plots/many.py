@@ -9,12 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.summary import Measure, profiles
 from schedgap.harness.plots.curves import DASHES, MAX_LINES, decision_time, line_legend
 from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from schedgap.harness.plots.style import PALETTE, is_first_column, label, log_axis, panels
-from schedgap.harness.render.columns import failed, measured, wrong
-from schedgap.harness.rows import Row
-from schedgap.harness.summary import Measure, profiles
 from schedgap.harness.text import number
 
 Array = NDArray[np.float64]
@@ -145,9 +144,9 @@ def _bound_ratios(rows: Sequence[Row]) -> dict[str, dict[str, Array]]:
     for row in rows:
         if row.kind in ("relaxation", "bound") or row.status == "skipped":
             continue
-        if measured(row) and row.ratio is not None:
+        if row.certified and row.ratio is not None:
             found.setdefault(row.problem, {}).setdefault(row.method, []).append(max(row.ratio, 1.0))
-        elif wrong(row) or failed(row):
+        elif row.wrong or row.failed:
             found.setdefault(row.problem, {}).setdefault(row.method, []).append(np.inf)
     known = {
         problem: _complete({method: np.sort(np.array(values)) for method, values in by_method.items()})
@@ -192,7 +191,7 @@ def _times_by_size(data: FigureInput) -> dict[str, tuple[list[float], list[float
     found: dict[str, tuple[list[float], list[float]]] = {}
     for row in data.rows:
         size = _size(data, row)
-        if row.solve_s is None or not size or row.status == "skipped" or wrong(row) or failed(row):
+        if row.solve_s is None or not size or row.status == "skipped" or row.wrong or row.failed:
             continue
         sizes, seconds = found.setdefault(row.method, ([], []))
         sizes.append(size)

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from schedgap.harness.compare.row import Row
 from schedgap.harness.plots.style import INK, KIND_COLOURS, MUTED, jitter, label, legend_below, one_axes
-from schedgap.harness.rows import Row
 
 BOX_FROM = 4
 """A box says something from so many points on."""

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from schedgap.harness.compare.row import Row
 from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from schedgap.harness.plots.rounds import mean_times
 from schedgap.harness.plots.style import (
@@ -24,7 +25,6 @@ from schedgap.harness.plots.style import (
     panels,
     sparse_ticks,
 )
-from schedgap.harness.rows import Row
 from schedgap.harness.text import clean, number
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, Schedule, View

@@ -13,13 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from schedgap.harness.compare.row import Row
 from schedgap.harness.plots.bars import Group, beside_bounds
 from schedgap.harness.plots.curves import price_heatmap
 from schedgap.harness.plots.elastic import bars
 from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
 from schedgap.harness.plots.gantt import NAMED_JOBS, RASTER_FROM, Bars, Chart, gantt, hidden
 from schedgap.harness.plots.style import DASHED, FAINT, INK, MUTED, PALETTE, label, legend_below, new_figure
-from schedgap.harness.rows import Row
 from schedgap.harness.text import clean, number
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from schedgap.instances.workload import Servers

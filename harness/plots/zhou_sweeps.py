@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from schedgap.harness.compare.row import Row
 from schedgap.harness.plots.curves import MAX_LINES, line_style
 from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
 from schedgap.harness.plots.style import DASHED, INK, is_first_column, label, legend_below, log_axis, panels
-from schedgap.harness.rows import Row
 from schedgap.harness.text import clean, number
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES

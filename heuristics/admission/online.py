@@ -20,13 +20,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Found, Options, options
 from schedgap.instances.views.admission import UTILITY, View
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TIE = 1e-9
 """Part of the utility by which payoffs may differ and still count as equal."""

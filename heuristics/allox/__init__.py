@@ -14,7 +14,7 @@ import numpy as np
 from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
 from schedgap.heuristics.simulator.gangs import Gangs
 from schedgap.heuristics.simulator.slotted import register_baseline
-from schedgap.instances.workload import Array, Ints
+from schedgap.instances.arrays import Array, Ints
 
 
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from schedgap.instances.workload import Array, Ints
+from schedgap.instances.arrays import Array, Ints
 
 MATCHING = "Tuple((i8[::1], i8[:, ::1], i8[::1], f8[::1], i8[::1]))"
 

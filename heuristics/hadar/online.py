@@ -44,11 +44,11 @@ import numpy as np
 from schedgap.heuristics.hadar.planning import Plan, Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import ROUNDING, Market, prices
 from schedgap.heuristics.simulator import Assignment, State
+from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import utilities
 from schedgap.instances.views.hadar import view
-from schedgap.instances.workload import Ints
 
 Mode = Literal["incremental", "replan"]
 Period = Literal["run", "round", "learned"]

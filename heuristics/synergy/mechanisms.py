@@ -39,9 +39,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.registry import Oracle
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.synergy import Schedule, View, replace_round
-from schedgap.instances.workload import Array, Ints
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""

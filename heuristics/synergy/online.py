@@ -13,10 +13,10 @@ from schedgap.heuristics.simulator import Assignment, Shares, State
 from schedgap.heuristics.simulator.model_time import in_slots
 from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View
-from schedgap.instances.workload import Array, Ints
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.synergy.mechanisms import alignments, dominant, penalties
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import View
-from schedgap.instances.workload import Array, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.heuristics.registry import Context
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.machines import Array, Bools, Ints
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import Architecture, Schedule
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.registry import Context
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.machines import Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, Schedule
 

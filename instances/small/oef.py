@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 from schedgap.instances.small import SMALL, SmallSpec
-
-Array = NDArray[np.float64]
 
 
 def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike | None = None) -> Instance:

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.models.columns.master import Master, Relaxation
-from schedgap.models.columns.packing import Array, Columns, Packing
+from schedgap.models.columns.packing import Columns, Packing
 from schedgap.models.solve import Size, SolveOptions, Times, TracePoint
 
 MISPRICED = 1e-9

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.models.columns.generation import Generated
-from schedgap.models.columns.packing import Array, Columns, Ints, Packing, statement
+from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.solve import Solution, SolveOptions, TracePoint, build, solve
 
 

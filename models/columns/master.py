@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.models.columns.packing import Array, Columns, Ints, Packing
+from schedgap.instances.arrays import Array, Ints
+from schedgap.models.columns.packing import Columns, Packing
 from schedgap.models.solve import Session, Size, SolveOptions, StandardForm, Status, Times
 from schedgap.models.solve.session import DUAL_SIMPLEX
 

@@ -47,7 +47,7 @@ MAXMIN = replace(
     EFFICIENCY,
     id="oef.maxmin",
     decides="The largest common part $s$ of the equal split that everybody can have: the equal split itself.",
-    variables=(SHARE, Symbol(r"s \ge 0", "part of the equal split that everybody has", "fraction")),
+    variables=(SHARE, Symbol(r"s \ge 0", "part of the equal split that everybody has", "s")),
     objective=Row("s"),
     constraints=(
         CAPACITY,
@@ -67,7 +67,7 @@ GAVEL = replace(
         "those the ones of largest total efficiency."
     ),
     data=(*EFFICIENCY.data, SPLIT),
-    variables=(SHARE, Symbol(r"z \ge 0", "least efficiency in parts of the equal split's", "ratio")),
+    variables=(SHARE, Symbol(r"z \ge 0", "least efficiency in parts of the equal split's", "z")),
     objective=Row("z", "3"),
     constraints=(CAPACITY, Row(r"\sum_j w_l^j \cdot x_l^j \ge z \cdot e_l", "3", "l", parts=("at_least",))),
     duals="The duals of the second rows add up to 1 in units of $e_l$: they say whose share is the bottleneck.",

@@ -122,9 +122,7 @@ def _offline(arch: str, ring: bool) -> Formulation:
         sets=sets,
         data=data,
         variables=variables,
-        objective=Row(
-            r"\sum_k w_j \cdot (t^- + d) \cdot x_k", "15" if ring else "2", note="In units of the largest weight."
-        ),
+        objective=Row(r"\sum_k w_j \cdot (t^- + d) \cdot x_k", "15" if ring else "2"),
         constraints=(
             Row(
                 r"\sum_{k \text{ of } j} x_k = 1",
@@ -154,7 +152,7 @@ def _maxweight(arch: str, ring: bool) -> Formulation:
         id=f"zhou.{arch}.maxweight",
         decides=r"Which jobs complete by the beginning of slot $\tau$, and how, for the largest total weight.",
         data=(*base.data, Symbol(r"\tau", "end of the window; all jobs are there in slot 1")),
-        objective=Row(r"\sum_k w_j \cdot x_k", "16" if ring else "7", note="In units of the largest weight."),
+        objective=Row(r"\sum_k w_j \cdot x_k", "16" if ring else "7"),
         constraints=(
             Row(
                 r"\sum_{k \text{ of } j} x_k \le 1",
@@ -224,7 +222,7 @@ def _schedules(arch: str, ring: bool) -> Formulation:
             Symbol(r"C_h^r", "capacity of server $h$"),
         ),
         variables=(Symbol(r"x_l \in \{0, 1\}", "schedule $l$ is followed", "x"),),
-        objective=Row(r"\sum_j \sum_{l \in \Gamma_j} w_j \cdot x_l", number, note="In units of the largest weight."),
+        objective=Row(r"\sum_j \sum_{l \in \Gamma_j} w_j \cdot x_l", number),
         constraints=(
             Row(
                 r"\sum_{l \colon t \in T(l)} f_{l,h,r} \cdot x_l \le C_h^r",
@@ -256,7 +254,7 @@ def _dual(arch: str, ring: bool) -> Formulation:
         sense="min",
         decides="Prices of resources and payoffs of jobs at which no schedule is worth more than it costs.",
         variables=(
-            Symbol(r"\delta_h^r(t) \ge 0", "price of resource $r$ on server $h$ in slot $t$", "price"),
+            Symbol(r"\delta_h^r(t) \ge 0", "price of resource $r$ on server $h$ in slot $t$", "delta"),
             Symbol(r"u_j \ge 0", "payoff of job $j$", "u"),
         ),
         objective=Row(r"\sum_j u_j + \sum_h \sum_r \sum_t C_h^r \cdot \delta_h^r(t)", number),

@@ -14,10 +14,10 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import FORKED, ROUNDING, View
 from schedgap.models.columns import Columns, GenerationOptions, Priced, generate, statement
 from schedgap.models.hadar.columns import packing, too_large
-from schedgap.models.hadar.pricing import Array, Ints
 from schedgap.models.registry import MODELS, ModelSpec, Outcome
 from schedgap.models.solve import Solution, SolveOptions, Status
 

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import MODELS, ModelSpec
 from schedgap.models.solve import Solution
-
-Ints = NDArray[np.int64]
 
 LARGEST = 6_000
 """Binaries and integers up to which P1 runs unasked: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""

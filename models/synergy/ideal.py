@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, total
 from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, build, cross_check
 from schedgap.models.synergy.arrays import round_form
-from schedgap.models.synergy.configurations import Bools, Ints
 from schedgap.models.synergy.throughput import (
     FLOORED,
     build_round,

@@ -19,14 +19,13 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
 from schedgap.models.single_machine import (
     INTERVALS,
-    Array,
-    Ints,
     Jobs,
     best_bound,
     blended,

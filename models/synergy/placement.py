@@ -16,12 +16,13 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, cross_check, solve
 from schedgap.models.synergy.arrays import placement_form
-from schedgap.models.synergy.configurations import SMALLEST, Array, Bools, Ints
+from schedgap.models.synergy.configurations import SMALLEST
 from schedgap.models.synergy.ideal import FRACTION, ideal_round
 
 LARGEST = 2_500

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.registry import Problem
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
@@ -22,10 +23,8 @@ from schedgap.models.registry import MODELS, Kind, ModelSpec, no_decision, no_re
 from schedgap.models.solve import Solution
 from schedgap.models.synergy.configurations import (
     SMALLEST,
-    Array,
     Classes,
     Configurations,
-    Ints,
     capacity,
     classes,
     configurations,

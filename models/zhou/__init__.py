@@ -44,9 +44,6 @@ need.
     u[j] ≥ w_j − Σ_{t in T(l)} Σ_{h,r} δ[h,r,t]·f[l,h,r]                             (9a)
 
 **Fluid**: a lower bound that holds when jobs may be interrupted, too (:mod:`schedgap.models.zhou.fluid`).
-
-All rows of capacities are in parts of the capacity, and objectives in units of their largest coefficient: tolerances
-of a solver are then relative ones.
 """
 
 from schedgap.instances.discovery import import_submodules

@@ -14,12 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
 from schedgap.instances.views.zhou import ROUNDING
 from schedgap.models.solve import Session, SolveOptions, StandardForm
 from schedgap.models.statements import largest
-from schedgap.models.zhou.common import Array, Ints
 
 PRECISE = 1e-3
 """Part of the dearest column that a cost must reach: below it, tolerances of the solver are too large for it."""

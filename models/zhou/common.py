@@ -6,17 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.elastic import Options
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
 
 MOST = 250_000
 """Choices times servers beyond which no MILP over all choices is built: Pyomo would need many gigabytes."""

@@ -32,19 +32,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ROUNDING, Architecture, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
-from schedgap.models.single_machine import Array, Ints, Jobs, best_bound, build_intervals
+from schedgap.models.single_machine import Jobs, best_bound, build_intervals
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.zhou.common import skip
-
-Bools = NDArray[np.bool_]
 
 
 class Types(NamedTuple):

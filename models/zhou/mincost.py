@@ -15,14 +15,25 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options
 from schedgap.instances.elastic.machines import SLACK
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome
-from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
+from schedgap.models.solve import (
+    Solution,
+    SolveOptions,
+    Status,
+    Times,
+    TracePoint,
+    build,
+    counted,
+    cross_check,
+    peak_mb,
+)
 from schedgap.models.statements import largest
 from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
-from schedgap.models.zhou.common import Array, Choices, Ints, choices, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.common import Choices, choices, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9
@@ -81,7 +92,7 @@ def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
 
 
 def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.ConcreteModel:
-    """Return (12) or (20), in units of the dearest worker or parameter server.
+    """Return (12) or (20).
 
     Parameters
     ----------
@@ -104,16 +115,15 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
         _, price = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
         costs.append(unit_costs(a.machines, kind(offered, chosen, k), price))
     cost = np.stack(costs)
-    m.unit = pyo.Param(initialize=largest(cost))
-    part = cost / m.unit.value
-    m.worker_cost = pyo.Param(m.PLACES, initialize={(k, h): float(part[k, 0, h]) for k, h in m.PLACES})
-    m.ps_cost = pyo.Param(m.HOSTS, initialize={(k, h): float(part[k, 1, h]) for k, h in m.HOSTS})
+    m.worker_cost = pyo.Param(m.PLACES, initialize={(k, h): float(cost[k, 0, h]) for k, h in m.PLACES})
+    m.ps_cost = pyo.Param(m.HOSTS, initialize={(k, h): float(cost[k, 1, h]) for k, h in m.HOSTS})
 
     @m.Objective(sense=pyo.minimize)
     def cost_12(m: pyo.ConcreteModel) -> object:
         workers = sum(m.worker_cost[k, h] * m.y[k, h] for k, h in m.PLACES)
         return workers + sum(m.ps_cost[k, h] * m.s[k, h] for k, h in m.HOSTS)
 
+    counted(m, [(m.cost_12, largest(cost))])
     return m
 
 
@@ -274,8 +284,7 @@ def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
     one = chosen.take(np.array([found.choice]))
     if given.cross_check:
         model = build(build_mincost, offered, one)
-        known = replace(solution, objective=found.placed.cost / model.unit.value)
-        solution = replace(solution, cross_check=cross_check(model, known, given))
+        solution = replace(solution, cross_check=cross_check(model, solution, given))
     return Outcome(solution, _decided(one, found.placed))
 
 

@@ -10,12 +10,14 @@ from collections.abc import Callable
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Options, options
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
 from schedgap.models.registry import MODELS, ModelSpec
-from schedgap.models.statements import in_units, largest
-from schedgap.models.zhou.common import Ints, choices, horizon, refuse_huge, refuse_long, skip
+from schedgap.models.solve import counted
+from schedgap.models.statements import largest
+from schedgap.models.zhou.common import choices, horizon, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 LARGEST = 2_500
@@ -28,19 +30,19 @@ def every_option(a: Architecture) -> Options:
 
 
 def build_offline(a: Architecture) -> pyo.ConcreteModel:
-    """Return (2) or (15), in units of the largest weight."""
+    """Return (2) or (15)."""
     m = _model(a, a.arrival, horizon(a))
-    m.unit = pyo.Param(initialize=largest(a.weight))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(
         rule=lambda m: sum(m.weight[m.job[k]] * (m.start[k] + m.slots[k]) * m.x[k] for k in m.CHOICES),
         sense=pyo.minimize,
     )
+    counted(m, [(m.total, largest(a.weight))])
     return m
 
 
 def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.ConcreteModel:
-    """Return (7) or (16), in units of the largest weight.
+    """Return (7) or (16).
 
     Parameters
     ----------
@@ -50,9 +52,9 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
         τ, the architecture's by default: jobs complete by the beginning of slot τ (7b).
     """
     m = _model(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline, optional=True)
-    m.unit = pyo.Param(initialize=largest(a.weight[list(m.JOBS)]))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(rule=lambda m: sum(m.weight[m.job[k]] * m.x[k] for k in m.CHOICES), sense=pyo.maximize)
+    counted(m, [(m.total, largest(a.weight[list(m.JOBS)]))])
     return m
 
 
@@ -93,7 +95,6 @@ def _register(name: str, what: str, problem: str, build: Callable[[Architecture]
             build=builder,
             decode=decode,
             source=f"Zhou et al., {eq}",
-            procedure=in_units(builder, decode),
             skip=skip(name),
             too_large=_too_large(name, weight=problem == "weight"),
         )

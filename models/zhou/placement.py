@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
-from schedgap.models.solve import Solution
+from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
-from schedgap.models.zhou.common import Array, Choices, Ints
+from schedgap.models.zhou.common import Choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,15 +176,16 @@ def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
 
 
 def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> None:
-    """Add (2h), in parts of capacities."""
+    """Add (2h)."""
     capacity = machines.capacity
-    scale = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-    e, z = (need[:, None] * scale for need in (machines.worker, machines.ps))
     running: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
     serving: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-    for places, part, kind, users in ((m.PLACES, e, m.worker_type, running), (m.HOSTS, z, m.ps_type, serving)):
+    for places, need, kind, users in (
+        (m.PLACES, machines.worker, m.worker_type, running),
+        (m.HOSTS, machines.ps, m.ps_type, serving),
+    ):
         for k, h in places:
-            for r in np.flatnonzero(part[kind[k], h] > ROUNDING).tolist():
+            for r in np.flatnonzero(need[kind[k]] > ROUNDING * capacity[h]).tolist():
                 for t in range(m.start[k], m.start[k] + m.slots[k]):
                     users.setdefault((h, r, t), []).append((k, kind[k]))
     cells = sorted({*running, *serving})
@@ -192,15 +194,18 @@ def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> N
     m.CELLS = pyo.Set(dimen=3, initialize=cells)
     m.RUNNING = pyo.Set(m.CELLS, dimen=2, initialize={c: running.get(c, []) for c in cells})
     m.SERVING = pyo.Set(m.CELLS, dimen=2, initialize={c: serving.get(c, []) for c in cells})
-    m.e = pyo.Param(*map(range, e.shape), initialize={i: float(v) for i, v in np.ndenumerate(e)})
-    m.z = pyo.Param(*map(range, z.shape), initialize={i: float(v) for i, v in np.ndenumerate(z)})
-    left = (free + ROOM * capacity[:, :, None]) * scale[:, :, None]
+    for name, needs in (("e", machines.worker), ("z", machines.ps)):
+        values = {i: float(v) for i, v in np.ndenumerate(needs)}
+        setattr(m, name, pyo.Param(*map(range, needs.shape), initialize=values))
+    left = free + ROOM * capacity[:, :, None]
     m.free = pyo.Param(m.CELLS, initialize={(h, r, t): float(left[h, r, t - 1]) for h, r, t in cells})
 
     @m.Constraint(m.CELLS)
     def capacity_2h(m: Any, h: int, r: int, t: int) -> Any:
-        workers = sum(m.e[kind, h, r] * m.y[k, h] for k, kind in m.RUNNING[h, r, t])
-        return workers + sum(m.z[kind, h, r] * m.s[k, h] for k, kind in m.SERVING[h, r, t]) <= m.free[h, r, t]
+        workers = sum(m.e[kind, r] * m.y[k, h] for k, kind in m.RUNNING[h, r, t])
+        return workers + sum(m.z[kind, r] * m.s[k, h] for k, kind in m.SERVING[h, r, t]) <= m.free[h, r, t]
+
+    counted(m, ((m.capacity_2h[h, r, t], float(capacity[h, r])) for h, r, t in cells))
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:

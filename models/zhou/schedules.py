@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic.machines import ROOM
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models import elastic
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
-from schedgap.models.solve import Solution
-from schedgap.models.statements import bounding, grouped, in_units, largest
-from schedgap.models.zhou.common import Array, Ints, horizon, skip
+from schedgap.models.solve import Solution, counted
+from schedgap.models.statements import bounding, grouped, largest
+from schedgap.models.zhou.common import horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
@@ -52,12 +53,11 @@ def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
 
 
 def taken(a: Architecture, found: Schedule) -> Array:
-    """Return ``(e, R)`` what each entry of schedules takes, ``f`` in parts of the server's capacity with its room."""
+    """Return ``(e, R)`` what each entry of schedules takes: ``f``."""
     use = found.workers[:, None] * a.machines.worker[found.worker_type[found.run]]
     if a.id == "ps":
         use = use + found.ps[:, None] * a.machines.ps[found.ps_type[found.run]]
-    capacity = a.machines.capacity[found.server] * (1 + ROOM)
-    return np.divide(use, capacity, out=np.zeros_like(use), where=capacity > 0)
+    return np.asarray(use)
 
 
 def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
@@ -65,9 +65,9 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel()
     m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
-    part = taken(a, found)
-    where = np.argwhere(part > ROUNDING)
-    use = {(int(found.run[e]), int(found.server[e]), int(r)): float(part[e, r]) for e, r in where}
+    held, capacity = taken(a, found), a.machines.capacity * (1 + ROOM)
+    where = np.argwhere(held > ROUNDING * capacity[found.server])
+    use = {(int(found.run[e]), int(found.server[e]), int(r)): float(held[e, r]) for e, r in where}
     m.USES = pyo.Set(dimen=3, initialize=list(use))
     m.f = pyo.Param(m.USES, initialize=use)
     ends = (found.start + found.slots).tolist()
@@ -78,9 +78,8 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
         initialize=dict.fromkeys(m.SCHEDULES, ()) | grouped((k, (h, r, t)) for k, h, r in use for t in times[k]),
     )
     m.CELLS = pyo.Set(dimen=3, initialize=sorted({(h, r, t) for k, h, r in use for t in times[k]}))
-    # Of jobs with schedules: beside the weight of one that cannot run, those of the others may vanish in tolerances.
-    m.unit = pyo.Param(initialize=largest(a.weight[found.job]))
-    weight = a.weight[found.job] / m.unit.value
+    m.C = pyo.Param(m.CELLS, initialize={(h, r, t): float(capacity[h, r]) for h, r, t in m.CELLS})
+    weight = a.weight[found.job]
     m.weight = pyo.Param(m.SCHEDULES, initialize=dict(enumerate(weight.tolist())))
     m.cost = pyo.Param(m.SCHEDULES, initialize=dict(enumerate((weight * ends).tolist())))
     return m
@@ -89,7 +88,7 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
 def build_schedules(
     a: Architecture, found: Schedule, complete: bool = False, relaxed: bool = False
 ) -> pyo.ConcreteModel:
-    """Return (8) or (17), in units of the largest weight.
+    """Return (8) or (17).
 
     Parameters
     ----------
@@ -110,7 +109,9 @@ def build_schedules(
 
         @m.Constraint(m.CELLS)
         def capacity_8a(m: Any, h: int, r: int, t: int) -> Any:
-            return sum(m.f[k, h, r] * m.x[k] for k in m.USERS[h, r, t]) <= 1
+            return sum(m.f[k, h, r] * m.x[k] for k in m.USERS[h, r, t]) <= m.C[h, r, t]
+
+        counted(m, ((m.capacity_8a[cell], m.C[cell]) for cell in m.CELLS))
 
     @m.Constraint(m.JOBS)
     def one_8b(m: Any, j: int) -> Any:
@@ -119,25 +120,34 @@ def build_schedules(
 
     value, sense = (m.cost, pyo.minimize) if complete else (m.weight, pyo.maximize)
     m.total = pyo.Objective(rule=lambda m: sum(value[k] * m.x[k] for k in m.SCHEDULES), sense=sense)
+    counted(m, [(m.total, _unit(a, found))])
     return m
 
 
 def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    """Return (9) or (18), in units of the largest weight; prices are those of all of a server's capacity."""
+    """Return (9) or (18)."""
     m = _common(a, found)
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
-    m.price = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
+    m.delta = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
     m.u = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.PAIRS)
     def payoff_9a(m: Any, k: int, j: int) -> Any:
-        return m.u[j] + sum(m.f[k, h, r] * m.price[h, r, t] for h, r, t in m.HELD[k]) >= m.weight[k]
+        return m.u[j] + sum(m.f[k, h, r] * m.delta[h, r, t] for h, r, t in m.HELD[k]) >= m.weight[k]
 
     @m.Objective(sense=pyo.minimize)
     def total(m: Any) -> Any:
-        return sum(m.u[j] for j in m.JOBS) + sum(m.price[h, r, t] for h, r, t in m.CELLS)
+        return sum(m.u[j] for j in m.JOBS) + sum(m.C[h, r, t] * m.delta[h, r, t] for h, r, t in m.CELLS)
 
+    unit = _unit(a, found)
+    counted(m, [(m.u, unit), (m.payoff_9a, unit), (m.total, unit)])
+    counted(m, ((m.delta[cell], unit / m.C[cell]) for cell in m.CELLS))
     return m
+
+
+def _unit(a: Architecture, found: Schedule) -> float:
+    """Return the largest weight of jobs with schedules: beside that of one that cannot run, others might vanish."""
+    return largest(a.weight[found.job])
 
 
 def decode(find: Callable[[View], Schedule]) -> Callable[[View, pyo.ConcreteModel, Solution], Schedule]:
@@ -195,7 +205,6 @@ def _register(name: str) -> None:
         build=exact,
         decode=decode(until),
         source=f"Zhou et al., {where}, eq. {ilp}",
-        procedure=in_units(exact, decode(until)),
         skip=skip(name),
         too_large=_too_many(name, until),
     )
@@ -208,16 +217,12 @@ def _register(name: str) -> None:
             build=offline,
             decode=decode(every),
             source=f"{part.source}, every job completes, at the least weighted completion time (2)",
-            procedure=in_units(offline, decode(every)),
             too_large=_too_many(name, every),
         )
     )
     rest = replace(part, decode=no_decision)
     source = f"Zhou et al., {where}, LP relaxation of {ilp}"
-    procedure = in_units(relaxed, no_decision)
-    MODELS.register(
-        replace(rest, id=f"{part.id}.relaxed", kind="relaxation", build=relaxed, source=source, procedure=procedure)
-    )
+    MODELS.register(replace(rest, id=f"{part.id}.relaxed", kind="relaxation", build=relaxed, source=source))
     source = f"Zhou et al., {where}, eq. {lp}, the dual of its relaxation"
     MODELS.register(
         replace(rest, id=f"zhou.{name}.dual", kind="bound", build=dual, source=source, procedure=bounding(dual))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.harness.audit.arithmetic import Printed, recomputed
-from schedgap.harness.audit.lab import Lab, certified, solved
+from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
 from schedgap.harness.audit.registry import Count, Evidence, Witness, claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances import load

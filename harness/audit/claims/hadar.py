@@ -6,9 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from schedgap.harness.audit.arithmetic import Printed, recomputed
-from schedgap.harness.audit.lab import Lab, certified, solved
-from schedgap.harness.audit.measured import measured
+from schedgap.harness.audit.lab import Lab, Printed, certified, measured, recomputed, solved
 from schedgap.harness.audit.registry import Count, Evidence, Witness, claim
 from schedgap.harness.verify import TOLERANCE, differ
 from schedgap.heuristics.hadar import Market, Planner, Planning, Round, prices

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from schedgap.harness import fairness
-from schedgap.harness.audit.arithmetic import Printed, recomputed
-from schedgap.harness.audit.lab import Lab, certified, solved
+from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
 from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Witness, claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics import gandiva_fair

@@ -10,7 +10,7 @@ from typing import Any
 
 from schedgap.harness.audit.lab import Lab, certified
 from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence
-from schedgap.harness.studies import COMPARE, by_reason, commands, never_compared, not_shown
+from schedgap.harness.published import COMPARE, by_reason, commands, never_compared, not_shown
 from schedgap.harness.text import numbers
 from schedgap.instances import load
 from schedgap.instances.schema import Published

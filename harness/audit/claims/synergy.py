@@ -9,8 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.harness.audit.arithmetic import Printed, recomputed
-from schedgap.harness.audit.lab import Lab, certified
+from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed
 from schedgap.harness.audit.registry import Count, Evidence, claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.schema import Instance

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.measured import always, measured
+from schedgap.harness.audit.lab import Lab, always, certified, measured
 from schedgap.harness.audit.registry import Count, Evidence, claim
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.heuristics.zhou.lemma import lacking

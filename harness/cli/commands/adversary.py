@@ -42,8 +42,8 @@ def adversary(
     resume: ResumeOption = None,
 ) -> None:
     """Search the instance with the largest proved ratio of each online algorithm, shrink it and save it."""
-    from schedgap.harness.adversary import adversary as run
-    from schedgap.harness.adversary.running import seconds_of
+    from schedgap.harness.adversary.run import adversary as run
+    from schedgap.harness.adversary.run import seconds_of
     from schedgap.harness.engine.limits import Limits
 
     with progress() as (start, advance):

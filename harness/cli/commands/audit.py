@@ -39,7 +39,7 @@ def audit(
     report: ReportOption = True,
 ) -> None:
     """Try every theorem and printed number: confirmed, refuted (with a witness), only for …, not testable."""
-    from schedgap.harness.audit import run
+    from schedgap.harness.audit.run import audit as run
 
     with progress() as (start, advance):
         found = run(
@@ -55,4 +55,4 @@ def audit(
             on_start=start,
             on_result=advance,
         )
-    finish(found, partial(emit, found, output), report and bool(found.findings))
+    finish(found, partial(emit, found, output), report and bool(found.rows))

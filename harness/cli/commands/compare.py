@@ -47,7 +47,7 @@ def compare(
     report: ReportOption = True,
 ) -> None:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
-    from schedgap.harness.comparing import compare as run_compare
+    from schedgap.harness.compare.run import compare as run_compare
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     with progress() as (start, advance):

@@ -24,8 +24,8 @@ def diff(
 ) -> None:
     """Say what got better, worse or slower between two runs; exit code 1 if anything but times got worse."""
     from schedgap.harness import diffing
-    from schedgap.harness.comparing import read_run
-    from schedgap.harness.render import difference as render
+    from schedgap.harness.compare.run import read_run
+    from schedgap.harness.page import difference as render
     from schedgap.harness.table import show
 
     found = diffing.diff(read_run(before), read_run(after), tolerance)

@@ -33,7 +33,7 @@ def explain(
     large: Annotated[bool, typer.Option("--all", help="Build models above their stated size, too.")] = False,
 ) -> None:
     """Explain a model: sets, data, variables, rows with the paper's equation numbers, duals, errata, sizes."""
-    from schedgap.harness.explaining import explain as explained
+    from schedgap.harness.explain import explain as explained
 
     def begins(model: str, where: str) -> None:
         if sys.stderr.isatty():

@@ -19,7 +19,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
 ) -> None:
     """Show an instance in words and a picture."""
-    from schedgap.harness.showing import draw_instance, words
+    from schedgap.harness.page.instance import draw_instance, words
     from schedgap.instances import load
     from schedgap.instances.canonical import to_json
 

@@ -60,14 +60,14 @@ def simulate(
 ) -> None:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
     from schedgap.harness.engine.limits import Limits
-    from schedgap.harness.simulating import POLICIES
-    from schedgap.harness.simulating import simulate as run_simulation
+    from schedgap.harness.simulate.run import COMPARED
+    from schedgap.harness.simulate.run import simulate as run_simulation
     from schedgap.heuristics.simulator.metrics import ALL, Window
 
     with progress() as (start, advance):
         simulation = run_simulation(
             instance,
-            [*(policy or []), *(more or [])] or POLICIES,
+            [*(policy or []), *(more or [])] or COMPARED,
             round_s=round_s,
             restart_s=restart_s,
             spread_factor=spread_factor,

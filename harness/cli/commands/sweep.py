@@ -35,7 +35,7 @@ def sweep(
     report: ReportOption = True,
 ) -> None:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
-    from schedgap.harness import sweeping
+    from schedgap.harness.compare import sweep as sweeping
     from schedgap.harness.engine.limits import Limits
 
     with progress() as (start, advance):

@@ -1,0 +1,132 @@
+"""Try the papers' claims, and collect what was found."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
+
+from schedgap.harness.audit.registry import CLAIMS, Claim
+from schedgap.harness.audit.row import Audit, Finding
+from schedgap.harness.audit.task import ClaimTask
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.page.audit import blocks
+from schedgap.harness.table import to_json, to_markdown
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.ranges import LARGEST_SEED
+from schedgap.instances.registry import PAPERS, unknown
+
+if TYPE_CHECKING:
+    pass
+
+MOST_EFFORT = 1000.0
+"""Largest effort: about a day."""
+
+LIMIT_S = 900.0
+"""Seconds that a claim may take at effort 1; the slowest takes about twenty."""
+
+
+def audit(
+    papers: Iterable[str] = (),
+    claims: Iterable[str] = ("*",),
+    *,
+    effort: float = 1.0,
+    seed: int = 0,
+    memory_mb: int = Limits.memory_mb,
+    command: str | None = None,
+    **running: Unpack[Running],
+) -> Audit:
+    """Try claims of the papers; Ctrl-C ends it early, findings so far stay.
+
+    Parameters
+    ----------
+    papers, claims
+        Papers (all where none is named), and ids or shell patterns of claims.
+    effort, seed
+        Factor on how many random cases are tried; seed of the cases. The same numbers give the same findings.
+    memory_mb
+        Memory cap of a worker process.
+    command
+        How to reproduce the run, if not by these arguments.
+    **running
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
+
+    Raises
+    ------
+    UsageError
+        If a paper, claim or option is wrong; nothing has run then.
+    """
+    papers, patterns = list(papers), list(claims)
+    if not 0 < effort <= MOST_EFFORT or math.isnan(effort):
+        raise UsageError(f"effort = {effort:g}: more than 0, at most {MOST_EFFORT:g}")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise UsageError(f"seed = {seed}: 0 to {LARGEST_SEED}")
+    chosen = select(papers, patterns)
+    limits = Limits(time_limit_s=LIMIT_S * max(1.0, effort), memory_mb=memory_mb)
+    meta = {
+        "command": command or _reproduction(papers, patterns, effort, seed),
+        "claims": [claim.id for claim in chosen],
+        "effort": effort,
+        "seed": seed,
+    }
+    return execute(
+        STUDY,
+        [ClaimTask(claim.id, seed, effort, limits=limits) for claim in chosen],
+        meta,
+        **running,
+    )
+
+
+def _collected(found: Finished) -> Audit:
+    rows = [replace(finding, folder=found.folder) for finding in found.results]
+    return Audit(found.meta, rows, folder=found.folder)
+
+
+def _tables(audit: Audit) -> Mapping[str, bytes]:
+    records = (finding.as_dict() for finding in audit.rows)
+    return {"audit.json": to_json(records).encode(), "audit.md": to_markdown(blocks(audit)).encode()}
+
+
+STUDY = Study("audit", (Finding,), _collected, _tables)
+
+
+def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
+    """Return the claims that match a pattern and are of one of the papers (any, where none is named).
+
+    Raises
+    ------
+    UnknownNameError
+        If a pattern or paper matches nothing.
+    """
+    known = list(dict.fromkeys(claim.paper for claim in CLAIMS))
+    order = [paper for paper in PAPERS.ids() if paper in known]
+    wanted = {PAPERS.get(paper).id for paper in papers} or set(known)
+    among = sorted((claim for claim in CLAIMS if claim.paper in wanted), key=lambda c: (order.index(c.paper), _last(c)))
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = [claim.id for claim in among if fnmatch.fnmatchcase(claim.id, pattern)]
+        if not found:
+            raise UnknownNameError(unknown("claim", pattern, [claim.id for claim in among]))
+        chosen.update(found)
+    return [claim for claim in among if claim.id in chosen]
+
+
+def _last(claim: Claim) -> int:
+    """Return where a claim stands among those of its paper: theorems, slips, printed numbers, measured ones."""
+    kinds = ("slip", "printed", "measured")
+    name = claim.id.split(".")[1]
+    return 1 + kinds.index(name) if name in kinds else 0
+
+
+def _reproduction(papers: Sequence[str], patterns: Sequence[str], effort: float, seed: int) -> str:
+    """Return the command line that runs the same audit."""
+    words = ["harness", "audit"]
+    words += [word for paper in papers for word in ("--paper", paper)]
+    words += [word for pattern in patterns if pattern != "*" for word in ("--claim", pattern)]
+    words += ["--effort", repr(effort)] if effort != 1 else []
+    words += ["--seed", str(seed)] if seed else []
+    return shlex.join(words)

@@ -1,0 +1,1 @@
+"""Comparisons: methods on instances, certified against the tightest bounds."""

@@ -1,0 +1,98 @@
+"""Registered methods, models and heuristics alike, and the decisions that models start from.
+
+A comparison runs in two stages. Heuristics and models that prove come first; models that search around known decisions
+(*matheuristics*) follow, each with all decisions of its problem and of wider and narrower ones that are feasible in its
+own. Heuristics of the problem that nobody asked for run for them, too, and stay out of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances.errors import NotApplicableError, UnknownNameError
+from schedgap.instances.registry import PAPERS, in_order, matching, unknown
+from schedgap.models import MODELS, ModelSpec, oracle
+from schedgap.models.solve import Seed, SolveOptions
+
+Spec = ModelSpec | HeuristicSpec
+
+
+def find_spec(method: str) -> Spec:
+    """Return the model or heuristic of that id."""
+    return MODELS.get(method) if method in MODELS else HEURISTICS.get(method)
+
+
+def specs() -> list[Spec]:
+    """Return all registered methods, models first, papers in alphabetical order."""
+    everything: list[Spec] = [*MODELS, *HEURISTICS]
+    return sorted(everything, key=lambda spec: spec.paper)
+
+
+def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
+    """Return the registered methods that match a pattern and belong to one of the papers (any, where none is named).
+
+    Raises
+    ------
+    UnknownNameError
+        If a pattern or paper matches nothing.
+    """
+    wanted = {PAPERS.get(paper).id for paper in papers}
+    everything = specs()
+    among = [spec for spec in everything if not wanted or spec.paper in wanted]
+    chosen: dict[str, Spec] = {}
+    for pattern in methods:
+        found = matching(among, pattern)
+        if not found:
+            raise UnknownNameError(unknown("method", pattern, [spec.id for spec in among]))
+        chosen |= {spec.id: spec for spec in found}
+    return in_order(chosen, everything)
+
+
+def starts_from_decisions(spec: Spec) -> bool:
+    """Say whether a method is a model that starts from known decisions, and is not told not to."""
+    return spec.kind == "matheuristic" and spec.settings.get("seeded", True) is True
+
+
+def related(spec: Spec) -> list[HeuristicSpec]:
+    """Return the heuristics whose decisions can be decisions of a model's problem: one problem restricts the other."""
+    paper = PAPERS.get(spec.paper)
+    return [
+        h
+        for h in HEURISTICS
+        if h.paper == spec.paper and (spec.problem in paper.wider(h.problem) or h.problem in paper.wider(spec.problem))
+    ]
+
+
+def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Sequence[Seed]:
+    """Return those of the known decisions that pass the checker under a model's problem and claims.
+
+    Parameters
+    ----------
+    spec, view
+        The model, and what it is going to decide on.
+    known
+        Methods and their decisions.
+    """
+    found = []
+    for method, decision in known:
+        verdict = VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims)
+        if verdict.objective is not None and not verdict.violations:
+            found.append(Seed(method, decision, verdict.objective))
+    return found
+
+
+def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
+    """Return an oracle under the limits of the run, whose decisions have passed the checker."""
+
+    def decide(model: str, view: Any) -> Any:
+        spec = MODELS.get(model)
+        decision = oracle(model, view, replace(options, cross_check=False, seeds=()))
+        if found := VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims).violations:
+            raise NotApplicableError(f"the optimum of {model} to start from is not verified: {found[0]}")
+        return decision
+
+    return decide

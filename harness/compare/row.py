@@ -1,0 +1,190 @@
+"""A comparison as plain data: its rows, and what is kept beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from schedgap.harness.engine.result import Found
+
+Status = Literal[
+    "optimal",
+    "feasible",
+    "gap left",
+    "time limit with incumbent",
+    "time limit without incumbent",
+    "infeasible",
+    "unbounded",
+    "interrupted",
+    "out of memory",
+    "error",
+    "skipped",
+]
+
+Name = tuple[str, str, int, str]
+"""Fingerprint of the instance, method, seed, limits."""
+
+FAILED: frozenset[Status] = frozenset(
+    {"error", "out of memory", "unbounded", "interrupted", "time limit without incumbent"}
+)
+"""Statuses of methods that should have answered and did not. That a problem is infeasible is an answer."""
+
+FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})
+"""Statuses of rows that a resumed run keeps; failures are tried again."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one instance with one seed. Times in seconds; absent numbers are ``None``.
+
+    Attributes
+    ----------
+    kind
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
+    limits
+        Which of a sweep's limits it ran under; empty where there is one kind only.
+    problem, sense
+        What the objective means, and whether larger (``max``) or smaller (``min``) is better.
+    objective
+        Recomputed by the independent checker from the decision; absent where there is no verified decision.
+    own_bound
+        Bound that this method itself certified on its problem's optimum.
+    best_bound, bound_from
+        Tightest certified bound of the row's problem on this instance, and the method it comes from.
+    gap
+        ``|best_bound − objective| / |best_bound|``.
+    ratio, ratio_is_upper
+        ``best_bound/objective`` (max) or ``objective/best_bound`` (min), at least 1; `ratio_is_upper` says that the
+        optimum is not proved, so that the ratio is only an upper estimate (printed with ``≤``).
+    guarantee, guarantee_factor
+        The paper's worst-case ratio on this instance, as text and as a number where it is one.
+    published
+        Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
+        where, note}``.
+    verified
+        True: every constraint and claim re-checked and the objective recomputed. False: shown as WRONG.
+        ``None``: there was nothing to check.
+    violations
+        What the checker found, one line each.
+    metrics
+        Other numbers of the decision (``envy_free``, ``support_size``, …).
+    reason
+        Why the method was skipped or failed.
+    """
+
+    instance: str
+    fingerprint: str
+    paper: str
+    method: str
+    problem: str
+    kind: str
+    sense: str
+    seed: int = 0
+    limits: str = ""
+    objective: float | None = None
+    own_bound: float | None = None
+    best_bound: float | None = None
+    bound_from: str | None = None
+    gap: float | None = None
+    ratio: float | None = None
+    ratio_is_upper: bool | None = None
+    guarantee: str | None = None
+    guarantee_factor: float | None = None
+    published: tuple[Mapping[str, Any], ...] = ()
+    status: Status = "error"
+    termination: str | None = None
+    verified: bool | None = None
+    violations: tuple[str, ...] = ()
+    metrics: Mapping[str, float | int | bool | None] = field(default_factory=dict)
+    solve_s: float | None = None
+    build_s: float | None = None
+    transfer_s: float | None = None
+    check_s: float | None = None
+    total_s: float | None = None
+    nodes: int | None = None
+    iterations: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    nonzeros: int | None = None
+    peak_mb: float | None = None
+    cross_check: float | None = None
+    reason: str | None = None
+    key: str = ""
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
+        if self.verified is False:
+            return {}
+        decided = {entry["quantity"]: entry["measured"] for entry in self.published}
+        own = {name: getattr(self, name) for name in (*MEASURED, "sense")}
+        return {**decided, **self.metrics, **{name: value for name, value in own.items() if value is not None}}
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the checker refuted it."""
+        return self.verified is False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the method ended without a decision (being skipped or WRONG is another matter)."""
+        return self.status in FAILED and not self.wrong
+
+    @property
+    def ok(self) -> bool:
+        """Whether the method ended in order and every certificate held."""
+        return self.status not in FAILED and not self.wrong
+
+    @property
+    def certified(self) -> bool:
+        """Whether its gap may be shown: nothing unverified enters a gap."""
+        return self.verified is True and self.gap is not None
+
+    @property
+    def name(self) -> Name:
+        """What tells results of one run apart: fingerprint, method, seed and limits."""
+        return self.fingerprint, self.method, self.seed, self.limits
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, in order."""
+        return dataclasses.asdict(self)
+
+    def replace(self, **changes: Any) -> Row:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "build_s", "total_s")
+"""Fields that a published number can be about, beside what the checker finds of a decision."""
+
+FIELDS = tuple(f.name for f in dataclasses.fields(Row))
+
+
+@dataclass
+class Comparison(Found[Row]):
+    """Certified results of a run: what tables, figures and the report are made from.
+
+    Attributes
+    ----------
+    rows
+        Sorted by instance, paper and order of registration.
+    decisions
+        Decisions by :attr:`Row.name`; methods without a verified decision are absent.
+    traces
+        Bound and incumbent over time: ``{instance, fingerprint, method, seed, limits, time_s, incumbent, bound}``.
+    prices
+        Prices that bounds come from, by :attr:`Row.name`, where a model gives them.
+    """
+
+    decisions: Mapping[Name, Any] = field(default_factory=dict)
+    traces: list[Mapping[str, Any]] = field(default_factory=list)
+    prices: Mapping[Name, Any] = field(default_factory=dict)
+
+    kind = "compare"
+    fields = FIELDS
+
+    def decision(self, method: str, seed: int = 0) -> Any:
+        """Return the decision of a method on the (first) instance that it decided."""
+        return next(d for (_, name, s, _), d in self.decisions.items() if (name, s) == (method, seed))

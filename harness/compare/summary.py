@@ -1,0 +1,206 @@
+"""Many instances in a few numbers: per method, what it reached and how long it took, failures counted.
+
+Times and gaps are summed up by shifted geometric means, ``exp(mean(log(x + s))) − s``, as in benchmarks of solvers:
+neither the hardest instance nor the many trivial ones decide alone. A failure counts with the time it was allowed
+(Mittelmann's benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91,
+2002). Nothing unverified enters a gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.harness.compare.row import Row
+
+TIME_SHIFT_S = 1.0
+"""Shift of times: heuristics of milliseconds and models of a minute stand in one table."""
+
+GAP_SHIFT = 0.01
+"""Shift of gaps, one per cent: gaps of 0 are common."""
+
+CAVEAT = (
+    "The largest proved ratio over many instances is only a lower bound on the competitive ratio: "
+    "an instance that was not tried may be worse."
+)
+
+Measure = Literal["time", "objective"]
+
+
+@dataclass(frozen=True)
+class MethodSummary:
+    """A method over all its results of a run.
+
+    Attributes
+    ----------
+    method, kind, problem, limits
+        As in its rows.
+    results, verified, failed, wrong, skipped
+        Counts.
+    median_gap, largest_gap, mean_gap
+        Of its certified gaps; the mean is a shifted geometric one. ``None`` where there are none.
+    gap_is_upper
+        Whether one of them is to a bound, not to a proved optimum.
+    largest_ratio
+        Largest ratio to a proved optimum (see :data:`CAVEAT`), and `largest_on`, the instance it was found on.
+    median_s, mean_s
+        Seconds in the solver or heuristic; in the shifted geometric mean failures count with what they were allowed.
+    """
+
+    method: str
+    kind: str
+    problem: str
+    limits: str
+    results: int
+    verified: int
+    failed: int
+    wrong: int
+    skipped: int
+    median_gap: float | None
+    largest_gap: float | None
+    mean_gap: float | None
+    gap_is_upper: bool
+    largest_ratio: float | None
+    largest_on: str | None
+    median_s: float | None
+    mean_s: float | None
+
+
+def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
+    """Return ``exp(mean(log(x + shift))) − shift``, or ``None`` of nothing.
+
+    Parameters
+    ----------
+    values
+        Numbers above ``−shift``; one that is infinite makes the mean infinite.
+    shift
+        Positive, in the unit of the values.
+    """
+    if not values:
+        return None
+    if any(math.isinf(value) for value in values):
+        return math.inf
+    mean = math.exp(fmean(math.log(value + shift) for value in values)) - shift
+    # Rounding may carry a mean of equal numbers slightly beyond them.
+    return min(max(mean, min(values)), max(values))
+
+
+def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0) -> list[MethodSummary]:
+    """Return a summary per method and kind of limits, in the order of the rows.
+
+    Parameters
+    ----------
+    rows
+        Certified rows of a run.
+    allowed_s
+        Seconds that a method was allowed (by name of the limits, where there are several).
+    """
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.method, row.limits), []).append(row)
+    return [_summary(group, _allowed(allowed_s, limits)) for (_, limits), group in groups.items()]
+
+
+def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
+    """Return the seconds that a run's ``run.json`` says a method was allowed, by name where it has several limits."""
+    limits = meta.get("limits") or {}
+    if "time_limit_s" in limits or not limits:
+        return float(limits.get("time_limit_s", 60.0))
+    return {str(name): float(kind["time_limit_s"]) for name, kind in limits.items()}
+
+
+def _allowed(allowed: float | Mapping[str, float], limits: str) -> float:
+    return allowed.get(limits, 60.0) if isinstance(allowed, Mapping) else allowed
+
+
+def _summary(rows: Sequence[Row], allowed: float) -> MethodSummary:
+    gaps = [row.gap for row in rows if row.certified and row.gap is not None]
+    proved = [row for row in rows if row.certified and row.ratio_is_upper is False and row.ratio is not None]
+    worst = max(proved, key=lambda row: row.ratio or 0.0, default=None)
+    times = [row.solve_s for row in rows if row.solve_s is not None and not row.failed]
+    counted = times + [max(allowed, row.solve_s or 0.0) for row in rows if row.failed]
+    return MethodSummary(
+        method=rows[0].method,
+        kind=rows[0].kind,
+        problem=rows[0].problem,
+        limits=rows[0].limits,
+        results=len(rows),
+        verified=sum(row.verified is True for row in rows),
+        failed=sum(row.failed for row in rows),
+        wrong=sum(row.wrong for row in rows),
+        skipped=sum(row.status == "skipped" for row in rows),
+        median_gap=median(gaps) if gaps else None,
+        largest_gap=max(gaps, default=None),
+        mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
+        gap_is_upper=any(row.ratio_is_upper is not False for row in rows if row.certified),
+        largest_ratio=worst.ratio if worst else None,
+        largest_on=worst.instance if worst else None,
+        median_s=median(times) if times else None,
+        mean_s=shifted_geometric_mean(counted, TIME_SHIFT_S),
+    )
+
+
+def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.float64]]:
+    """Return the performance ratios of each method of one problem, sorted; ``inf`` where it failed.
+
+    Parameters
+    ----------
+    rows
+        Rows of methods that solve the same problem; a case is an instance with a seed and limits.
+    measure
+        ``"time"``: seconds against the fastest that succeeded on the case. ``"objective"``: the objective against the
+        best verified one; both are ratios of at least 1.
+
+    Notes
+    -----
+    A case for which one of the methods was skipped is left out for all of them, so that all curves stand over the same
+    cases: being skipped is no failure.
+    """
+    cases: dict[tuple[str, int, str], dict[str, Row]] = {}
+    for row in rows:
+        cases.setdefault((row.fingerprint, row.seed, row.limits), {})[row.method] = row
+    methods = list(dict.fromkeys(method for case in cases.values() for method in case))
+    whole = [case for case in cases.values() if len(case) == len(methods) and not _any_skipped(case)]
+    found = {method: [] for method in methods}  # type: dict[str, list[float]]
+    for case in whole:
+        for method, ratio in _ratios(case, measure).items():
+            found[method].append(ratio)
+    return {method: np.sort(np.array(ratios)) for method, ratios in found.items()}
+
+
+def _any_skipped(case: Mapping[str, Row]) -> bool:
+    return any(row.status == "skipped" for row in case.values())
+
+
+def _ratios(case: Mapping[str, Row], measure: Measure) -> dict[str, float]:
+    """Return each method's ratio to the best of a case."""
+    values = {method: _value(row, measure) for method, row in case.items()}
+    known = [value for value in values.values() if value is not None]
+    if not known:
+        return dict.fromkeys(case, math.inf)
+    larger = measure == "objective" and next(iter(case.values())).sense == "max"
+    best = max(known) if larger else min(known)
+    return {method: _ratio(best, value, larger) for method, value in values.items()}
+
+
+def _value(row: Row, measure: Measure) -> float | None:
+    """Return what is compared, or ``None`` where the method did not succeed."""
+    if row.verified is not True or row.failed:
+        return None
+    # A clock that stands still would make any other method infinitely slower.
+    return max(row.solve_s or 0.0, 1e-4) if measure == "time" else row.objective
+
+
+def _ratio(best: float, value: float | None, larger: bool) -> float:
+    if value is None:
+        return math.inf
+    if value == best:
+        return 1.0
+    better, worse = (best, value) if larger else (value, best)
+    return better / worse if worse > 0 and better > 0 else math.inf

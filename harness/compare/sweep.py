@@ -1,0 +1,190 @@
+"""Sweeps: many instances × methods × seeds × limits, described by a TOML file and run as one comparison.
+
+.. code-block:: toml
+
+    title = "Number of servers at equal capacity"
+    source = "Zhou et al., Fig. 3"
+    methods = ["zhou.ps.online", "zhou.ps.fifo"]
+    time_limit_s = 60.0
+
+    [[grids]]
+    base = "gen/zhou-ps?capacity=0.5"
+    vary = { servers = [100, 150, 200], seed = [1, 2, 3] }
+
+    [[limits]]
+    name = "short"
+    time_limit_s = 10.0
+
+A grid is the product of its lists, the last one running fastest; ``instances = ["paper/oef-eq1", …]`` names single
+ones. Every method runs once per seed and under each of the limits; what these leave open is as the file says for all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Self, Unpack
+from urllib.parse import quote
+
+from pydantic import Field, model_validator
+
+from schedgap.harness.compare.methods import select
+from schedgap.harness.compare.row import Comparison
+from schedgap.harness.compare.run import compare
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.study import Running
+from schedgap.instances.canonical import read_mapping
+from schedgap.instances.catalogue import MAX_REFERENCE
+from schedgap.instances.errors import UsageError
+from schedgap.instances.generate.core import parse
+from schedgap.instances.ranges import MOST_THREADS
+from schedgap.instances.schema import Name, Record, Text, rule, violation
+
+MAX_INSTANCES = 1000
+"""Most instances of one sweep; to raise it, set ``schedgap.harness.compare.sweep.MAX_INSTANCES``."""
+
+MAX_RESULTS = 100_000
+"""Most instances × seeds × limits of one sweep, each of which every method runs on."""
+
+Reference = Annotated[str, Field(min_length=1, max_length=MAX_REFERENCE)]
+Value = bool | int | float | str
+
+
+class Grid(Record):
+    """An instance, and values of its parameters of which every combination is one."""
+
+    base: Reference = rule("a reference, such as gen/zhou-ps or gen/200jobs?load=1.2")
+    vary: Mapping[Name, Annotated[tuple[Value, ...], Field(min_length=1)]] = rule(
+        "a list of one or more values by parameter", min_length=1
+    )
+
+    @property
+    def size(self) -> int:
+        """Number of combinations."""
+        return math.prod(len(values) for values in self.vary.values())
+
+    def references(self) -> Iterator[str]:
+        """Yield the references of all combinations."""
+        joined = "&" if "?" in self.base else "?"
+        for values in itertools.product(*self.vary.values()):
+            pairs = zip(self.vary, values, strict=True)
+            yield self.base + joined + "&".join(f"{_quoted(key)}={_quoted(value)}" for key, value in pairs)
+
+
+def _quoted(value: Value) -> str:
+    return quote(str(value), safe="+")
+
+
+class LimitSet(Record):
+    """Limits under which every method runs; what is absent is as the file says for all."""
+
+    name: Name = rule("what rows show in their column limits")
+    time_limit_s: float | None = rule("seconds each solve may take, positive", gt=0, default=None)
+    rel_gap: float | None = rule("relative gap at which a MIP counts as solved, in [0, 1)", ge=0, lt=1, default=None)
+    threads: int | None = rule("threads of one solve", ge=1, le=MOST_THREADS, default=None)
+    all_sizes: bool | None = None
+
+    def over(self, limits: Limits) -> Limits:
+        """Return `limits` with what is said here."""
+        said = {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
+        return replace(limits, **{name: value for name, value in said.items() if value is not None})
+
+
+class Sweep(Record):
+    """What a sweep file says."""
+
+    title: Text = rule("what is varied, in a line")
+    source: Text = ""
+    instances: tuple[Reference, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    methods: tuple[Name, ...] = rule("ids or patterns of methods ('oef.*'), one or more", min_length=1)
+    papers: tuple[Name, ...] = ()
+    seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
+    time_limit_s: float = rule("seconds each solve may take, positive", gt=0, default=Limits.time_limit_s)
+    all_sizes: bool = False
+    limits: tuple[LimitSet, ...] = ()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        size = len(self.instances) + sum(grid.size for grid in self.grids)
+        if size == 0:
+            raise violation("instances", "[]", "one or more references here, or in [[grids]]")
+        if size > MAX_INSTANCES:
+            how = "to raise it, set harness.compare.sweep.MAX_INSTANCES in Python"
+            raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how}")
+        runs = size * len(self.seeds) * max(1, len(self.limits))
+        if runs > MAX_RESULTS:
+            how = "to raise it, set harness.compare.sweep.MAX_RESULTS in Python"
+            raise violation("seeds", f"{runs} instances × seeds × limits", f"at most {MAX_RESULTS}; {how}")
+        names = [limits.name for limits in self.limits]
+        if len(set(names)) < len(names):
+            raise violation("limits", ", ".join(names), "limits of different names")
+        return self
+
+    @property
+    def references(self) -> list[str]:
+        """References of all instances, single ones first."""
+        return [*self.instances, *(ref for grid in self.grids for ref in grid.references())]
+
+    def kinds(self, limits: Limits) -> dict[str, Limits]:
+        """Return `limits` as the file changes them, by name; the empty name where it has one kind only."""
+        common = replace(limits, time_limit_s=self.time_limit_s, all_sizes=self.all_sizes)
+        return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
+
+
+def read(path: Path) -> Sweep:
+    """Return what a sweep file says; nothing is loaded yet.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, has unknown keys, empty or too large grids, or names unknown methods.
+    """
+    if path.suffix.lower() != ".toml":
+        raise UsageError(f"{path}: a sweep file ends in .toml")
+    sweep = parse(Sweep, read_mapping(path), str(path))
+    try:
+        select(sweep.methods, sweep.papers)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return sweep
+
+
+def sweep(
+    path: Path,
+    *,
+    limits: Limits | None = None,
+    **running: Unpack[Running],
+) -> Comparison:
+    """Run a sweep file and return certified rows; see :func:`schedgap.harness.compare.run.compare`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    limits
+        What one method may take, where the file does not say it.
+    **running
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
+
+    Raises
+    ------
+    UsageError
+        If the file or one of its instances is invalid; nothing has run then.
+    """
+    asked = read(path)
+    limits = limits or Limits()
+    words = [] if limits.memory_mb == Limits.memory_mb else ["--memory-mb", str(limits.memory_mb)]
+    return compare(
+        asked.references,
+        asked.methods,
+        asked.papers,
+        seeds=asked.seeds,
+        limits=asked.kinds(limits),
+        command=shlex.join(["harness", "sweep", str(path), *words]),
+        **running,
+    )

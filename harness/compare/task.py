@@ -1,0 +1,297 @@
+"""One method on one instance: what a worker process does, from view to verified row."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
+from schedgap.harness.compare.row import FIELDS, FINISHED, Row, Status
+from schedgap.harness.engine import codec
+from schedgap.harness.engine.folder import damage_explained, packed
+from schedgap.harness.engine.result import Later, Stored, opened
+from schedgap.harness.engine.task import Task
+from schedgap.harness.published import evaluated
+from schedgap.harness.verify import VERIFIERS, Verdict, differ
+from schedgap.heuristics import Context, HeuristicSpec
+from schedgap.instances import clock
+from schedgap.instances.canonical import validate
+from schedgap.instances.furthest import furthest
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
+from schedgap.models import ModelSpec
+from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
+
+ROUNDING = 1e-9
+"""Part of a model's largest cost up to which its objective and the checker's differ by a solver's rounding."""
+
+
+@dataclass(frozen=True)
+class MethodTask(Task["MethodResult"]):
+    """A method to run on an instance. The instance travels as JSON text; each worker parses it once.
+
+    `limits_name` tells rows of one run under several limits apart. `known` has decisions by method for models that
+    start from some. What only `helps` is not shown.
+    """
+
+    instance_json: str
+    instance_name: str
+    fingerprint: str
+    method: str
+    seed: int = 0
+    limits_name: str = ""
+    known: tuple[tuple[str, Any], ...] = ()
+    helps: bool = False
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the result depends on."""
+        known = [method for method, _ in self.known]
+        about = {"fingerprint": self.fingerprint, "method": self.method, "seed": self.seed}
+        return about | {"known": known, "helps": self.helps}
+
+    @property
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which its worker is killed: twice the solver's limit and time to build and check."""
+        return (2 + 2 * self.limits.cross_check) * self.limits.time_limit_s + 30.0
+
+    def attempt(self) -> MethodResult:
+        """Run the method, and check what it decides."""
+        began = time.perf_counter()
+        try:
+            result = _run(self, find_spec(self.method))
+        except NotCertifiableError as reason:
+            text = f"{reason}; in the instance, {furthest(_instance(self.fingerprint, self.instance_json))}"
+            return self.failed("skipped", text)
+        row = result.row.replace(total_s=time.perf_counter() - began)
+        return replace(result, row=row, helps=self.helps)
+
+    def failed(self, status: Status, reason: str) -> MethodResult:
+        """Return the result of a task that could not be finished."""
+        return MethodResult(self.blank_row(status=status, reason=reason))
+
+    def blank_row(self, **known: Any) -> Row:
+        """Return the row of this task before anything is known about its result."""
+        spec = find_spec(self.method)
+        problem = PAPERS.get(spec.paper).problem(spec.problem)
+        return Row(
+            instance=self.instance_name,
+            fingerprint=self.fingerprint,
+            paper=spec.paper,
+            method=spec.id,
+            problem=problem.id,
+            kind=spec.kind,
+            sense=problem.sense,
+            seed=self.seed,
+            limits=self.limits_name,
+            key=self.key,
+            **known,
+        )
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices."""
+
+    row: Row
+    decision: Any = None
+    trace: tuple[tuple[float, float | None, float | None], ...] = ()
+    prices: NDArray[np.float64] | None = None
+    helps: bool = False
+
+    record: ClassVar[str] = "row"
+
+    @property
+    def key(self) -> str:
+        """Key of its task."""
+        return self.row.key
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.row.method}: {self.row.status}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.row.status in FINISHED and self.row.verified is not False
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
+        line |= {"helps": True} if self.helps else {}
+        return line | ({"prices": codec.plain(self.prices)} if self.prices is not None else {})
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the decision as a file."""
+        decision = opened(self.decision)
+        return {} if decision is None else {_decision_file(self.row): packed(codec.encode(decision))}
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
+        if isinstance(self.decision, Later):
+            self.decision.get()
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> MethodResult:
+        """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
+        row = _row(content["row"])
+        decision = None
+        if row.objective is not None:
+            decision = Later(
+                partial(_decision, stored.path / _decision_file(row), row, stored.instances[row.fingerprint])
+            )
+        trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
+        prices = codec.rich(content["prices"]) if "prices" in content else None
+        return cls(row, decision, trace, prices, content.get("helps", False))
+
+
+def _row(fields: Mapping[str, Any]) -> Row:
+    known = {name: value for name, value in fields.items() if name in FIELDS}
+    row = Row(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
+    PAPERS.get(row.paper).problem(row.problem)
+    return row
+
+
+def _decision_file(row: Row) -> str:
+    method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
+    limits = f"-{row.key[:8]}" if row.limits else ""
+    return f"schedules/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
+
+
+def _decision(path: Path, row: Row, instance: Instance) -> Any:
+    """Return a row's decision after checking again that it reaches the row's objective."""
+    with damage_explained(path):
+        paper = PAPERS.get(row.paper)
+        decision: Any = codec.decode(paper.decision, json.loads(gzip.decompress(path.read_bytes())))
+        found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
+        if found is None or row.objective is None or differ(found, row.objective):
+            raise ValueError("it does not reach the objective of its row")
+        return decision
+
+
+@dataclass
+class _Raw:
+    """What a method produced, before it is verified."""
+
+    decision: Any
+    status: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    claimed: float | None = None
+    trace: tuple[tuple[float, float | None, float | None], ...] = ()
+    complaint: str | None = None
+    scale: float = 0.0
+    prices: NDArray[np.float64] | None = None
+
+
+def _run(task: MethodTask, spec: Spec) -> MethodResult:
+    instance = _instance(task.fingerprint, task.instance_json)
+    paper = PAPERS.get(spec.paper)
+    view = _view(task.fingerprint, task.instance_json, spec.paper)
+    reason = spec.skip(view)
+    if reason is None and not task.limits.all_sizes:
+        reason = spec.too_large(view)
+    if reason:
+        return MethodResult(task.blank_row(status="skipped", reason=reason))
+    raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
+    if not isinstance(raw.decision, paper.decision) and not (raw.decision is None and isinstance(spec, ModelSpec)):
+        found = "nothing" if raw.decision is None else type(raw.decision).__name__
+        raise TypeError(f"{spec.id} returned {found}; methods of {paper.id} return {paper.decision.__name__}")
+    row = task.blank_row(status=raw.status, **raw.fields)
+    if raw.decision is None:
+        return MethodResult(row, None, raw.trace, raw.prices)
+    began = clock.now()
+    verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
+    violations = (*verdict.violations, *_disagreements(raw, verdict))
+    row = row.replace(
+        objective=verdict.objective,
+        verified=not violations,
+        violations=violations,
+        metrics=dict(verdict.metrics),
+        published=evaluated(instance.published, spec.id, {spec.id: _decided(verdict)}),
+        check_s=clock.now() - began,
+    )
+    return MethodResult(row, raw.decision, raw.trace, raw.prices)
+
+
+def _decided(verdict: Verdict) -> dict[str, Any]:
+    """Return what the checker found of a decision, by quantity."""
+    found = {**verdict.metrics, **verdict.quantities, "objective": verdict.objective}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
+    options = task.limits.options(task.seed)
+    outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
+    solution = outcome.solution
+    bounds = spec.kind != "baseline"
+    fields: dict[str, Any] = {
+        "own_bound": solution.bound if bounds else None,
+        "termination": f"{solution.termination}; {solution.solution_status}",
+        "solve_s": solution.times.solve_s,
+        "build_s": solution.times.build_s,
+        "transfer_s": solution.times.transfer_s,
+        "nodes": solution.nodes,
+        "iterations": solution.iterations,
+        "rows": solution.size.rows,
+        "columns": solution.size.columns,
+        "nonzeros": solution.size.nonzeros,
+        "peak_mb": solution.peak_mb,
+        "cross_check": solution.cross_check,
+    }
+    claimed = solution.objective if bounds else None
+    trace, complaint = tuple(solution.trace), _second_opinion(solution)
+    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices)
+
+
+def _second_opinion(solution: Solution) -> str | None:
+    if solution.cross_check is None or solution.cross_check <= CROSS_CHECK_TOLERANCE:
+        return None
+    return f"CBC finds another optimum: relative difference {solution.cross_check:.2g}"
+
+
+def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> _Raw:
+    context = Context(np.random.default_rng(task.seed), verified_oracle(task.limits.options(task.seed)))
+    began = clock.now()
+    decision = spec.run(view, context)
+    solve_s = clock.now() - began
+    guarantee = spec.shown(view, decision) if spec.shown else spec.guarantee(view)
+    if guarantee and guarantee.factor is not None and guarantee.factor < 1:
+        # Nothing is better than the optimum: where weights are 0, Zhou's 2 log λ is 0, as its proof takes λ > 2.
+        guarantee = None
+    fields = {
+        "solve_s": solve_s,
+        "guarantee": guarantee.text if guarantee else None,
+        "guarantee_factor": guarantee.factor if guarantee else None,
+    }
+    return _Raw(decision, "feasible", fields)
+
+
+def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
+    """Lines for a solver whose objective is not the checker's, or whom the second solver contradicts."""
+    lines = [raw.complaint] if raw.complaint else []
+    claimed, found = raw.claimed, verdict.objective
+    if claimed is not None and found is not None and differ(claimed, found, ROUNDING * raw.scale):
+        lines.append(f"the solver reports {claimed:.9g}, the checker finds {found:.9g}")
+    return lines
+
+
+@functools.lru_cache(maxsize=8)
+def _instance(fingerprint: str, text: str) -> Instance:
+    return validate(json.loads(text), where=fingerprint[:12])
+
+
+@functools.lru_cache(maxsize=16)
+def _view(fingerprint: str, text: str, paper: str) -> Any:
+    view: Callable[[Instance], Any] = PAPERS.get(paper).view
+    return view(_instance(fingerprint, text))

@@ -1,0 +1,126 @@
+"""Pages, tables and figures of what studies find. A study of a kind has its page in the module of that name here.
+
+Such a module has ``blocks(found)``, what a command prints; ``page(found, images, failures, more)``, the HTML document;
+and, where there are figures, ``drawings(found)``, what draws each of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from schedgap.harness.drawing import Drawable, Image, draw_pictures, write_figures
+from schedgap.harness.engine.result import Found
+from schedgap.harness.page.frame import Section, figure, template
+from schedgap.harness.table import Block
+from schedgap.instances.canonical import write_atomically
+from schedgap.instances.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from schedgap.harness.plots import Drawn
+
+
+def to_html(found: Found[Any], drawn: Sequence[Image] | None = None, more: Sequence[Section] = ()) -> str:
+    """Return the report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    found
+        What a study found.
+    drawn
+        Its figures, where they have been drawn already.
+    more
+        Sections that follow the published numbers of a comparison.
+
+    Raises
+    ------
+    UsageError
+        If there is no page of that kind.
+    """
+    images, failures = _drawn(found) if drawn is None else (drawn, [])
+    return _page(found, images, failures, more)
+
+
+def save(found: Found[Any], path: Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
+    """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files.
+
+    Raises
+    ------
+    OSError
+        If a folder or file cannot be written.
+    UsageError
+        If there is no page of that kind.
+    """
+    images, failures = _drawn(found)
+    if figures is not None and images:
+        write_figures(images, figures)
+    write_atomically(path, _page(found, images, failures, more).encode())
+
+
+def _kind(found: Found[Any]) -> Any:
+    return importlib.import_module(f"{__name__}.{found.kind}")
+
+
+def _drawn(found: Found[Any]) -> tuple[Sequence[Image], Sequence[str]]:
+    drawings = getattr(_kind(found), "drawings", None)
+    return draw_pictures(Drawable(found, drawings)) if drawings else ([], [])
+
+
+def _page(found: Found[Any], images: Sequence[Image], failures: Sequence[str], more: Sequence[Section]) -> str:
+    made = getattr(_kind(found), "page", None)
+    if made is None:
+        raise UsageError(f"{found.folder}: there is no page of a run of this kind; its results are in the folder")
+    if more and found.kind != "compare":
+        raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
+    page: str = made(found, images, failures, *([more] if more else []))
+    return page
+
+
+def blocks(found: Found[Any]) -> list[Block]:
+    """Return what a command prints of what a study found."""
+    told: list[Block] = _kind(found).blocks(found)
+    return told
+
+
+def to_fragment(found: Found[Any]) -> str:
+    """Return headline, tables and notes as HTML to show inside another page, such as a notebook."""
+    named = [(type(block).__name__, block) for block in blocks(found)]
+    made: str = template("fragment.html.j2").render(blocks=named)
+    return made
+
+
+def figures(found: Found[Any], *names: str) -> Figures:
+    """Draw the figures of what a study found.
+
+    Parameters
+    ----------
+    found
+        A comparison or simulation.
+    *names
+        Ids of figures, such as ``gap``; all where none is named.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such figure.
+    """
+    return Figures(drawn for job in _kind(found).drawings(found, names) if (drawn := job()))
+
+
+class Figures(list["Figure"]):
+    """Figures of a run; a notebook shows them with their captions."""
+
+    def __init__(self, drawn: Iterable[Drawn]) -> None:
+        self.drawn = list(drawn)
+        super().__init__(item.figure for item in self.drawn)
+
+    def _repr_html_(self) -> str:
+        # ids of one page: the same figure may stand in it twice, others beside it
+        shown = [figure(one, f"f{hashlib.sha256(one.svg.encode()).hexdigest()[:12]}-") for one in self.drawn]
+        made: str = template("figures.html.j2").render(figures=shown)
+        return made

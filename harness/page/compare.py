@@ -1,0 +1,312 @@
+"""What a comparison tells: captions, tables, published numbers, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
+from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.compare.summary import allowed_s
+from schedgap.harness.drawing import Image
+from schedgap.harness.page.columns import COLUMNS, summary
+from schedgap.harness.page.frame import (
+    Group,
+    Page,
+    Section,
+    figures_section,
+    instances_section,
+    notes_section,
+    published_section,
+    render,
+    results_section,
+    slug,
+    title_of,
+)
+from schedgap.harness.page.headline import answers, headline, lead
+from schedgap.harness.published import COMPARE, Measures, not_shown
+from schedgap.harness.simulate.row import SimulationRow
+from schedgap.harness.table import LONG, Block, Cell, Column, Line, Note, Table, of_texts, sort_key, table, visible
+from schedgap.harness.text import clean, differs, numbers, plain, published_cells
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
+
+if TYPE_CHECKING:
+    from schedgap.harness.plots import Drawn
+
+NAMED = 3
+"""So many methods of which the same is to be said are named one by one."""
+
+MAX_ROWS = 60
+"""More results of a paper than these are summed up only."""
+
+
+def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
+    """Return the rows that share a table, with its caption: one paper's methods.
+
+    A paper none of whose methods could run has no table beside others; the notes say why.
+    """
+    papers = list(dict.fromkeys(row.paper for row in run.rows))
+    groups = [[row for row in run.rows if row.paper == paper] for paper in papers]
+    told = [rows for rows in groups if any(row.status != "skipped" for row in rows)]
+    return [(caption(run, rows), rows) for rows in told or groups]
+
+
+def caption(run: Comparison, rows: Sequence[Row]) -> str:
+    """Return the caption of a paper's table: instance, its view of it, and what all rows share."""
+    names = list(dict.fromkeys(row.instance for row in rows))
+    shared = [clean(names[0], 80) if len(names) == 1 else f"{len(names)} instances"]
+    instance = run.instances.get(rows[0].fingerprint)
+    if len(names) == 1 and instance is not None and rows[0].paper in PAPERS:
+        paper = PAPERS.get(rows[0].paper)
+        try:
+            shared.append(clean(paper.describe(paper.view(instance)), 300))
+        except Exception as error:  # what a view cannot say of an instance must not end a run that is done
+            shared.append(clean(error, 300))
+    problems = {(row.problem, row.sense) for row in rows}
+    if len(problems) == 1:
+        shared.append(f"problem {clean(rows[0].problem, 60)} ({rows[0].sense})")
+    bounds = {row.bound_from for row in rows}
+    if len(bounds) == 1 and (source := rows[0].bound_from):
+        shared.append(f"bound from {clean(source, 60)}")
+    return " · ".join(shared)
+
+
+def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Return violations, failures and reasons for skipping in words: (method, what happened)."""
+    several = len({row.fingerprint for row in rows}) > 1
+    found = []
+    for row in rows:
+        name = clean(row.method, 60) + (f" on {clean(row.instance, 60)}" if several else "")
+        if row.wrong:
+            found += [(name, f"WRONG: {clean(v, 400)}") for v in row.violations or ("its claim does not hold",)]
+        elif row.status == "infeasible":
+            found.append((name, f"infeasible: no decision of {clean(row.problem, 60)} exists here"))
+        elif row.failed or row.status == "skipped":
+            reason = f": {clean(row.reason, 400)}" if row.reason else ""
+            found.append((name, f"{row.status}{reason}"))
+    return [(_together(names), note) for note, names in _by_note(found).items()]
+
+
+def _by_note(found: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return who has the same to say, in the order in which it is said first."""
+    groups: dict[str, list[str]] = {}
+    for name, note in found:
+        groups.setdefault(note, []).append(name)
+    return groups
+
+
+def _together(names: list[str]) -> str:
+    """Return a few names, or the first ones and how many more there are."""
+    more = len(names) - NAMED
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMED])} and {more} more"
+
+
+PUBLISHED_COLUMNS = ("method", "quantity", "published", "measured", "exact", "where")
+
+
+def published_lines(rows: Sequence[Row]) -> Iterator[tuple[Row, Mapping[str, Any], tuple[str, ...]]]:
+    """Yield row, entry and cells (see `PUBLISHED_COLUMNS`) of every published number; of equal ones the first."""
+    told = set()
+    for row in rows:
+        for entry in row.published:
+            head, tail = clean(entry.get("quantity", ""), 40), clean(entry.get("where", ""), 80)
+            cells = (clean(row.method, 60), head, *published_cells(entry), tail)
+            if (row.fingerprint, cells) not in told:
+                told.add((row.fingerprint, cells))
+                yield row, entry, cells
+
+
+def published_notes(rows: Sequence[Row], only_differing: bool = True) -> list[tuple[str, str]]:
+    """Return what is to be said about published numbers, such as why we do not get them: (which number, note)."""
+    several = len({row.fingerprint for row in rows}) > 1
+    found = []
+    for row, entry, (method, quantity, *_) in published_lines(rows):
+        note = clean(entry.get("note") or "", 400)
+        if note and (differs(entry) or not only_differing):
+            where = f" on {clean(row.instance, 60)}" if several else ""
+            found.append((f"{method}, {quantity}{where}", note))
+    return list(dict.fromkeys(found))
+
+
+def not_compared(
+    rows: Sequence[Row | SimulationRow], instances: Mapping[str, Instance], study: Measures
+) -> list[tuple[str, str]]:
+    """Return which published numbers stand beside none of the rows, and why: (which numbers, why)."""
+    found = []
+    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
+        mine = [row for row in rows if row.fingerprint == fingerprint]
+        left = not_shown(mine, instances[fingerprint], study) if fingerprint in instances else []
+        found += [(f"{clean(e.method, 60)} {clean(e.quantity, 60)}", clean(why, 400)) for e, why in left]
+    return [(f"published, not compared here: {_together(names)}", why) for why, names in _by_note(found).items()]
+
+
+def blocks(run: Comparison) -> list[Block]:
+    """Return what a command prints: headline, summary and results of each paper, published numbers, notes."""
+    allowed = allowed_s(run.meta)
+    summed = [found for text, rows in parts(run) if (found := summary(text, rows, allowed))]
+    shown: list[Block] = [Line(headline(run), "bold red" if any(row.wrong for row in run.rows) else "bold")]
+    for content, below in summed:
+        shown += [Line(""), content, Line(below, "dim")]
+    for text, rows in parts(run):
+        if summed and len(rows) > MAX_ROWS:
+            shown.append(Line(f"{len(rows)} results: in report.html, rows.parquet, or with --format csv", "dim"))
+        else:
+            columns = [column for column in COLUMNS if column.key != "published"]
+            shown += [Line(""), table(text, columns, rows, dim=lambda row: row.status == "skipped")]
+    if lines := [cells for _, _, cells in published_lines(run.rows)]:
+        shown.append(published_table(PUBLISHED_COLUMNS, lines, "published beside measured"))
+    shown += [Note(f"≠ {which}", note) for which, note in published_notes(run.rows)]
+    told = [*not_compared(run.rows, run.instances, COMPARE), *notes(run.rows)]
+    return [*shown, *(Note(which, note) for which, note in told)]
+
+
+def published_table(headers: Sequence[str], lines: Sequence[Sequence[str]], caption: str) -> Table:
+    """Return lines of texts about published numbers as a table; what we do not get stands out."""
+    return Table(caption, of_texts(headers), [[_published_cell(text) for text in line] for line in lines])
+
+
+def _published_cell(text: str) -> Cell:
+    classes = ["bad"] if text.endswith("≠") else []
+    if len(text) > LONG:
+        classes.append("note" if len(text) > 3 * LONG else "wide")
+    return Cell(text, text.casefold(), " ".join(classes))
+
+
+def groups(run: Comparison) -> list[Group]:
+    """Return the tables of each paper: by method where that sums up, all results, properties."""
+    allowed = allowed_s(run.meta)
+    found = []
+    for caption, rows in parts(run):
+        paper = rows[0].paper
+        by_method = summary(caption, rows, allowed)
+        results = table(caption, [column for column in COLUMNS if column.key not in ("published", "metrics")], rows)
+        tables = [_with_caveat(*by_method)] if by_method else []
+        tables += [results, *_property_tables([row for row in rows if row.metrics])]
+        found.append(Group(f"results-{slug(paper)}", clean(paper, 40), title_of(paper), tables))
+    return found
+
+
+def _with_caveat(content: Table, caveat: str) -> Table:
+    means = "means are shifted geometric ones, failures counted."
+    return Table(f"{content.caption}; {means} {caveat}".strip(), content.columns, content.rows)
+
+
+def _property_tables(rows: Sequence[Row]) -> list[Table]:
+    """Return the table of the decisions' properties, if they have some."""
+    names = list(dict.fromkeys(name for row in rows for name in row.metrics))
+    if not names:
+        return []
+    fixed: list[Column[Row]] = [c for c in visible(COLUMNS, rows) if c.key in ("instance", "seed", "method")]
+    named = (Column[Any](n, clean(n, 40).replace("_", " "), "", str, align="right") for n in names)
+    columns: list[Column[Any]] = [*fixed, *named]
+    cells = [[*(column.cell(row) for column in fixed), *(_property(row, name) for name in names)] for row in rows]
+    return [Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", columns, cells)]
+
+
+def _property(row: Row, name: str) -> Cell:
+    return Cell(numbers(row.metrics.get(name), 5), sort_key(plain(row.metrics.get(name))), "right")
+
+
+def _published(rows: Sequence[Row]) -> Table | None:
+    """Return the numbers that papers printed beside ours, or ``None`` where there are none."""
+    found = []
+    for _, entry, cells in published_lines(rows):
+        unit = clean(entry.get("unit") or "", 60)
+        found.append((*cells, "" if unit == "1" else unit))
+    caption = (
+        "Numbers that the paper printed about this instance, beside ours. ✓: equal to its last place; "
+        "≠: not. Exact, ✓: what we measured is the exact value."
+    )
+    return published_table((*PUBLISHED_COLUMNS, "unit"), found, caption) if found else None
+
+
+def legend(run: Comparison) -> list[tuple[str, str]]:
+    """Return the columns that some table shows, and the problems of the rows, each with its explanation."""
+    shown = {column.key for _, rows in parts(run) for column in visible(COLUMNS, rows)}
+    columns = [(column.header, column.explanation) for column in COLUMNS if column.key in shown]
+    return columns + _problems(run)
+
+
+def _problems(run: Comparison) -> list[tuple[str, str]]:
+    """Return the problems of the rows with title, sense and unit."""
+    found = []
+    for paper, name in dict.fromkeys((row.paper, row.problem) for row in run.rows):
+        known = {problem.id: problem for problem in PAPERS.get(paper).problems} if paper in PAPERS else {}
+        if problem := known.get(name):
+            found.append((problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})"))
+    return found
+
+
+def page(run: Comparison, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
+    """Return the page of `run`.
+
+    Parameters
+    ----------
+    run
+        The run.
+    images, failures
+        Its figures, and what is said about those that could not be drawn.
+    more
+        Sections that follow the published numbers, such as the table of an audit.
+    """
+    rows = run.rows
+    told = answers(run)
+    sections = [
+        results_section(groups(run), legend(run)),
+        *notes_section(notes(rows)),
+        *published_section(_published(rows), _published_notes(run)),
+        *more,
+        *figures_section(images, {row.paper: title_of(row.paper) for row in rows}, failures),
+        *instances_section(run.instances, {row.fingerprint: row.instance for row in rows}),
+    ]
+    return render(
+        Page(
+            question="How far from optimal?",
+            title=_title(run),
+            headline=lead(run),
+            trouble=_trouble(run),
+            sections=sections,
+            meta=run.meta,
+            answers=[(clean(paper, 40), text) for paper, text in told] if len(told) > 1 else [],
+            counts=_counts(run),
+        )
+    )
+
+
+def _published_notes(run: Comparison) -> list[tuple[str, str]]:
+    """Return what is to be said about published numbers, and why some stand beside none of ours."""
+    return [*published_notes(run.rows, only_differing=False), *not_compared(run.rows, run.instances, COMPARE)]
+
+
+def _title(run: Comparison) -> str:
+    names = list(dict.fromkeys(row.instance for row in run.rows))
+    return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
+
+
+def _trouble(run: Comparison) -> bool:
+    return any(row.wrong or row.failed for row in run.rows)
+
+
+def _counts(run: Comparison) -> list[tuple[str, str]]:
+    """Return how many instances, results, verified and proved ones there are, and what is missing."""
+    rows = run.rows
+    counts = {
+        "instances": len({row.fingerprint for row in rows}),
+        "methods": len({row.method for row in rows}),
+        "results": len(rows),
+        "verified": sum(row.verified is True for row in rows),
+        "optimum proved": sum(row.verified is True and row.ratio_is_upper is False for row in rows),
+        "WRONG": sum(row.wrong for row in rows),
+        "failed": sum(row.failed for row in rows),
+        "skipped": sum(row.status == "skipped" for row in rows),
+    }
+    always = ("results", "verified", "WRONG")
+    return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
+
+
+def drawings(run: Comparison, names: Sequence[str] = ()) -> Sequence[Callable[[], Drawn | None]]:
+    """Return what draws each figure of `run`, or each of these names."""
+    from schedgap.harness.plots.figures import jobs
+
+    return jobs(run, names)

@@ -1,0 +1,120 @@
+"""What ``harness show`` prints and draws of an instance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.harness.published import commands, never_compared
+from schedgap.harness.text import SIGNS, clean, numbers
+from schedgap.instances.canonical import write_atomically
+from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.schema import Instance, Published
+from schedgap.instances.schema.summary import describe
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
+LEVELS = " ▁▂▃▄▅▆▇█"
+SPARK_WIDTH = 60
+BAR_WIDTH = 40
+
+
+def words(instance: Instance) -> Group:
+    """Return the instance in words, with a picture made of characters."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in [*describe(instance), *profiled(instance)]:
+        facts.add_row(Text(name), Text(value))
+    parts: list[RenderableType] = [Text(instance.name, style="bold underline"), facts]
+    return Group(*parts, *(Text(line) for line in [*published(instance), *picture(instance)]))
+
+
+def published(instance: Instance) -> list[str]:
+    """Return lines with what was published about the instance, under the command that shows it beside ours."""
+    reasons = {f"not compared: {why}": entries for why, entries in never_compared(instance).items()}
+    lines = []
+    for told, entries in {**commands(instance), **reasons}.items():
+        lines += ["", f"published; {told}", *(f"  {_printed(entry)}" for entry in entries)]
+    return lines
+
+
+def _printed(entry: Published) -> str:
+    value = numbers(entry.exact) + " (exact)" if entry.value is None else numbers(entry.value)
+    unit = "" if entry.unit == "1" else f" {entry.unit}"
+    return clean(f"{entry.method} {entry.quantity}: {SIGNS.get(entry.relation, '')}{value}{unit}, {entry.where}", 200)
+
+
+def profiled(instance: Instance) -> list[tuple[str, str]]:
+    """Return what optimistic profiling of the jobs costs and misses; nothing where they have no sensitivities."""
+    from schedgap.heuristics.profiling import describe as told
+    from schedgap.instances.views.synergy import view
+
+    try:
+        return [("profiling", "\n".join(told(view(instance))))]
+    except NotApplicableError:
+        return []
+
+
+def picture(instance: Instance) -> list[str]:
+    """Return lines that draw GPUs by type, arrivals over time, and jobs by gang size."""
+    lines = ["", "GPUs by type", *_bars(instance.cluster.gpus_by_type)]
+    if not instance.jobs:
+        return lines
+    gangs = Counter(job.gpus for job in instance.jobs)
+    return [
+        *lines,
+        *_arrivals(np.array([job.submit_s for job in instance.jobs])),
+        "",
+        "jobs by gang size (GPUs)",
+        *_bars({str(size): gangs[size] for size in sorted(gangs)}),
+    ]
+
+
+def _arrivals(submit_s: NDArray[np.float64]) -> list[str]:
+    """Return lines that draw arrivals over time; none where all jobs arrive at once."""
+    if submit_s.min() == submit_s.max():
+        return []
+    counts, edges = np.histogram(submit_s, bins=SPARK_WIDTH, range=(0, max(1.0, float(submit_s.max()))))
+    caption = f"jobs arriving, each column {edges[1] / 60:.3g} minutes, at most {counts.max()}"
+    return ["", caption, sparkline(counts.tolist())]
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """Return one character per count, its height in proportion; anything above 0 is visible."""
+    top = max(1, *counts)
+    return "".join(LEVELS[-(-count * (len(LEVELS) - 1) // top)] for count in counts)
+
+
+def _bars(counts: Mapping[str, int]) -> list[str]:
+    top = max(1, *counts.values())
+    width = min(max(map(len, counts)), 24)
+    return [f"{name[:width]:>{width}} {'█' * -(-count * BAR_WIDTH // top)} {count}" for name, count in counts.items()]
+
+
+def draw_instance(instance: Instance, path: Path) -> None:
+    """Draw the instance to a ``.png`` or ``.svg`` file.
+
+    Raises
+    ------
+    UsageError
+        If the file has another ending, or cannot be written.
+    """
+    from schedgap.harness.plots.instance import instance_figure, saved
+
+    if path.suffix not in {".png", ".svg"}:
+        raise UsageError(f"{path}: a picture is written as .png or .svg")
+    try:
+        write_atomically(path, saved(instance_figure(instance), path.suffix[1:]))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""Simulations: policies round by round, every history checked."""

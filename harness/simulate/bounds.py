@@ -1,0 +1,175 @@
+"""Certified bounds beside simulations: one mechanism for the last completion and for the mean completion time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.task import Task
+from schedgap.harness.published import Measured, evaluated
+from schedgap.harness.simulate.row import Bound, SimulationRow
+from schedgap.harness.verify import TOLERANCE
+from schedgap.heuristics.simulator import POLICIES, PolicySpec
+from schedgap.instances import clock
+from schedgap.instances.canonical import validate
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Horizon, Instance, Published
+
+ENDLESS = 2**31
+"""Slots of a horizon that ends after everything."""
+
+
+@dataclass(frozen=True)
+class BoundSpec:
+    """A model that bounds a time of simulations from below.
+
+    Attributes
+    ----------
+    metric
+        Field of :class:`~schedgap.harness.simulate.row.SimulationRow` that it bounds, in seconds.
+    model
+        Id of the model; its slots are as long as the rounds, so that no simulated job could start earlier.
+    sensitive
+        Whether it bounds policies that give out CPUs and memory, or the others; no model bounds jobs that fork.
+    from_arrival
+        Whether the time counts from the first arrival, where the model counts it from 0.
+    """
+
+    metric: str
+    model: str
+    sensitive: bool
+    from_arrival: bool
+
+    def applies(self, policy: PolicySpec) -> bool:
+        """Return whether it bounds a policy."""
+        return not policy.forks and policy.sensitive == self.sensitive
+
+
+TTD = BoundSpec("ttd_s", "gavel.makespan_fluid", sensitive=False, from_arrival=True)
+TTD_SENSITIVE = BoundSpec("ttd_s", "synergy.makespan_fluid", sensitive=True, from_arrival=True)
+JCT = BoundSpec("jct_mean_s", "synergy.jct", sensitive=True, from_arrival=False)
+
+BOUNDS = {spec.model: spec for spec in (TTD, TTD_SENSITIVE, JCT)}
+"""Bounds by model."""
+
+
+@dataclass(frozen=True)
+class BoundTask(Task[Bound]):
+    """A lower bound of a model on a metric of any schedule on an instance, in rounds of some length."""
+
+    instance_json: str
+    fingerprint: str
+    round_s: float
+    model: str
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return all that the bound depends on: content, length of a round and model."""
+        return {"of": [self.fingerprint, repr(self.round_s), self.model]}
+
+    def failed(self, status: str, reason: str) -> Bound:
+        """Return the absent bound of a task that could not be finished."""
+        return Bound(self.fingerprint, self.model, None, f"{status}: {reason}", key=self.key)
+
+    def attempt(self) -> Bound:
+        """Solve the model."""
+        instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
+        began = clock.now()
+        found = lower_bound(BOUNDS[self.model], instance, self.round_s)
+        return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key)
+
+
+def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
+    """Return the models that bound some policy; `whole` says that completion times are those of all jobs."""
+    chosen = list(policies)
+    return [spec.model for spec in BOUNDS.values() if (whole or spec is not JCT) and any(map(spec.applies, chosen))]
+
+
+def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float | None:
+    """Return a certified lower bound on a metric in rounds of that length, in seconds.
+
+    Raises
+    ------
+    NotApplicableError
+        If the model cannot run on the instance.
+    """
+    from schedgap.models import MODELS
+
+    spec = MODELS.get(bound.model)
+    endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
+    view = PAPERS.get(spec.paper).view(endless)
+    if reason := spec.skip(view):
+        raise NotApplicableError(reason)
+    found = spec.run(view, Limits().options(0)).solution.bound
+    if found is None or not bound.from_arrival:
+        return found
+    return found - float(view.workload.arrival_s.min())
+
+
+PREFIX = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean completion time")}
+"""Metric with a bound → how its fields begin, and its name."""
+
+Bounds = Mapping[tuple[str, str], Bound]
+"""By fingerprint and model."""
+
+
+def compared(rows: Sequence[SimulationRow], instances: Sequence[Instance], bounds: Bounds) -> list[SimulationRow]:
+    """Return the rows with ratios, bounds and published numbers filled in; order is kept."""
+    printed = {one.fingerprint: one.published for one in instances}
+    out = []
+    for row in rows:
+        beside = {other.policy: other for other in rows if other.fingerprint == row.fingerprint}
+        bounded = _with_ratios(row, beside)
+        for model in BOUNDS:
+            bounded = _with_bound(bounded, bounds.get((row.fingerprint, model)))
+        out.append(bounded)
+    measured: dict[str, dict[str, Measured]] = {}
+    for row in out:
+        measured.setdefault(row.fingerprint, {})[row.policy] = row.measured
+    return [_with_published(row, printed[row.fingerprint], measured[row.fingerprint]) for row in out]
+
+
+def _with_published(
+    row: SimulationRow, printed: Sequence[Published], measured: Mapping[str, Measured]
+) -> SimulationRow:
+    """Add what was published about the policy, and the reference's TTD ratio to it as it was printed."""
+    about_reference = evaluated(printed, row.reference or "", measured)
+    ratios = [entry["value"] for entry in about_reference if entry["quantity"] == f"ttd_ratio:{row.policy}"]
+    return row.replace(published=evaluated(printed, row.policy, measured), ttd_printed=next(iter(ratios), None))
+
+
+def _with_ratios(row: SimulationRow, beside: Mapping[str, SimulationRow]) -> SimulationRow:
+    spec = POLICIES.get(row.policy)
+    reference = beside.get(spec.reference or f"{spec.paper}.online") or next(iter(beside.values()))
+    return row.replace(
+        reference=reference.policy,
+        ttd_ratio=_ratio(row.ttd_s, reference.ttd_s),
+        jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s),
+    )
+
+
+def _ratio(ours: float | None, theirs: float | None) -> float | None:
+    return ours / theirs if ours is not None and theirs else None
+
+
+def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
+    """Add a bound to a policy to which it applies; a verified time below it contradicts one of the two.
+
+    Bounds are about all jobs: where some are left, or completion times are those of a window, there is nothing to
+    compare.
+    """
+    if bound is None or bound.seconds is None or not BOUNDS[bound.model].applies(POLICIES.get(row.policy)):
+        return row
+    spec, least_s, model = BOUNDS[bound.model], bound.seconds, bound.model
+    time_s = getattr(row, spec.metric)
+    if time_s is None or row.unfinished or (row.window and spec is JCT):
+        return row
+    prefix, name = PREFIX[spec.metric]
+    row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": model})
+    if time_s < least_s * (1 - TOLERANCE):
+        line = f"{name} {time_s:.9g} s is below the lower bound {least_s:.9g} s of {model}"
+        return row.replace(verified=False, violations=(*row.violations, line))
+    return row.replace(**{f"{prefix}_bound_ratio": max(time_s / least_s, 1.0) if least_s > 0 else None})

@@ -1,0 +1,277 @@
+"""A simulation as plain data: its rows, certified bounds, and what the rounds of histories are worth."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.harness.engine.result import Found, Stored
+from schedgap.harness.text import plain
+from schedgap.heuristics.simulator import Trace
+from schedgap.heuristics.simulator.metrics import Metrics
+
+Array = NDArray[np.float64]
+
+OK = frozenset({"done", "unfinished", "skipped"})
+"""Statuses of policies that ended in order."""
+
+
+@dataclass(frozen=True)
+class SimulationRow:
+    """One policy on one instance. Times in seconds; absent numbers are ``None``.
+
+    Attributes
+    ----------
+    status
+        ``done``, ``unfinished`` (jobs are left, see there), ``skipped`` (it cannot take the instance), or how it
+        failed.
+    ttd_s … changing
+        See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
+    profiling_s, window
+        Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
+        (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
+    arrivals_per_h
+        Jobs that arrive in an hour on average; ``None`` where all are there at once.
+    reference, ttd_ratio, jct_ratio
+        The policy that this one's paper measures it against
+        (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first one; TTD and mean completion time
+        divided by its own.
+    ttd_printed
+        The same ratio as a paper printed it.
+    ttd_bound_s, ttd_bound_from, ttd_bound_ratio
+        Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
+        estimate of how far from the least TTD the policy is.
+    jct_bound_s, jct_bound_from, jct_bound_ratio
+        The same for the mean completion time of all jobs.
+    lp1_share, lp1_worst
+        Mean and least of the rounds' progress divided by what Synergy's LP1 allows for the jobs that were picked
+        (:mod:`schedgap.harness.verify.rounds_bound`); for policies that give out CPUs and memory.
+    estimated_throughput, actual_throughput
+        Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
+        devices of the slowest type (:func:`schedgap.heuristics.oef.throughput`); for the policies of that comparison.
+    cpu_needed
+        What `cpu_given` would be if each job had the fewest CPUs at which it is as fast.
+    unfinished
+        Number of jobs that did not complete, by reason.
+    published
+        Numbers papers printed, as in :class:`schedgap.harness.compare.row.Row`.
+    verified
+        Whether the independent checker confirms the history; ``None`` where there is none.
+    key
+        What the simulation was of (:attr:`schedgap.harness.simulate.task.SimulationTask.key`).
+    """
+
+    instance: str
+    fingerprint: str
+    policy: str
+    seed: int = 0
+    round_s: float = 0.0
+    restart_s: float = 0.0
+    spread_factor: float = 1.0
+    until_s: float | None = None
+    profiling_s: float = 0.0
+    window: str | None = None
+    arrivals_per_h: float | None = None
+    status: str = "error"
+    ttd_s: float | None = None
+    reference: str | None = None
+    ttd_ratio: float | None = None
+    ttd_printed: float | None = None
+    ttd_bound_s: float | None = None
+    ttd_bound_from: str | None = None
+    ttd_bound_ratio: float | None = None
+    jct_mean_s: float | None = None
+    jct_ratio: float | None = None
+    jct_bound_s: float | None = None
+    jct_bound_from: str | None = None
+    jct_bound_ratio: float | None = None
+    jct_median_s: float | None = None
+    jct_p99_s: float | None = None
+    jct_min_s: float | None = None
+    jct_max_s: float | None = None
+    jct_short_s: float | None = None
+    jct_long_s: float | None = None
+    window_jobs: int | None = None
+    gru: float | None = None
+    cru: float | None = None
+    cpu_given: float | None = None
+    cpu_needed: float | None = None
+    lp1_share: float | None = None
+    lp1_worst: float | None = None
+    utility: float | None = None
+    estimated_throughput: float | None = None
+    actual_throughput: float | None = None
+    stragglers: int | None = None
+    straggler_share: float | None = None
+    decision_mean_s: float | None = None
+    decision_max_s: float | None = None
+    idle_gpus: float | None = None
+    restarts: int | None = None
+    rounds: int | None = None
+    changing: float | None = None
+    jobs: int | None = None
+    finished: int | None = None
+    unfinished: Mapping[str, int] = field(default_factory=dict)
+    published: tuple[Mapping[str, Any], ...] = ()
+    verified: bool | None = None
+    violations: tuple[str, ...] = ()
+    simulate_s: float | None = None
+    check_s: float | None = None
+    reason: str | None = None
+    key: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, in order."""
+        return dataclasses.asdict(self)
+
+    def replace(self, **changes: Any) -> SimulationRow:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
+        known = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
+        if (ttd_s := known.get("ttd_s")) is not None:
+            known |= {"makespan_s": ttd_s, "ttd_rounds": math.ceil(ttd_s / self.round_s * (1 - 1e-9))}
+        return {name: value for name, value in known.items() if value is not None}
+
+    @property
+    def ok(self) -> bool:
+        """Whether the policy ended in order and its history is confirmed."""
+        return self.status in OK and self.verified is not False
+
+
+FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))
+MEASURED = tuple(
+    f.name
+    for f in dataclasses.fields(SimulationRow)
+    if f.type in ("float | None", "int | None") and not re.search("ratio|bound|printed|until", f.name)
+)
+"""Fields that a published number can be about: what is measured of one policy alone."""
+
+SENSITIVE = frozenset({"cpu_given", "cpu_needed", "lp1_share", "lp1_worst"})
+"""Those that only policies have that give out CPUs and memory."""
+
+ALIASES = ("makespan_s", "ttd_rounds")
+"""Other names of the TTD: Synergy's, and in rounds."""
+
+METRICS = tuple(f.name for f in dataclasses.fields(Metrics))
+
+
+def row_of(fields: Mapping[str, Any]) -> SimulationRow:
+    """Return the row with these fields, as a journal keeps them."""
+    known = {name: value for name, value in fields.items() if name in FIELDS}
+    return SimulationRow(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
+
+
+def rows_parquet(rows: Sequence[SimulationRow]) -> bytes:
+    """Return rows as a Parquet file, lists and mappings as JSON text."""
+    import pandas as pd
+
+    nested = ("unfinished", "published", "violations")
+    records = [row.as_dict() | {name: json.dumps(plain(getattr(row, name))) for name in nested} for row in rows]
+    sink = io.BytesIO()
+    pd.DataFrame(records, columns=list(FIELDS)).convert_dtypes().to_parquet(sink, index=False)
+    return sink.getvalue()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
+
+    `took_s` is how long the model took, `key` the key of its task.
+    """
+
+    fingerprint: str
+    model: str
+    seconds: float | None
+    reason: str | None = None
+    took_s: float | None = None
+    key: str = ""
+
+    record: ClassVar[str] = "bound"
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.model}: {'no bound' if self.seconds is None else 'bound'}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not be tried again."""
+        return self.seconds is not None
+
+    def content(self) -> dict[str, Any]:
+        """Return what the journal keeps."""
+        return {"bound": plain(vars(self))}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return nothing: all of it is in the line."""
+        return {}
+
+    def check(self) -> None:
+        """Check nothing: all of it is in the line."""
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
+        """Return the bound that a journal kept."""
+        return cls(**content["bound"])
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Records of the ``R`` rounds of a history.
+
+    Attributes
+    ----------
+    progress
+        ``(R,)`` progress of the running jobs, each in units of its fair progress on its best GPU type, as if all ran to
+        the end of the round.
+    most
+        ``(R,)`` the most that LP1 allows for the jobs that the policy picked
+        (:mod:`schedgap.harness.verify.rounds_bound`); NaN where it picked none.
+    cpus_needed
+        ``(R,)`` share of the CPU time that jobs need while they compute: each the fewest CPUs at which it is as fast.
+    """
+
+    progress: Array
+    most: Array
+    cpus_needed: Array
+
+    @property
+    def share(self) -> Array:
+        """``(R,)`` progress divided by the most."""
+        return np.asarray(self.progress / self.most)
+
+
+@dataclass
+class Simulation(Found[SimulationRow]):
+    """Simulated schedulers side by side: what tables and pages are made of.
+
+    Attributes
+    ----------
+    rows
+        One per instance and policy, in the order in which they were named.
+    traces, rounds
+        Histories by policy, and what the rounds of those that give out CPUs and memory are worth; of the last instance
+        where there are several.
+    bounds
+        Certified lower bounds, and reasons where there is none.
+    """
+
+    traces: Mapping[str, Trace] = field(default_factory=dict)
+    rounds: Mapping[str, Rounds] = field(default_factory=dict)
+    bounds: Sequence[Bound] = ()
+
+    kind = "simulate"
+    fields = FIELDS

@@ -1,0 +1,272 @@
+"""Simulate schedulers on instances, check their histories, and put them side by side."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.result import Later, Opened
+from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
+from schedgap.harness.simulate.row import Bound, Simulation, rows_parquet
+from schedgap.harness.simulate.task import SimulationResult, SimulationTask
+from schedgap.harness.table import to_json as json_of
+from schedgap.heuristics.simulator import POLICIES, PolicySpec, Rules, runnable, servers, workload
+from schedgap.heuristics.simulator.metrics import ALL, Window
+from schedgap.instances import load
+from schedgap.instances.canonical import to_json
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Instance
+
+Reference = str | Path | Instance
+
+COMPARED = ("hadar", "gavel", "tiresias", "yarn-cs")
+"""Whom Hadar's section IV compares."""
+
+LIMIT_S = 3600.0
+"""Wall-clock seconds that one simulation may take unless asked."""
+
+MAX_ROUNDS = 1e7
+"""Rounds that a simulation may need: the records of more do not fit into the memory of a worker."""
+
+ROUND_S, RESTART_S = 360.0, 10.0
+"""Hadar, section IV: rounds of 6 minutes, 10 seconds for a checkpoint and restart."""
+
+
+def simulate(
+    instance: Reference | Sequence[Reference],
+    policies: Iterable[str] = COMPARED,
+    *,
+    round_s: float | None = None,
+    restart_s: float | None = None,
+    spread_factor: float = 1.0,
+    until_s: float = math.inf,
+    profiling_s: float = 0.0,
+    window: Window = ALL,
+    seed: int = 0,
+    limits: Limits | None = None,
+    command: str | None = None,
+    **running: Unpack[Running],
+) -> Simulation:
+    """Simulate policies on one or more instances; every history is checked. Ctrl-C ends it early, finished rows stay.
+
+    Parameters
+    ----------
+    instance, policies
+        References (``gen/hadar-480``, a path) or loaded instances; names
+        (:func:`schedgap.harness.simulate.run.resolve`).
+    round_s, restart_s
+        Seconds of a round, by default a slot of the instance, or 360; and seconds that a changed allocation costs, by
+        default 10, or none where rounds are not longer than that.
+    spread_factor, until_s
+        Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after this time.
+    profiling_s, window
+        Seconds in which jobs are profiled before policies that need it may schedule them; whose completion times count.
+    seed, limits
+        Seed of the solver, for policies that ask for optima; wall-clock seconds and memory of one simulation.
+    command
+        How to reproduce the run, if not by these arguments.
+    **running
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
+
+    Raises
+    ------
+    UsageError
+        If a reference, policy, instance or option is wrong; nothing has run then.
+    """
+    references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
+    chosen = resolve(policies := list(policies))
+    loaded = [load(ref) for ref in references]
+    rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
+    _some_are_counted(loaded, window)
+    limits = limits or Limits(time_limit_s=LIMIT_S)
+    tasks = plan(loaded, chosen, rules, seed, window, limits)
+    times: dict[str, Any] = {"round-s": round_s, "restart-s": restart_s, "until-s": until_s, "profiling-s": profiling_s}
+    options = times | {"spread-factor": spread_factor, "window": window}
+    meta = {
+        "command": command or _reproduction(references, policies, options, seed),
+        "limits": asdict(limits),
+        "policies": [spec.id for spec in chosen],
+        "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
+    }
+    bounds = _bound_tasks(loaded, chosen, rules, window)
+    return execute(STUDY, [*tasks, *bounds], meta, instances=loaded, **running)
+
+
+def _collected(found: Finished) -> Simulation:
+    """Compare the rows; keep the histories of the last instance, as far as they are confirmed."""
+    results = [one for one in found.results if isinstance(one, SimulationResult)]
+    bounds = {(one.fingerprint, one.model): one for one in found.results if isinstance(one, Bound)}
+    last = next(reversed(found.instances))
+    shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
+    sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
+    return Simulation(
+        rows=compared([one.row for one in results], list(found.instances.values()), bounds),
+        traces=Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown}),
+        rounds=Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive}),
+        folder=found.folder,
+        meta=found.meta,
+        instances=found.instances,
+        bounds=list(bounds.values()),
+    )
+
+
+def _tables(simulation: Simulation) -> Mapping[str, bytes]:
+    return {
+        "rows.json": json_of(row.as_dict() for row in simulation.rows).encode(),
+        "rows.parquet": rows_parquet(simulation.rows),
+    }
+
+
+STUDY = Study("simulate", (SimulationResult, Bound), _collected, _tables)
+
+
+def _some_are_counted(instances: Sequence[Instance], window: Window) -> None:
+    for one in instances:
+        if window.first >= len(one.jobs):
+            raise UsageError(f"window = {window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
+
+
+def rules_for(
+    instance: Instance,
+    round_s: float | None,
+    restart_s: float | None,
+    spread_factor: float,
+    until_s: float,
+    profiling_s: float = 0.0,
+) -> Rules:
+    """Return the rules of a simulation of `instance`, with the defaults of :func:`simulate`.
+
+    Raises
+    ------
+    UsageError
+        If the instance has no jobs, an option is out of range, or the jobs need more than :data:`MAX_ROUNDS` rounds.
+    """
+    if not instance.jobs:
+        raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
+    if round_s is None:
+        round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
+    if restart_s is None:
+        restart_s = RESTART_S if round_s > RESTART_S else 0.0
+    rules = Rules(round_s, restart_s, spread_factor, until_s, profiling_s=profiling_s)
+    if (least := least_rounds(instance, rules)) > MAX_ROUNDS:
+        wanted = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
+        raise UsageError(f"round_s = {round_s:g}: {instance.name}: {wanted}")
+    if restart_s >= round_s:
+        raise UsageError(
+            f"restart_s = {restart_s:g}: with rounds of {round_s:g} s, a job that moves would never advance"
+        )
+    return rules
+
+
+def least_rounds(instance: Instance, rules: Rules) -> float:
+    """Return a lower bound on the rounds of a simulation: every job at its best rate, on no GPU idle.
+
+    Jobs that could leave or never run do not count, and no round begins after the end of the simulation.
+    """
+    work, cluster = workload(instance), servers(instance)
+    count = runnable(work, cluster) & np.isinf(work.leave_s)
+    with np.errstate(over="ignore"):
+        needed_s = float((work.work[count] / work.rates[count].max(axis=1)).sum()) / max(int(cluster.gpus.sum()), 1)
+    return min(needed_s, rules.until_s) / rules.round_s
+
+
+def plan(
+    instances: Sequence[Instance],
+    chosen: Sequence[PolicySpec],
+    rules: Sequence[Rules],
+    seed: int,
+    window: Window,
+    limits: Limits,
+) -> list[SimulationTask]:
+    """Return one task per instance and policy, in the order of the table."""
+    if len({i.fingerprint for i in instances}) < len(instances):
+        raise UsageError("two of the instances have the same content; name each once")
+    return [
+        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, limits=limits)
+        for one, rule in zip(instances, rules, strict=True)
+        for text in [to_json(one)]
+        for spec in chosen
+    ]
+
+
+def _bound_tasks(
+    instances: Sequence[Instance], chosen: Sequence[PolicySpec], rules: Sequence[Rules], window: Window
+) -> list[BoundTask]:
+    """Return the bounds on each instance that some policy can be measured by."""
+    return [
+        BoundTask(to_json(one), one.fingerprint, rule.round_s, model)
+        for one, rule in zip(instances, rules, strict=True)
+        for model in wanted(chosen, window == ALL)
+    ]
+
+
+def _reproduction(
+    references: Sequence[Reference], policies: Sequence[str], options: Mapping[str, Any], seed: int
+) -> str:
+    """Return the command line that runs the same simulation."""
+    words = ["harness", "simulate"]
+    for ref in references:
+        words += ["--instance", ref.name if isinstance(ref, Instance) else str(ref)]
+    words += ["--policy", *policies]
+    usual = {"spread-factor": 1.0, "until-s": math.inf, "profiling-s": 0.0, "window": ALL}
+    units = {"until-s": ("until-h", 3600.0), "profiling-s": ("profiling-min", 60.0)}
+    for name, value in options.items():
+        if value is not None and value != usual.get(name):
+            option, unit = units.get(name, (name, 1.0))
+            words += [f"--{option}", str(value) if isinstance(value, Window) else repr(value / unit)]
+    return shlex.join([*words, *(["--seed", str(seed)] if seed else [])])
+
+
+FIRST = "hadar"
+"""Paper whose policy a short name means where several have one of that name."""
+
+
+def resolve(names: Iterable[str]) -> list[PolicySpec]:
+    """Return the policies of these names, each once, in the order in which they are named first.
+
+    Parameters
+    ----------
+    names
+        Ids (``hadar.gavel``), shell patterns (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a paper
+        (``hadar``) for its own online algorithm; several may be joined by commas.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name matches nothing; the message names the nearest known ones.
+    """
+    chosen: dict[str, PolicySpec] = {}
+    for name in (part.strip() for text in names for part in text.split(",")):
+        chosen |= {spec.id: spec for spec in _matching(name)}
+    return list(chosen.values())
+
+
+def _matching(name: str) -> list[PolicySpec]:
+    short, question, settings = name.partition("?")
+    plain = short.lower().replace("-", "_")
+    exact = [spec for wanted in (plain, f"{plain}.online") for spec in POLICIES if spec.id == wanted]
+    found = exact[:1] or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
+    if not found:
+        ending = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]
+        found = sorted(ending, key=lambda spec: spec.paper != FIRST)[:1]
+    if not found:
+        known = [*POLICIES.ids(), *short_names()]
+        raise UnknownNameError(unknown("policy", short, known))
+    return [POLICIES.get(f"{spec.id}?{settings}") for spec in found if not spec.settings] if question else found
+
+
+def short_names() -> list[str]:
+    """Return the names without a paper that are understood, each once."""
+    ends = (spec.id.partition(".")[2] for spec in POLICIES if not spec.settings)
+    return list(dict.fromkeys(end for end in ends if "." not in end and end != "online"))

@@ -1,1 +1,0 @@
-"""Simulated schedulers side by side: tasks for the pool, rows, tables, results (see :mod:`.simulating`)."""
