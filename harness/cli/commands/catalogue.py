@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -69,10 +69,9 @@ def _methods(kind: Kind) -> list[tuple[str, ...]]:
     from schedgap.heuristics import HEURISTICS
     from schedgap.models import MODELS
 
-    specs: Sequence[Any] = list(MODELS if kind is Kind.MODELS else HEURISTICS)
-    return [
-        (spec.id, spec.kind, f"{spec.problem} ({spec.sense})", ", ".join(spec.claims), spec.source) for spec in specs
-    ]
+    if kind is Kind.MODELS:
+        return [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+    return [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
 
 
 def _papers() -> list[tuple[str, ...]]:
