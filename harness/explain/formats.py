@@ -141,7 +141,7 @@ def _unmarked(text: str) -> str:
 
 
 def to_latex(document: Document) -> str:
-    r"""Return an explanation as LaTeX, to be input into a document with ``amsmath``."""
+    r"""Return an explanation as LaTeX, to be input into a Unicode document (XeLaTeX, LuaLaTeX) with ``amsmath``."""
     head = rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}" + f"\n{_escaped(document.title)}\n"
     return "\n".join([head, *_latex(document)])
 
