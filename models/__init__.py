@@ -4,9 +4,10 @@ r"""Optimization models of the papers, in Pyomo, solved with HiGHS.
 >>> round(models.get("oef.cooperative").solve(instances.load("paper/oef-eq1")).objective, 6)
 4.5
 
-The mathematics of a model stands in the docstring of the function that builds it; symbols that models of a paper share
-stand in the docstring of the module or package that is named like the paper. ``harness explain`` prints both, with the
-size of the model on an instance. Nothing has to be registered: a docstring without mathematics is printed as it is.
+The mathematics of a model stands in the docstring of the function that builds it. Symbols that models of a paper share
+stand in the docstring of the module or package that is named like the paper (of a plug-in, in that of its file).
+``harness explain`` prints both, with the size of the model on an instance. Nothing has to be registered: a docstring
+without mathematics is printed as it is.
 
 - A row of the model is a line ``.. math::``: the objective, which begins with ``\max`` or ``\min``, or a family of
   constraints with its quantifier. ``\tag{1d}`` is its number in the paper, and ``\label{capacity_1d}`` the name of the

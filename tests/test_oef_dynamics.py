@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simulated import cluster, jobs
 
 from schedgap import instances
-from schedgap.harness.page.simulate import COLUMNS
+from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.simulate.task import SimulationTask
 from schedgap.harness.table import visible

@@ -141,8 +141,7 @@ def stated(spec: ModelSpec | HeuristicSpec) -> dict[str, str]:
     """Return the docstrings that state a method, by what they document; see :mod:`schedgap.models`."""
     if isinstance(spec, HeuristicSpec):
         return documentation(spec.run)
-    home = home_of(spec.build, spec.paper)
-    return documentation(spec.build, *([home] if home else []))
+    return documentation(spec.build, home_of(spec.build, spec.paper))
 
 
 def _blocks(

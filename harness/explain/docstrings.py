@@ -29,7 +29,7 @@ _BLOCK = re.compile(
 )
 _TAG = re.compile(r"\\(tag|label)\{([^}]*)\}")
 _INLINE = re.compile(r":math:`([^`]*)`|:[\w:]+:`~[\w.]*?(\w+)`|(?::[\w:]+:)?(`{1,2})(.+?)\3")
-_SEE_ALSO = re.compile(r"^See Also\n-+\n(.*?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_SEE_ALSO = re.compile(r"^(See Also\n-+\n)(.*?)(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -93,28 +93,43 @@ def documentation(function: Any, *homes: Any, modules: bool = True) -> dict[str,
         Whether a docstring of one paragraph, or none, is followed by its module's.
     """
     found: dict[str, str] = {}
-    queue = [function]
-    while queue:
-        one, settings = queue.pop(0), ""
-        while isinstance(one, partial):
-            queue[:0] = [value for value in one.keywords.values() if callable(value)]
-            simple = {key: value for key, value in one.keywords.items() if isinstance(value, bool | int | float | str)}
-            settings = ", ".join(f"{key}={value!r}" for key, value in simple.items())
-            one = one.func
-        one = inspect.unwrap(one)
-        module = inspect.getmodule(one)
-        doc = inspect.getdoc(one) or ""
-        if doc:
-            found.setdefault(one.__name__ if inspect.ismodule(one) else f"{_name(one)}({settings})", doc)
-        if modules and _brief(doc) and (doc or (not found and not queue)) and not inspect.ismodule(one):
-            queue[:0] = [module] if module and module.__name__ != "__main__" else []
-        queue += [known for known in map(partial(_resolved, module), _named(doc)) if known is not None]
-    for home in homes:
-        found.setdefault(home.__name__, inspect.getdoc(home) or "")
-    return {name: doc for name, doc in found.items() if doc}
+    _collect(function, found, modules)
+    found |= {home.__name__: inspect.getdoc(home) or "" for home in homes if home}
+    return {name: doc for name, doc in found.items() if doc and name != "__main__"}
 
 
-def _name(one: Any) -> str:
+def _collect(one: Any, found: dict[str, str], modules: bool) -> None:
+    """Add the docstrings of an object, of what it fixes and names, and of its module."""
+    one, fixed = _opened(one)
+    one = inspect.unwrap(one) if hasattr(one, "__name__") else type(one)
+    module, doc = inspect.getmodule(one), inspect.getdoc(one) or ""
+    settings = ", ".join(
+        f"{key}={value!r}" for key, value in fixed.items() if isinstance(value, bool | int | str | float)
+    )
+    name = one.__name__ if inspect.ismodule(one) else f"{_home(one)}({settings})"
+    if name in found:
+        return
+    found[name] = doc
+    named = (_resolved(module, name) for name in _named(doc))
+    others = [*filter(callable, fixed.values()), *(known for known in named if known is not None)]
+    for other in others:
+        _collect(other, found, modules)
+    alone = _brief(doc) and (doc or not others)
+    if modules and alone and module and module is not one:
+        _collect(module, found, modules)
+
+
+def _opened(one: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the function in a partial, and the keywords that it fixes."""
+    fixed: dict[str, Any] = {}
+    while isinstance(one, partial):
+        fixed = one.keywords | fixed
+        one = one.func
+    return one, fixed
+
+
+def _home(one: Any) -> str:
+    """Return the full name of a function, or of the one that it stands in."""
     return f"{one.__module__}.{one.__qualname__.partition('.<locals>')[0]}"
 
 
@@ -125,26 +140,26 @@ def _brief(doc: str) -> bool:
 
 def _named(doc: str) -> list[str]:
     """Return the names in the section *See Also* of a docstring."""
-    lines = [line for text in _SEE_ALSO.findall(doc) for line in text.splitlines() if not line[:1].isspace()]
+    lines = [line for _, text in _SEE_ALSO.findall(doc) for line in text.splitlines() if not line[:1].isspace()]
     return [name.strip(" `") for line in lines for name in line.partition(" : ")[0].split(",")]
 
 
 def _resolved(module: Any, name: str) -> Any:
+    """Return what a docstring names, as seen from its module, ``None`` if there is no such thing."""
     return getattr(module, name, None) or sys.modules.get(name) or pydoc.locate(name)
 
 
 def home_of(function: Any, paper: str) -> Any:
-    """Return the module or package that is named like the paper and holds the function, or ``None``."""
-    while isinstance(function, partial):
-        function = function.func
-    module = inspect.getmodule(inspect.unwrap(function))
+    """Return the module or package that is named like the paper and holds the function; else the function's module."""
+    module = inspect.getmodule(inspect.unwrap(_opened(function)[0]))
     parts = module.__name__.split(".") if module else []
-    return sys.modules.get(".".join(parts[: parts.index(paper) + 1])) if paper in parts else None
+    return sys.modules[".".join(parts[: parts.index(paper) + 1])] if paper in parts else module
 
 
 def blocks(doc: str) -> list[Block]:
     """Return the blocks of a docstring."""
-    return [_block(str(match.lastgroup), match[0]) for match in _BLOCK.finditer(doc)]
+    listed = _SEE_ALSO.sub(lambda match: match[1] + re.sub(r"^(?=\S)", "- ", match[2], flags=re.MULTILINE), doc)
+    return [_block(str(match.lastgroup), match[0]) for match in _BLOCK.finditer(listed)]
 
 
 def _block(kind: str, text: str) -> Block:

@@ -78,7 +78,7 @@ def to_text(document: Document) -> str:
     lines = [document.id, *textwrap.wrap(document.title, width)]
     before = ""
     for block in document.blocks:
-        if block.kind not in {"row", "item"} or before not in {block.kind, "heading"}:
+        if block.kind not in {"row", "item", "plain"} or before not in {block.kind, "heading"}:
             lines.append("")
         lines += _text_lines(block, width)
         before = block.kind
@@ -90,7 +90,7 @@ def _text_lines(block: Block, width: int) -> list[str]:
         return block.text.splitlines()
     if block.kind == "row":
         return _row_lines(block, width)
-    mark = {"item": "- ", "origin": "── "}.get(block.kind, "")
+    mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
     text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
     told = f"{text}  {block.count}".rstrip()
     return textwrap.wrap(
@@ -123,7 +123,7 @@ def _markdown(block: Block) -> str:
     text = replace_inline(block.text, lambda latex: f"${latex}$", lambda name: f"`{name}`", _unmarked)
     if block.kind == "plain":
         # Neither Markdown nor MathJax looks into code, so a stranger's signs stay what they are.
-        return f"`{block.text.replace('`', chr(39))}`"
+        return f"- `{block.text.replace('`', chr(39))}`"
     if block.kind == "row":
         tag = rf" \tag{{{block.tag}}}" if block.tag else ""
         return f"$$\n{block.text}{tag}\n$$" + (f"\n\n({block.count})" if block.count else "")
@@ -149,7 +149,7 @@ def _latex(document: Document) -> Iterator[str]:
         if kind == "row":
             tagged = [rf"{b.text} \tag{{{b.tag}}}" if b.tag else rf"{b.text} \notag" for b in found]
             yield _environment("gather", " \\\\\n".join(tagged))
-        elif kind == "item":
+        elif kind in {"item", "plain"}:
             yield _environment("itemize", "\n".join(rf"\item {_in_latex(b)}" for b in found))
         elif kind == "verbatim":
             yield from (_environment("verbatim", b.text) for b in found)
