@@ -11,7 +11,6 @@ import oef_reference as ref
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from simulated import cluster, jobs
 
 from schedgap import instances
@@ -37,13 +36,12 @@ from schedgap.heuristics.simulator import (
     simulate,
     workload,
 )
+from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
 from schedgap.instances.views.oef import matrix_view
-
-Array = NDArray[np.float64]
 
 TYPES = ("RTX3070", "RTX3080", "RTX3090")
 
