@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from schedgap.harness.adversary.row import Adversary
@@ -9,6 +10,7 @@ from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
 from schedgap.harness.table import Block, Command, table
+from schedgap.instances.plugins import options
 
 
 def blocks(found: Adversary) -> list[Block]:
@@ -17,8 +19,8 @@ def blocks(found: Adversary) -> list[Block]:
     for one in found.rows:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
-            how = f"harness compare --instance {file} --method {one.heuristic} --method {one.found.model}"
-            shown.append(Command("replay", how))
+            words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
+            shown.append(Command("replay", shlex.join(["harness", "compare", *words])))
     return shown
 
 
