@@ -35,12 +35,13 @@ to whole ones.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import Gangs, built, in_order
 from schedgap.heuristics.simulator.slotted import register_baseline
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
@@ -248,7 +249,7 @@ register_baseline(
     PolicySpec(
         id="hadar.gavel",
         paper="hadar",
-        build=lambda instance, oracle: Gavel(workload(instance), servers(instance)),
+        build=built(Gavel),
         source="Gavel (Narayanan et al., OSDI 2020), section 4.1, max-min fairness with the rounds of section 5",
     )
 )
@@ -256,7 +257,7 @@ register_baseline(
     PolicySpec(
         id="hadar.gavel_throughput",
         paper="hadar",
-        build=lambda instance, oracle: Gavel(workload(instance), servers(instance), "throughput"),
+        build=built(partial(Gavel, goal="throughput")),
         source="Gavel (Narayanan et al., OSDI 2020), total throughput, with the rounds of section 5",
     )
 )

@@ -70,21 +70,6 @@ class Rules:
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
-    """Bars of a Gantt chart: which job held how many GPUs of which server from when to when, ``(bars,)`` each.
-
-    Rounds that follow one another with the same GPUs make one bar. A bar ends with the round, or before it when the
-    job completes; the seconds of a restart belong to it.
-    """
-
-    job: Ints
-    server: Ints
-    gpus: Ints
-    start_s: Array
-    end_s: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Trace:
     """Records of ``R`` simulated rounds (rounds without any job are left out).
 
@@ -224,22 +209,6 @@ class Trace:
     def cpu_utilisation(self) -> Array:
         """``(R,)`` share of the CPU time of each round that is given to jobs while they compute."""
         return self.used(self.held[:, 0], float(self.servers.cpus.sum()))
-
-    def spans(self) -> Spans:
-        """Return the bars of a Gantt chart, by job, server and time."""
-        order = np.lexsort((self.allocation[:, 0], self.allocation[:, 2], self.allocation[:, 1]))
-        row, job, server, gpus = self.allocation[order].T
-        start_s = self.start_s[row]
-        done = self.completion_s[job]
-        round_end_s = np.minimum(start_s + self.round_s, self.workload.leave_s[job])
-        end_s = np.where(done <= round_end_s, done, round_end_s)
-        same = [np.diff(column) == 0 for column in (job, server, gpus)]
-        joined = np.logical_and.reduce(
-            [*same, np.diff(row) == 1, np.abs(start_s[1:] - end_s[:-1]) <= 1e-9 * end_s[:-1]]
-        )
-        first = np.flatnonzero(np.concatenate([np.ones(min(row.size, 1), bool), ~joined]))
-        last = np.append(first[1:], row.size)[: first.size] - 1
-        return Spans(job[first], server[first], gpus[first], start_s[first], end_s[last])
 
     def throughput(self, scale: Array | None = None) -> Array:
         """Return ``(R, tenants)`` iterations per second of every tenant.

@@ -54,15 +54,15 @@ class Configurations:
         return np.column_stack((self.gpus.astype(float), self.cpus, self.memory_gb))
 
     def amount(self, view: View) -> Array:
-        """Return ``(q, 3)`` GPUs, CPUs and gigabytes in :func:`units`; what HiGHS would drop is 0."""
-        found = self.held() / units(view)[self.gpu_type]
-        return np.where(found < SMALLEST, 0.0, found)
+        """Return :meth:`held`, without what HiGHS would drop in :func:`units`."""
+        found = self.held()
+        return np.where(found < SMALLEST * units(view)[self.gpu_type], 0.0, found)
 
 
 def units(view: View) -> Array:
     """Return ``(k, 3)`` units of GPUs, CPUs and gigabytes: 1, and those per GPU of the type's largest server.
 
-    Rows count resources in these units, so that their coefficients are about as large as gangs.
+    A solver counts resources in these units, so that coefficients are about as large as gangs.
     """
     largest = view.pools.largest
     each = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
@@ -70,10 +70,9 @@ def units(view: View) -> Array:
 
 
 def capacity(view: View) -> Array:
-    """Return ``(k, 3)`` totals of each type, in :func:`units`, rounded up as levels are."""
+    """Return ``(k, 3)`` GPUs, CPUs and gigabytes of each type, with the rounding that levels have."""
     pools = view.pools
-    total = np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb))
-    return np.asarray(total / units(view) * (1 + ROUNDING))
+    return np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb)) * (1 + ROUNDING)
 
 
 def fitting(view: View) -> Bools:
