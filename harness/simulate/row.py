@@ -154,6 +154,16 @@ class SimulationRow:
         return {name: value for name, value in known.items() if value is not None}
 
     @property
+    def wrong(self) -> bool:
+        """Whether the checker refuted its history."""
+        return self.verified is False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the policy did not end in order (being WRONG is another matter)."""
+        return self.status not in OK and not self.wrong
+
+    @property
     def ok(self) -> bool:
         """Whether the policy ended in order and its history is confirmed."""
         return self.status in OK and self.verified is not False
