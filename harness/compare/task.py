@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -205,7 +205,7 @@ class _Raw:
 def _run(task: MethodTask, spec: Spec) -> MethodResult:
     instance = _instance(task.fingerprint, task.instance_json)
     paper = PAPERS.get(spec.paper)
-    view = _view(task.fingerprint, task.instance_json, spec.paper)
+    view = paper.view(instance)
     reason = spec.skip(view)
     if reason is None and not task.limits.all_sizes:
         reason = spec.too_large(view)
@@ -291,9 +291,3 @@ def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
 @functools.lru_cache(maxsize=8)
 def _instance(fingerprint: str, text: str) -> Instance:
     return validate(json.loads(text), where=fingerprint[:12])
-
-
-@functools.lru_cache(maxsize=16)
-def _view(fingerprint: str, text: str, paper: str) -> Any:
-    view: Callable[[Instance], Any] = PAPERS.get(paper).view
-    return view(_instance(fingerprint, text))

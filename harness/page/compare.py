@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.summary import CAVEAT, MethodSummary, allowed_s, by_method
-from schedgap.harness.drawing import Image
+from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SUMMARY
 from schedgap.harness.page.frame import (
@@ -31,9 +31,6 @@ from schedgap.harness.published import COMPARE
 from schedgap.harness.table import Block, Cell, Column, Line, Note, Table, explained, sort_key, table, visible
 from schedgap.harness.text import clean, numbers, plain
 from schedgap.instances.registry import PAPERS
-
-if TYPE_CHECKING:
-    from schedgap.harness.plots import Drawn
 
 MAX_ROWS = 60
 """More results of a paper than these are summed up only."""
@@ -155,14 +152,16 @@ def _problems(run: Comparison) -> list[tuple[str, str]]:
     return found
 
 
-def page(run: Comparison, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
+def page(
+    run: Comparison, drawings: Sequence[Drawing], failures: Sequence[str] = (), more: Sequence[Section] = ()
+) -> str:
     """Return the page of `run`.
 
     Parameters
     ----------
     run
         The run.
-    images, failures
+    drawings, failures
         Its figures, and what is said about those that could not be drawn.
     more
         Sections that follow the published numbers, such as the table of an audit.
@@ -174,7 +173,7 @@ def page(run: Comparison, images: Sequence[Image], failures: Sequence[str] = (),
         *notes_section(notes(rows)),
         *published_section(rows, run.instances, COMPARE),
         *more,
-        *figures_section(images, {row.paper: title_of(row.paper) for row in rows}, failures),
+        *figures_section(drawings, {row.paper: title_of(row.paper) for row in rows}, failures),
         *instances_section(run.instances, {row.fingerprint: row.instance for row in rows}),
     ]
     return render(
@@ -205,13 +204,6 @@ def _counts(run: Comparison) -> list[tuple[str, str]]:
         "skipped": sum(row.status == "skipped" for row in rows),
     }
     return counted(counts, ("results", "verified", "WRONG"))
-
-
-def drawings(run: Comparison, names: Sequence[str] = ()) -> Sequence[Callable[[], Drawn | None]]:
-    """Return what draws each figure of `run`, or each of these names."""
-    from schedgap.harness.plots.figures import jobs
-
-    return jobs(run, names)
 
 
 def caveat(lines: Sequence[MethodSummary]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from schedgap.harness.drawing import Image
+from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
 from schedgap.harness.page.frame import (
@@ -30,10 +29,6 @@ from schedgap.harness.simulate.bounds import BOUNDS
 from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.harness.table import Block, Cell, Note, Table, explained, of_texts, sort_key, table
 from schedgap.harness.text import ABSENT, clean, seconds
-from schedgap.instances.errors import UsageError
-
-if TYPE_CHECKING:
-    from schedgap.harness.plots import Drawn
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -86,14 +81,14 @@ def blocks(simulated: Simulation) -> list[Block]:
     return shown
 
 
-def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str] = ()) -> str:
+def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[str] = ()) -> str:
     """Return the page of a simulation.
 
     Parameters
     ----------
     simulated
         Rows, instances and what reproduces them.
-    images, failures
+    drawings, failures
         Its figures, and what is said about those that could not be drawn.
     """
     rows = simulated.rows
@@ -103,7 +98,7 @@ def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str]
         *_bounds_section(simulated),
         *notes_section(noted(rows)),
         *published_section(rows, simulated.instances, SIMULATE),
-        *figures_section(images, {"simulation": "Histories"}, failures),
+        *figures_section(drawings, {"simulation": "Histories"}, failures),
         *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
     ]
     return render(
@@ -169,12 +164,3 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
         columns, lines = columns[:-1], [line[:-1] for line in lines]
     text = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
     return [Section("bounds", "Bounds", macro("table", Table(text, columns, lines), "Bounds"))]
-
-
-def drawings(simulated: Simulation, names: Sequence[str] = ()) -> Sequence[Callable[[], Drawn | None]]:
-    """Return what draws the histories (of the last instance), and completion times by policy and load."""
-    from schedgap.harness.plots.simulation import jobs
-
-    if names:
-        raise UsageError(f"{', '.join(names)}: the figures of a simulation are drawn together")
-    return jobs(simulated.rows, simulated.traces, simulated.rounds) if simulated.rows else []
