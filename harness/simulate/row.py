@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.harness.engine.result import Found, Stored
+from schedgap.harness.engine.result import DataRow, Found, Result, Stored
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import Metrics
@@ -24,7 +24,7 @@ OK = frozenset({"done", "unfinished", "skipped"})
 
 
 @dataclass(frozen=True)
-class SimulationRow:
+class SimulationRow(DataRow):
     """One policy on one instance. Times in seconds; absent numbers are ``None``.
 
     Attributes
@@ -127,14 +127,6 @@ class SimulationRow:
     reason: str | None = None
     key: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name, in order."""
-        return dataclasses.asdict(self)
-
-    def replace(self, **changes: Any) -> SimulationRow:
-        """Return a copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
-
     @property
     def method(self) -> str:
         """The policy, as published numbers call it."""
@@ -193,7 +185,7 @@ def row_of(fields: Mapping[str, Any]) -> SimulationRow:
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
     `took_s` is how long the model took, `key` the key of its task.
@@ -221,13 +213,6 @@ class Bound:
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
         return {"bound": plain(vars(self))}
-
-    def files(self) -> Mapping[str, bytes]:
-        """Return nothing: all of it is in the line."""
-        return {}
-
-    def check(self) -> None:
-        """Check nothing: all of it is in the line."""
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:

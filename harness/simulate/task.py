@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.harness.engine.folder import packed
+from schedgap.harness.engine.codec import packed
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.result import Later, Stored
+from schedgap.harness.engine.result import Later, Result, Stored
 from schedgap.harness.engine.task import Task
 from schedgap.harness.simulate.history import history_content, history_file, read_history, rounds
 from schedgap.harness.simulate.row import Rounds, SimulationRow, row_of
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SimulationResult:
+class SimulationResult(Result):
     """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known.
 
     History and worth are read from their file, and checked, when they are asked for.
