@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
-from schedgap.harness.compare.row import FIELDS, FINISHED, Row, Status
+from schedgap.harness.compare.row import FINISHED, Row, Status
 from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import Later, Result, Stored, opened
@@ -164,8 +164,7 @@ class MethodResult(Result):
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
-    known = {name: value for name, value in fields.items() if name in FIELDS}
-    row = Row(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
+    row = Row.of(fields)
     PAPERS.get(row.paper).problem(row.problem)
     return row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -30,6 +30,12 @@ class DataRow:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, in order."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Self:
+        """Return the row with these fields, as a journal keeps them; what it does not know is left out."""
+        known = {f.name: content[f.name] for f in fields(cls) if f.name in content}  # type: ignore[arg-type]
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""

@@ -178,12 +178,6 @@ ALIASES = ("makespan_s", "ttd_rounds")
 METRICS = tuple(f.name for f in dataclasses.fields(Metrics))
 
 
-def row_of(fields: Mapping[str, Any]) -> SimulationRow:
-    """Return the row with these fields, as a journal keeps them."""
-    known = {name: value for name, value in fields.items() if name in FIELDS}
-    return SimulationRow(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
-
-
 @dataclass(frozen=True)
 class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
