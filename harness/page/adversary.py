@@ -11,21 +11,28 @@ from schedgap.harness.page.frame import Group, Page, Section, macro, render, res
 from schedgap.harness.table import Block, Command, table
 
 
+def replays(found: Adversary) -> list[tuple[str, str]]:
+    """Return heuristics and the commands that show their worst instances."""
+    return [
+        (
+            one.heuristic,
+            f"harness compare --instance {found.folder}/worst/{one.heuristic}.json "
+            f"--method {one.heuristic} --method {one.found.model}",
+        )
+        for one in found.rows
+        if one.found
+    ]
+
+
 def blocks(found: Adversary) -> list[Block]:
     """Return what a command prints."""
-    shown: list[Block] = [table("largest proved ratios", ADVERSARY, found.rows)]
-    for one in found.rows:
-        if one.found:
-            file = f"{found.folder}/worst/{one.heuristic}.json"
-            how = f"harness compare --instance {file} --method {one.heuristic} --method {one.found.model}"
-            shown.append(Command("replay", how))
-    return shown
+    content = table("largest proved ratios", ADVERSARY, found.rows)
+    return [content, *(Command("replay", how) for _, how in replays(found))]
 
 
 def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -> str:
     """Return a search as one self-contained HTML page."""
     content = table("largest proved ratios", ADVERSARY, found.rows)
-    listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]
     return render(
         Page(
             question="How bad can it get?",
@@ -34,7 +41,7 @@ def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -
             trouble=not found.ok,
             sections=[
                 results_section([Group("results-worst", "worst", "", [content])], []),
-                Section("replay", "Replay", macro("notes", listed)),
+                Section("replay", "Replay", macro("notes", replays(found))),
             ],
             meta=found.meta,
         )
