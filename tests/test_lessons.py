@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from schedgap import instances
 from schedgap.harness import lessons
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.plots.style import one_axes
@@ -63,9 +64,7 @@ def test_listing_is_source_without_most_of_the_docstring() -> None:
 
 
 def test_compare_here_certifies_as_the_harness_does() -> None:
-    comparison = lessons.compare_here(
-        instances.load("paper/oef-eq1"), ["oef.cooperative", "oef.maxmin", "oef.sharing*"]
-    )
+    comparison = compare_here(instances.load("paper/oef-eq1"), ["oef.cooperative", "oef.maxmin", "oef.sharing*"])
     table = comparison.table.set_index("method")
     assert comparison.ok
     assert table.verified.all()

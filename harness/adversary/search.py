@@ -16,7 +16,7 @@ from schedgap.harness.adversary.row import Proved, Slice
 from schedgap.harness.compare.certify import proved_ratio
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import certified
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.limits import Limits
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.errors import UsageError
@@ -74,7 +74,7 @@ class Lab:
     def prove(self, instance: Instance) -> Proved | None:
         """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
         for model in self.models:
-            row, other = certified(instance, [self.heuristic, model], limits=self.limits)[::-1]
+            row, other = compare_here(instance, [self.heuristic, model], limits=self.limits).rows[::-1]
             row, other = (row, other) if row.method == self.heuristic else (other, row)
             if not self.anywhere and self._outside(row):
                 return None

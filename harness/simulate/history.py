@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import re
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.harness.engine.codec import unpacked
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
@@ -56,7 +55,7 @@ def read_history(path: Path, row: SimulationRow, instance: Instance) -> tuple[Tr
         If the checker refutes a history whose row says that it was confirmed.
     """
     with damage_explained(path):
-        parts = json.loads(gzip.decompress(path.read_bytes()))
+        parts = unpacked(path)
         rules = POLICIES.get(row.policy).rules(
             Rules(
                 row.round_s,

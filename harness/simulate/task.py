@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.harness.engine.folder import packed
+from schedgap.harness.engine.codec import packed
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.result import Later, Stored
+from schedgap.harness.engine.result import Later, Result, Stored
 from schedgap.harness.engine.task import Task
 from schedgap.harness.simulate.history import history_content, history_file, read_history, rounds
-from schedgap.harness.simulate.row import Rounds, SimulationRow, row_of
+from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
 from schedgap.harness.verify import Verdict, differ
 from schedgap.harness.verify.history import check
@@ -30,7 +30,7 @@ from schedgap.instances.sensitivity import profiles
 
 
 @dataclass(frozen=True)
-class SimulationResult:
+class SimulationResult(Result):
     """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known.
 
     History and worth are read from their file, and checked, when they are asked for.
@@ -82,7 +82,7 @@ class SimulationResult:
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
         """Return the result that a journal kept."""
-        row = row_of(content["row"])
+        row = SimulationRow.of(content["row"])
         instance, path = stored.instances[row.fingerprint], stored.path / history_file(row)
         return cls(row, Later(partial(read_history, path, row, instance)) if row.verified else None)
 
