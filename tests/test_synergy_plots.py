@@ -14,7 +14,15 @@ from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
 from schedgap.harness.figure import Drawing, figures, parts, styled
 from schedgap.harness.plots.pieces import Group, times_beside_bounds
-from schedgap.harness.plots.simulation import Worth, against_lp1, by_load, resources, rounds_beside_lp1, short_and_long
+from schedgap.harness.plots.simulation import (
+    MAX_PANELS,
+    Worth,
+    against_lp1,
+    by_load,
+    resources,
+    rounds_beside_lp1,
+    short_and_long,
+)
 from schedgap.harness.plots.synergy import MAX_SERVERS, speedups
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.simulate.run import simulate
