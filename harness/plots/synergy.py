@@ -89,7 +89,7 @@ def _speedups(view: View, name: str, kind: int) -> Speedups:
 
 @figure("synergy.sensitivity", "Speedup by CPUs and memory", of="instance")
 def sensitivity(data: Compared) -> Drawn:
-    """Iterations per second by CPUs and memory, on the model's best GPU type.
+    """Speed by CPUs and memory, in iterations per second on the model's best GPU type.
 
     The unit is the rate with a share in proportion to the GPUs (framed).
     """
