@@ -113,8 +113,9 @@ def _profiles(
     """
     methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))
     styles = {method: data.looks[method] for method in methods[:MAX_LINES]}
-    canvas, axes = panels(len(problems), 2.2, 2, xlabel, "share of cases")
-    for ax, ratios, title in zip(axes, problems.values(), titles, strict=True):
+    drawn = [(r, title) for r, title in zip(problems.values(), titles, strict=True) if styles.keys() & r.keys()]
+    canvas, axes = panels(len(drawn), 2.2, 2, xlabel, "share of cases")
+    for ax, (ratios, title) in zip(axes, drawn, strict=True):
         finite = np.concatenate([values[np.isfinite(values)] for values in ratios.values()])
         end = max(float(finite.max()) * 1.05, 1.01)
         for method, values in ratios.items():
