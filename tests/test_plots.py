@@ -24,7 +24,7 @@ from schedgap.harness.plots.oef import envy, per_tenant
 from schedgap.harness.plots.style import PALETTE, bins, label, text_colour
 from schedgap.harness.verify.oef import check
 from schedgap.instances.errors import UnknownNameError, UsageError
-from schedgap.instances.plugins import load_plugin
+from schedgap.instances.plugins import load_plugin, restore
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, matrix_view, view
 
@@ -211,8 +211,7 @@ def test_a_figure_of_a_plug_in_is_drawn_in_workers(tmp_path: Path) -> None:
     try:
         drawings, failures = draw_files(oef_run(), parallel=True)
     finally:
-        (tmp_path / "mine.py").write_text(MINE.replace("oef.waiting", "none.waiting"))
-        load_plugin(tmp_path / "mine.py")
+        restore(())
     assert failures == []
     (mine,) = [one for one in drawings if "waiting" in one.name]
     assert (mine.name, mine.title) == ("oef-waiting-a", "Waiting: oef on paper/oef-eq1")
