@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
-from schedgap.instances.small import SMALL, SmallSpec
 
 import schedgap as sg
 from schedgap.harness.audit.lab import Lab, certified
@@ -30,6 +29,7 @@ from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ
 from schedgap.heuristics.registry import Context
 from schedgap.heuristics.simulator import Assignment, Policy, State
 from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.instances import random_instances
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
 from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
@@ -198,7 +198,7 @@ def small(rng: np.random.Generator) -> Instance:
     return generate(document, {}, name="small")
 
 
-SMALL.register(SmallSpec("smith", small))
+random_instances.FAMILIES.register(random_instances.Family("smith", small))
 
 
 @claim(
