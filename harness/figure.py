@@ -2,11 +2,14 @@
 
 A decorator registers a figure, in this package (:mod:`schedgap.harness.plots`) as in any other file:
 
->>> @figure("oef.support", "Devices per tenant", "Number of GPU types that each tenant uses.")  # doctest: +SKIP
+>>> @figure("oef.support", "GPU types per tenant")  # doctest: +SKIP
 ... def support(data: Compared) -> Drawn:
+...     "Number of GPU types that each tenant uses."
 ...     canvas, ax = one_axes(3.0)
 ...     ...
 ...     return canvas
+
+The docstring is the caption: what is shown, and in which units.
 
 Nothing here imports matplotlib before something is drawn.
 """
@@ -99,13 +102,13 @@ FIGURES: Registry[FigureSpec] = Registry("figure")
 
 
 def figure(
-    id: str, title: str, caption: str, *, of: str = "paper", each: Mapping[str, str] | None = None
+    id: str, title: str, *, of: str = "paper", each: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
-    """Register the decorated function as a figure.
+    """Register the decorated function as a figure; its docstring is the caption.
 
     Parameters
     ----------
-    id, title, caption, of
+    id, title, of
         As in :class:`FigureSpec`. Results of a comparison have a part for each ``"paper"`` and each ``"instance"``.
     each
         Variants: the function is registered once for each key, which it takes as second argument. Keys end the ids;
@@ -113,6 +116,7 @@ def figure(
     """
 
     def register(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
+        caption = " ".join((draw.__doc__ or "").split())
         if each is None:
             FIGURES.register(FigureSpec(id, title, caption, draw, of))
         for key, text in (each or {}).items():

@@ -35,9 +35,9 @@ def _(instance: Instance) -> list[Described]:
     return [Described(of="input", group=name, heading=name, where=name, instance=instance)]
 
 
-@figure("overview", "Instance", "GPUs by type, jobs by submission and size, and speedups of the tenants.", of="input")
+@figure("overview", "Instance", of="input")
 def overview(data: Described) -> Drawn:
-    """Draw one panel for each thing that the instance has."""
+    """GPUs by type, jobs by submission and size, and speedups of the tenants."""
     instance = data.instance
     chosen: list[Callable[[Axes, Instance], None]] = [_gpus]
     if len({job.submit_s for job in instance.jobs}) > 1:

@@ -39,29 +39,24 @@ SIZES = 3
 
 # ---------------------------------------------------------------- performance profiles
 
-CASES = (
-    "Performance profiles (Dolan and Moré): share of cases in which a method's {}, by problem. Failures count as "
-    "never, so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits."
-)
 
-
-@figure(
-    "profile-time",
-    "Performance profiles of time",
-    CASES.format("solve time is at most so many times that of the fastest"),
-)
+@figure("profile-time", "Performance profiles of time")
 def time_profiles(data: Compared) -> Drawn:
-    """Draw performance profiles of solve time."""
+    """Dolan and Moré's performance profiles of solve time, by problem.
+
+    Share of cases in which a method's solve time is at most so many times that of the fastest. Failures count as never,
+    so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits.
+    """
     return _performance(data, "time", "time / fastest")
 
 
-@figure(
-    "profile-objective",
-    "Performance profiles of the objective",
-    CASES.format("objective is within a factor of the best that any of them found"),
-)
+@figure("profile-objective", "Performance profiles of the objective")
 def objective_profiles(data: Compared) -> Drawn:
-    """Draw performance profiles of the objective."""
+    """Dolan and Moré's performance profiles of the objective, by problem.
+
+    Share of cases in which a method's objective is within a factor of the best that any of them found. Failures count
+    as never, so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits.
+    """
     return _performance(data, "objective", "ratio to the best objective")
 
 
@@ -118,8 +113,9 @@ def _profiles(
     """
     methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))
     styles = {method: data.looks[method] for method in methods[:MAX_LINES]}
-    canvas, axes = panels(len(problems), 2.2, 2, xlabel, "share of cases")
-    for ax, ratios, title in zip(axes, problems.values(), titles, strict=True):
+    drawn = [(r, title) for r, title in zip(problems.values(), titles, strict=True) if styles.keys() & r.keys()]
+    canvas, axes = panels(len(drawn), 2.2, 2, xlabel, "share of cases")
+    for ax, (ratios, title) in zip(axes, drawn, strict=True):
         finite = np.concatenate([values[np.isfinite(values)] for values in ratios.values()])
         end = max(float(finite.max()) * 1.05, 1.01)
         for method, values in ratios.items():
@@ -134,14 +130,12 @@ def _profiles(
     return canvas, len(styles), more
 
 
-@figure(
-    "profile-bound",
-    "Ratio to the bound",
-    "Share of each method's cases in which its ratio to the certified bound is at most so large, by problem: an upper "
-    "estimate of its ratio to the optimum. Failures count as never.",
-)
+@figure("profile-bound", "Ratio to the bound")
 def bound_ratios(data: Compared) -> Drawn:
-    """Draw the share of cases in which each method is within a factor of the certified bound."""
+    """Share of each method's cases in which its ratio to the certified bound is at most so large, by problem.
+
+    This ratio is an upper estimate of that to the optimum. Failures count as never.
+    """
     found = {problem: _complete(_ratios(rows)) for problem, rows in _by_problem(data.rows).items()}
     size = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
     chosen = sorted((p for p in found if found[p]), key=lambda problem: -size[problem])[:MOST_PANELS]
@@ -169,14 +163,12 @@ def _ratios(rows: Sequence[Row]) -> dict[str, Array]:
 # ---------------------------------------------------------------- scaling
 
 
-@figure(
-    "scaling",
-    "Solve time by size",
-    "Solve time in seconds against the size of the instance, both logarithmic; lines are least-squares fits of a·n^b, "
-    "the exponent b is in the legend.",
-)
+@figure("scaling", "Solve time by size")
 def scaling(data: Compared) -> Drawn:
-    """Draw solve time against the number of jobs (or tenants), with fitted exponents."""
+    """Solve time in seconds against the size of the instance, both logarithmic.
+
+    Lines are least-squares fits of a·n^b, the exponent b is in the legend.
+    """
     found = _times_by_size(data)
     if not found:
         return None

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
-from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
-from schedgap.instances.small import SMALL, SmallSpec
 
 import schedgap as sg
 from schedgap.harness.audit.lab import Lab, certified
@@ -31,6 +29,7 @@ from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ
 from schedgap.heuristics.registry import Context
 from schedgap.heuristics.simulator import Assignment, Policy, State
 from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.instances import random_instances
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
 from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
@@ -156,27 +155,16 @@ def alone(instance: Instance, oracle: Any) -> Policy:
     return shortest_alone
 
 
-def drawn(found: FigureInput) -> Any:
-    """Draw when jobs complete under each method."""
+@sg.figure("smith.completed", "Jobs completed", of="instance")
+def completed(found: Any) -> Any:
+    """Jobs completed over time (h)."""
     figure, axes = one_axes(3.0)
     for method, order in found.decisions.items():
         hours = found.view.hours[order.jobs].cumsum()
         axes.step(hours, np.arange(1, hours.size + 1), where="post", label=method)
     axes.set(xlabel="h", ylabel="jobs completed")
     axes.legend()
-    return figure
-
-
-FIGURES.register(
-    FigureSpec(
-        id="completed",
-        paper="smith",
-        title="Jobs completed",
-        caption=lambda found: f"Jobs completed over time (h). {found.sample(found.rows)}",
-        draw=drawn,
-        per_instance=True,
-    )
-)
+    return figure, found.sample(found.rows)
 
 
 class Drawn(GeneratorSpec):
@@ -210,7 +198,7 @@ def small(rng: np.random.Generator) -> Instance:
     return generate(document, {}, name="small")
 
 
-SMALL.register(SmallSpec("smith", small))
+random_instances.FAMILIES.register(random_instances.Family("smith", small))
 
 
 @claim(
