@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from schedgap.harness import fairness
-from schedgap.heuristics import gandiva_fair
+from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +20,8 @@ from schedgap.harness.compare.run import certified
 from schedgap.harness.engine.limits import Limits
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.errors import UsageError
+from schedgap.instances.random_instances import FAMILIES
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import SMALL
 from schedgap.models import MODELS, ModelSpec
 
 ELITE = 6
@@ -29,6 +29,9 @@ ELITE = 6
 
 FRESH = 0.15
 """Share of new random instances among those that are tried."""
+
+EXACT = Limits(time_limit_s=2.0, rel_gap=0.0)
+"""What a method may take on a small instance."""
 
 LEAST_GAIN = 1e-6
 """Relative difference of ratios below which one instance is no worse than another."""
@@ -44,7 +47,7 @@ def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
 
 def searchable() -> list[HeuristicSpec]:
     """Return the online heuristics to whose problems there are exact models and small instances."""
-    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in SMALL]
+    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in FAMILIES]
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Lab:
     heuristic: str
     models: tuple[str, ...]
     anywhere: bool = False
-    limits: Limits = field(default_factory=lambda: Limits(time_limit_s=2.0, rel_gap=0.0))
+    limits: Limits = EXACT
 
     def prove(self, instance: Instance) -> Proved | None:
         """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
@@ -100,7 +103,7 @@ def usable(heuristic: str) -> tuple[str, ...]:
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
-    cases = [SMALL.get(spec.paper).draw(rng) for _ in range(3)]
+    cases = [FAMILIES.get(spec.paper).draw(rng) for _ in range(3)]
     found: dict[str, float] = {}
     for model in provers(spec):
         lab = Lab(heuristic, (model.id,))
@@ -138,7 +141,7 @@ def search(lab: Lab, seed: int, start: Sequence[Instance], tries: int, seconds: 
     while tried < tries and time.perf_counter() < ends:
         tried += 1
         fresh = not elite or rng.random() < FRESH
-        content = document(SMALL.get(paper).draw(rng)) if fresh else mutated(_pick(elite, rng), rng)
+        content = document(FAMILIES.get(paper).draw(rng)) if fresh else mutated(_pick(elite, rng), rng)
         instance = possible(content, most)
         found = lab.prove(instance) if instance else None
         if found is None:

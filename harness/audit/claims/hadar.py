@@ -14,9 +14,8 @@ from schedgap.heuristics.hadar.literal import literal_dp
 from schedgap.heuristics.hadar.tracker import utilisation
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load
+from schedgap.instances.random_instances.hadar import draw, gangs, linear, private
 from schedgap.instances.schema import Horizon, Instance
-from schedgap.instances.small import picker
-from schedgap.instances.small.hadar import gangs, linear, private, tiny_one
 from schedgap.instances.views.hadar import View, view
 
 FIG_1 = "paper/hadar-fig1"
@@ -25,8 +24,8 @@ P1, P2 = "hadar.p1", "hadar.p2.enumerated"
 
 def tiny(lab: Lab, usual: int, **size: int) -> list[Instance]:
     """Return random instances of up to three jobs, five slots and three GPU types."""
-    choose = picker(lab.rng())
-    return [tiny_one(choose, **size) for _ in range(lab.times(usual))]
+    rng = lab.rng()
+    return [draw(rng, **size) for _ in range(lab.times(usual))]
 
 
 def unwanted_job() -> Instance:

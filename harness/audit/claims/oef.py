@@ -13,12 +13,12 @@ from schedgap.harness import fairness
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
 from schedgap.harness.audit.registry import Count, Witness, claim
 from schedgap.harness.verify import TOLERANCE
-from schedgap.heuristics import gandiva_fair
+from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances import load
 from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances.oef import draw, of_matrix
 from schedgap.instances.schema import Instance
-from schedgap.instances.small.oef import drawn, of_matrix
 from schedgap.instances.views.oef import Allocation, View, view
 
 ALONE, TOGETHER, TRADING = "oef.noncooperative", "oef.cooperative", "oef.gandiva_fair"
@@ -50,7 +50,7 @@ def some(lab: Lab, usual: int, *, ordered: bool = False, name: str = "") -> Iter
     """Yield random tenants; `ordered`: the ratios of neighbouring types rank all tenants alike."""
     rng = lab.rng(name)
     for _ in range(lab.times(usual)):
-        yield drawn(rng, ordered=ordered)
+        yield draw(rng, ordered=ordered)
 
 
 def ones(speedups: tuple[tuple[float, ...], ...]) -> Instance:

@@ -12,9 +12,8 @@ from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed
 from schedgap.harness.audit.registry import claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.arrays import Array
+from schedgap.instances.random_instances.synergy import draw, instance, job, matrix, mix, pipelines, servers
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import picker
-from schedgap.instances.small.synergy import instance, job, matrix, mix, pipelines, servers, small_one
 from schedgap.instances.views.synergy import View, view
 from schedgap.models.solve import Session, SolveOptions, StandardForm, build, solve
 from schedgap.models.solve.interior import interior_point
@@ -42,9 +41,9 @@ SLACK = 1e-9
 )
 def theorem_4_1(lab: Lab) -> str:
     """LP1 is at least the throughput of an optimal solution."""
-    choose, tightest = picker(lab.rng()), np.inf
+    rng, tightest = lab.rng(), np.inf
     for _ in range(lab.times(50)):
-        case = small_one(choose)
+        case = draw(rng)
         rows = certified(case, [LP1, ILP1, *ROUNDS])
         bound, best = rows[LP1].own_bound, rows[ILP1].objective
         if rows[ILP1].status != "optimal" or bound is None or best is None:
@@ -140,10 +139,10 @@ def theorem_a_2_interior(lab: Lab) -> str:
 )
 def tune_clamped(lab: Lab) -> str:
     """Synergy-Tune's throughputs are never below GPU-proportional ones."""
-    choose, rng = picker(lab.rng()), lab.rng("mixes")
+    drawing, rng = lab.rng(), lab.rng("mixes")
     for _ in range(lab.times(100)):
         seed = int(rng.integers(10**6))
-        for case in (small_one(choose, jobs=8), mix(16, [servers(2)], seed=seed)):
+        for case in (draw(drawing, jobs=8), mix(16, [servers(2)], seed=seed)):
             for name, row in certified(case, TUNES).items():
                 lab.add(bool(row.verified), case, [name], "; ".join(row.violations))
     return f"violated in {lab.failed} of {lab.tested} rounds of up to 16 jobs"

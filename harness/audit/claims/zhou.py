@@ -15,10 +15,9 @@ from schedgap.heuristics.zhou.lemma import lacking
 from schedgap.instances import load
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Ledger, options
+from schedgap.instances.random_instances.zhou import draw, draw_many, draw_roomy, job, ps, servers, worker
+from schedgap.instances.random_instances.zhou import instance as built
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import picker
-from schedgap.instances.small.zhou import instance as built
-from schedgap.instances.small.zhou import job, ps, roomy_one, servers, small_one, tiny_one, worker
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, view
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.arrays import Choice, placement
@@ -59,9 +58,9 @@ def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Plac
     count
         Number of choices.
     """
-    choose, tried = picker(rng), 0
+    tried = 0
     while tried < count:
-        made = (tiny_one if rng.random() < 0.5 else small_one)(choose)
+        made = (draw if rng.random() < 0.5 else draw_many)(rng)
         a = view(made).architectures[name]
         every = options(a.machines, a.work, a.most, a.rates, prune=False)
         o = replace(every, slots=np.minimum(every.slots, 3))
@@ -133,8 +132,8 @@ def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
         cost, done = (placed.printed, placed.done) if printed else (placed.repaired, True)
         if not lab.add(done and _optimal(cost, placed.best)):
             missed, dearer = missed + (cost is None), dearer + (cost is not None)
-    method, choose = f"zhou.{name}.amincost{'?printed=true' if printed else ''}", picker(lab.rng("instances"))
-    for instance in (three_chunks(), *(tiny_one(choose) for _ in range(lab.times(60)))):
+    method, rng = f"zhou.{name}.amincost{'?printed=true' if printed else ''}", lab.rng("instances")
+    for instance in (three_chunks(), *(draw(rng) for _ in range(lab.times(60)))):
         rows = certified(instance, [method, f"zhou.{name}.mincost"])
         best, mine = rows[f"zhou.{name}.mincost"], rows[method]
         if best.status != "optimal":
@@ -197,8 +196,8 @@ def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -
 
     Where the theorem does not assume anything of jobs (`assumed` is false), all of them count.
     """
-    choose = picker(lab.rng())
-    drawn = [make(choose) for _ in range(lab.times(70)) for make in (roomy_one, tiny_one)]
+    rng = lab.rng()
+    drawn = [make(rng) for _ in range(lab.times(70)) for make in (draw_roomy, draw)]
     what = "random ones of up to 6 jobs and 3 servers"
     names = f"zhou.{arch}.{method}", (f"zhou.{arch}.{exact}",)
     inside = (lambda instance: _meets_assumptions(instance, arch)) if assumed else always
