@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from schedgap.harness.adversary.row import Adversary
-from schedgap.harness.drawing import Image
+from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
 from schedgap.harness.table import Block, Command, table
+from schedgap.instances.plugins import options
 
 
 def blocks(found: Adversary) -> list[Block]:
@@ -17,12 +19,12 @@ def blocks(found: Adversary) -> list[Block]:
     for one in found.rows:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
-            how = f"harness compare --instance {file} --method {one.heuristic} --method {one.found.model}"
-            shown.append(Command("replay", how))
+            words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
+            shown.append(Command("replay", shlex.join(["harness", "compare", *words])))
     return shown
 
 
-def page(found: Adversary, images: Sequence[Image], failures: Sequence[str]) -> str:
+def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -> str:
     """Return a search as one self-contained HTML page."""
     content = table("largest proved ratios", ADVERSARY, found.rows)
     listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]
