@@ -24,11 +24,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Self, Unpack
+from typing import Annotated, Any, Self, Unpack
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -37,7 +36,7 @@ from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.study import Running
+from schedgap.harness.engine.study import Running, command_line
 from schedgap.instances.canonical import read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE
 from schedgap.instances.errors import UsageError
@@ -139,8 +138,13 @@ class Sweep(Record):
         return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 
+<<<<<<< HEAD
 def read(path: Path) -> Sweep:
     """Return what a sweep file says, and load its plug-ins, but no instances yet.
+=======
+def read(path: Path, **instead: Any) -> Sweep:
+    """Return what a sweep file says, with some keys instead of its own; nothing is loaded yet.
+>>>>>>> main
 
     Raises
     ------
@@ -149,20 +153,26 @@ def read(path: Path) -> Sweep:
     """
     if path.suffix.lower() != ".toml":
         raise UsageError(f"{path}: a sweep file ends in .toml")
-    sweep = parse(Sweep, read_mapping(path), str(path))
+    found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
     try:
+<<<<<<< HEAD
         for plugin in sweep.plugins:
             load_plugin(plugin)
         select(sweep.methods, sweep.papers)
+=======
+        select(found.methods, found.papers)
+>>>>>>> main
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    return sweep
+    return found
 
 
 def sweep(
     path: Path,
     *,
-    limits: Limits | None = None,
+    seeds: Sequence[int] = (),
+    time_limit_s: float | None = None,
+    memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
 ) -> Comparison:
     """Run a sweep file and return certified rows; see :func:`schedgap.harness.compare.run.compare`.
@@ -171,8 +181,10 @@ def sweep(
     ----------
     path
         The file.
-    limits
-        What one method may take, where the file does not say it.
+    seeds, time_limit_s
+        Instead of what the file says for all.
+    memory_mb
+        Memory cap of a worker process.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
@@ -181,15 +193,16 @@ def sweep(
     UsageError
         If the file or one of its instances is invalid; nothing has run then.
     """
-    asked = read(path)
-    limits = limits or Limits()
-    words = [] if limits.memory_mb == Limits.memory_mb else ["--memory-mb", str(limits.memory_mb)]
+    instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
+    asked = read(path, **{name: value for name, value in instead.items() if value})
+    limits = Limits(memory_mb=memory_mb)
+    options = {"seed": list(seeds), "time_limit": time_limit_s, **limits.given(Limits())}
     return compare(
         asked.references,
         asked.methods,
         asked.papers,
         seeds=asked.seeds,
         limits=asked.kinds(limits),
-        command=shlex.join(["harness", "sweep", str(path), *words]),
+        command=command_line(options, "sweep", str(path)),
         **running,
     )

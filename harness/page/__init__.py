@@ -40,7 +40,7 @@ def to_html(found: Found[Any], drawn: Sequence[Image] | None = None, more: Seque
     Raises
     ------
     UsageError
-        If there is no page of that kind.
+        If there are more sections, and the page is not that of a comparison.
     """
     images, failures = _drawn(found) if drawn is None else (drawn, [])
     return _page(found, images, failures, more)
@@ -53,8 +53,6 @@ def save(found: Found[Any], path: Path, figures: Path | None = None, more: Seque
     ------
     OSError
         If a folder or file cannot be written.
-    UsageError
-        If there is no page of that kind.
     """
     images, failures = _drawn(found)
     if figures is not None and images:
@@ -72,12 +70,9 @@ def _drawn(found: Found[Any]) -> tuple[Sequence[Image], Sequence[str]]:
 
 
 def _page(found: Found[Any], images: Sequence[Image], failures: Sequence[str], more: Sequence[Section]) -> str:
-    made = getattr(_kind(found), "page", None)
-    if made is None:
-        raise UsageError(f"{found.folder}: there is no page of a run of this kind; its results are in the folder")
     if more and found.kind != "compare":
         raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
-    page: str = made(found, images, failures, *([more] if more else []))
+    page: str = _kind(found).page(found, images, failures, *([more] if more else []))
     return page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -33,14 +34,53 @@ COLUMNS: tuple[Column[Worst], ...] = (
     Column("proved", "proved", "", lambda one: str(one.proved), align="right"),
     Column("note", "note", "", _notes, bad=lambda one: one.exceeded),
 )
+=======
+from collections.abc import Sequence
+
+from schedgap.harness.adversary.row import Adversary
+from schedgap.harness.drawing import Image
+from schedgap.harness.page.columns import ADVERSARY
+from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
+from schedgap.harness.table import Block, Command, table
+>>>>>>> main
 
 
 def blocks(found: Adversary) -> list[Block]:
     """Return what a command prints."""
-    shown: list[Block] = [table("largest proved ratios", COLUMNS, found.rows)]
+    shown: list[Block] = [table("largest proved ratios", ADVERSARY, found.rows)]
     for one in found.rows:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
             words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
             shown.append(Command("replay", shlex.join(["harness", "compare", *words])))
     return shown
+
+
+def page(found: Adversary, images: Sequence[Image], failures: Sequence[str]) -> str:
+    """Return a search as one self-contained HTML page."""
+    content = table("largest proved ratios", ADVERSARY, found.rows)
+    listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]
+    return render(
+        Page(
+            question="How bad can it get?",
+            title="Worst instances found",
+            headline=_headline(found),
+            trouble=not found.ok,
+            sections=[
+                results_section([Group("results-worst", "worst", "", [content])], []),
+                Section("replay", "Replay", macro("notes", listed)),
+            ],
+            meta=found.meta,
+        )
+    )
+
+
+def _headline(found: Adversary) -> str:
+    """Return the largest ratio, and whether guarantees hold."""
+    known = [(one.found.ratio, one.heuristic) for one in found.rows if one.found]
+    if not known:
+        return "No ratio was proved."
+    ratio, name = max(known)
+    exceeded = [one.heuristic for one in found.rows if one.exceeded]
+    beyond = f" Guarantees that do not hold: {', '.join(exceeded)}." if exceeded else ""
+    return f"The largest ratio to a proved optimum is {ratio:.4g}, of {name}.{beyond}"

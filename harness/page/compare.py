@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.summary import allowed_s
+from schedgap.harness.compare.summary import CAVEAT, MethodSummary, allowed_s, by_method
 from schedgap.harness.drawing import Image
-from schedgap.harness.page.columns import COLUMNS, summary
+from schedgap.harness.page.columns import COMPARE as COLUMNS
+from schedgap.harness.page.columns import SUMMARY
 from schedgap.harness.page.frame import (
     Group,
     Page,
@@ -310,3 +311,23 @@ def drawings(run: Comparison, names: Sequence[str] = ()) -> Sequence[Callable[[]
     from schedgap.harness.plots.figures import jobs
 
     return jobs(run, names)
+
+
+def caveat(lines: Sequence[MethodSummary]) -> str:
+    """Return what must be said beside a summary; empty where it shows no ratio and no estimate."""
+    said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
+    said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
+    return " ".join(said)
+
+
+def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:
+    """Return a table with a line per method, and what must be said beside it; ``None`` where each method ran once."""
+    if not repeated(rows):
+        return None
+    lines = by_method(rows, allowed)
+    return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), caveat(lines)
+
+
+def repeated(rows: Sequence[Row]) -> bool:
+    """Return whether a method ran several times, so that there is something to sum up."""
+    return len({(row.method, row.limits) for row in rows}) < len(rows)

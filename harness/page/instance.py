@@ -57,7 +57,7 @@ def _printed(entry: Published) -> str:
 
 def profiled(instance: Instance) -> list[tuple[str, str]]:
     """Return what optimistic profiling of the jobs costs and misses; nothing where they have no sensitivities."""
-    from schedgap.heuristics.profiling import describe as told
+    from schedgap.heuristics.synergy.profiling import describe as told
     from schedgap.instances.views.synergy import view
 
     try:

@@ -1,4 +1,4 @@
-"""Small instances of Hadar: gangs on a few servers, built by hand and drawn at random.
+"""Random instances of Hadar: gangs on a few servers, built by hand and drawn at random.
 
 Drawn rates, works and slot lengths are whole numbers, so that an exhaustive search over them is exact.
 """
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 TYPES = ("fast", "middle", "slow")
 
@@ -45,14 +45,14 @@ def linear(
     return validate(content, "built")
 
 
-def tiny_one(choose: Choose, *, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
+def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
     """Return up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each."""
-    types = TYPES[: choose((1, 2, 3))]
-    hosts = [(name, choose(range(1, gpus + 1))) for name in types for _ in range(choose((1, 2)))]
-    slot_s, count = choose((1.0, 2.0)), choose(range(2, slots + 1))
+    types = TYPES[: pick(rng, (1, 2, 3))]
+    hosts = [(name, pick(rng, range(1, gpus + 1))) for name in types for _ in range(pick(rng, (1, 2)))]
+    slot_s, count = pick(rng, (1.0, 2.0)), pick(rng, range(2, slots + 1))
     end_s = int(slot_s * count)
     room = {name: sum(n for host, n in hosts if host == name) for name in types}
-    each = [_job(choose, room, end_s) for _ in range(choose(range(1, jobs + 1)))]
+    each = [_job(rng, room, end_s) for _ in range(pick(rng, range(1, jobs + 1)))]
     content = {
         "name": "tiny",
         "cluster": {
@@ -67,25 +67,26 @@ def tiny_one(choose: Choose, *, jobs: int = 3, slots: int = 5, gpus: int = 3) ->
     return validate(content, "tiny")
 
 
-def _job(choose: Choose, room: Mapping[str, int], end_s: int) -> dict[str, Any]:
-    rates = {name: float(choose(range(5))) for name in room}
+def _job(rng: Source, room: Mapping[str, int], end_s: int) -> dict[str, Any]:
+    rates = {name: float(pick(rng, range(5))) for name in room}
     if not any(rates.values()):
-        rates[choose(tuple(room))] = 1.0
-    submit_s = choose(range(min(3, end_s - 1) + 1))
+        rates[pick(rng, tuple(room))] = 1.0
+    submit_s = pick(rng, range(min(3, end_s - 1) + 1))
     return {
-        "gpus": choose(range(1, min(3, sum(n for name, n in room.items() if rates[name])) + 1)),
-        "epochs": choose(range(1, 17)),
+        "gpus": pick(rng, range(1, min(3, sum(n for name, n in room.items() if rates[name])) + 1)),
+        "epochs": pick(rng, range(1, 17)),
         "submit_s": submit_s,
         "rates": rates,
-        "deadline_s": submit_s + choose(range(1, end_s + 1)),
-        "utility": choose(
+        "deadline_s": submit_s + pick(rng, range(1, end_s + 1)),
+        "utility": pick(
+            rng,
             (
                 {"kind": "effective_throughput"},
                 {"kind": "normalised"},
                 {"kind": "sigmoid", "amplitude": 5.0, "steepness_per_s": 0.7, "midpoint_s": 3.0},
                 {"kind": "linear_deadline", "amplitude": 4.0, "grace_s": 3.0},
                 {"kind": "constant", "amplitude": 2.0},
-            )
+            ),
         ),
     }
 
@@ -111,4 +112,4 @@ def gangs(n: int, seed: int = 1) -> Instance:
     return linear(jobs, {"r0": 8, "r1": 8, "r2": 8}, slots=2000, servers=2)
 
 
-SMALL.register(SmallSpec("hadar", lambda rng: tiny_one(picker(rng))))
+FAMILIES.register(Family("hadar", draw))

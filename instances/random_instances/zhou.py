@@ -1,4 +1,4 @@
-"""Small instances of Zhou et al.: parts of instances with short names, and random ones.
+"""Random instances of Zhou et al.: parts of instances with short names, and random ones.
 
 Times are in seconds, and slots are a second long unless told otherwise, so that they are in slots, too.
 """
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 Part = Mapping[str, Any]
 
@@ -116,87 +116,87 @@ def _by_name(names: Sequence[str], seconds: float | Sequence[float | None]) -> d
 # ------------------------------------------------------------------------------------------------------- random ones
 
 
-def tiny_one(choose: Choose, *, arrivals: Sequence[float] = ARRIVALS) -> Instance:
+def draw(rng: Source, *, arrivals: Sequence[float] = ARRIVALS) -> Instance:
     """Return one to three jobs on one to three servers, small enough for an exact MILP.
 
     The first types are small enough for the first servers, so that every job can run with PSs and in a ring.
 
     Parameters
     ----------
-    choose
-        Picks one of a sequence (see :func:`schedgap.instances.small.picker`).
+    rng
+        Source of randomness.
     arrivals
         Submission times to choose from.
     """
-    workers = [worker(bandwidth_gbps=choose((0.5, 1.0)))]
-    workers += [_worker(choose) for _ in range(choose((0, 0, 1, 2)))]
-    types = [ps(bandwidth_gbps=choose((0.5, 1.0, 2.0)))]
-    types += [_ps(choose) for _ in range(choose((0, 1)))]
-    groups = [_servers(choose, choose((1, 1, 2)), "V100")]
-    if choose((False, True)):
-        groups.append(_servers(choose, 1, choose(("V100", "K80"))))
+    workers = [worker(bandwidth_gbps=pick(rng, (0.5, 1.0)))]
+    workers += [_worker(rng) for _ in range(pick(rng, (0, 0, 1, 2)))]
+    types = [ps(bandwidth_gbps=pick(rng, (0.5, 1.0, 2.0)))]
+    types += [_ps(rng) for _ in range(pick(rng, (0, 1)))]
+    groups = [_servers(rng, pick(rng, (1, 1, 2)), "V100")]
+    if pick(rng, (False, True)):
+        groups.append(_servers(rng, 1, pick(rng, ("V100", "K80"))))
     sizes = ((1, 1, 1), (1, 2, 1), (2, 1, 1), (2, 1, 2), (3, 1, 1), (3, 2, 1))
-    jobs = [_job(choose, sizes, len(workers), len(types), arrivals) for _ in range(choose((1, 2, 2, 3)))]
-    return instance(jobs, groups, workers, types, slots=choose((4, 8)), name="tiny")
+    jobs = [_job(rng, sizes, len(workers), len(types), arrivals) for _ in range(pick(rng, (1, 2, 2, 3)))]
+    return instance(jobs, groups, workers, types, slots=pick(rng, (4, 8)), name="tiny")
 
 
-def small_one(choose: Choose, *, jobs: int = 12) -> Instance:
+def draw_many(rng: Source, *, jobs: int = 12) -> Instance:
     """Return some jobs on up to seven servers of up to three kinds: for heuristics and for bounds."""
-    workers = [worker(), *(_worker(choose) for _ in range(choose((0, 1, 2, 3))))]
-    types = [ps(), *(_ps(choose) for _ in range(choose((0, 1, 2))))]
-    groups = [_servers(choose, choose((1, 2, 3)), chip, 2) for chip in ("V100", "K80", "V100")[: choose((1, 2, 3))]]
+    workers = [worker(), *(_worker(rng) for _ in range(pick(rng, (0, 1, 2, 3))))]
+    types = [ps(), *(_ps(rng) for _ in range(pick(rng, (0, 1, 2))))]
+    groups = [_servers(rng, pick(rng, (1, 2, 3)), chip, 2) for chip in ("V100", "K80", "V100")[: pick(rng, (1, 2, 3))]]
     sizes = tuple((d, k, e) for d in (1, 2, 4, 8) for k in (1, 3) for e in (1, 4))
     arrivals = tuple(float(a) for a in range(0, 20, 2))
-    made = [_job(choose, sizes, len(workers), len(types), arrivals) for _ in range(choose(range(1, jobs + 1)))]
-    return instance(made, groups, workers, types, slots=choose((20, 40)), name="small")
+    made = [_job(rng, sizes, len(workers), len(types), arrivals) for _ in range(pick(rng, range(1, jobs + 1)))]
+    return instance(made, groups, workers, types, slots=pick(rng, (20, 40)), name="small")
 
 
-def roomy_one(choose: Choose) -> Instance:
+def draw_roomy(rng: Source) -> Instance:
     """Return three to six jobs on a server so large, of weights so high, that the paper's assumptions mostly hold."""
-    size = choose((16, 20, 24))
+    size = pick(rng, (16, 20, 24))
     host = servers(1, size, float(size), memory_gb=float(size), bandwidth_gbps=float(size))
     made = []
-    for _ in range(choose((3, 4, 5, 6))):
-        chunks, epochs = choose((1, 2, 3)), choose((1, 2, 3))
-        weight = choose((1.0, 1.0, 2.0, 3.0)) * chunks * epochs
-        gradient_mb = choose((0.0, MB_PER_S))
+    for _ in range(pick(rng, (3, 4, 5, 6))):
+        chunks, epochs = pick(rng, (1, 2, 3)), pick(rng, (1, 2, 3))
+        weight = pick(rng, (1.0, 1.0, 2.0, 3.0)) * chunks * epochs
+        gradient_mb = pick(rng, (0.0, MB_PER_S))
         made.append(
-            job(chunks, 1, epochs, weight=weight, gradient_mb=gradient_mb, submit_s=choose((0.0, 0.0, 1.0, 2.0)))
+            job(chunks, 1, epochs, weight=weight, gradient_mb=gradient_mb, submit_s=pick(rng, (0.0, 0.0, 1.0, 2.0)))
         )
     return instance(made, [host], [worker()], [ps(cpus=0.5, memory_gb=0.5)], name="roomy")
 
 
-def _servers(choose: Choose, count: int, chip: str, times: int = 1) -> Part:
+def _servers(rng: Source, count: int, chip: str, times: int = 1) -> Part:
     # Tenths and thirds do not add up exactly in floating point.
     return servers(
-        count, times * choose((1, 2, 3)), times * choose((2.0, 3.0, 3.3)), chip=chip,
-        memory_gb=choose((3.0, 16.0)), bandwidth_gbps=choose((4.0, 8.0)),
+        count, times * pick(rng, (1, 2, 3)), times * pick(rng, (2.0, 3.0, 3.3)), chip=chip,
+        memory_gb=pick(rng, (3.0, 16.0)), bandwidth_gbps=pick(rng, (4.0, 8.0)),
     )  # fmt: skip
 
 
-def _worker(choose: Choose) -> Part:
+def _worker(rng: Source) -> Part:
     return worker(
-        choose((0, 1, 1, 2)), choose((0.0, 0.5, 1.1, 2.0)), memory_gb=choose((0.0, 1.0, 2.0)),
-        bandwidth_gbps=choose((0.5, 1.0, 2.0)), chip=choose((None, None, "V100")),
+        pick(rng, (0, 1, 1, 2)), pick(rng, (0.0, 0.5, 1.1, 2.0)), memory_gb=pick(rng, (0.0, 1.0, 2.0)),
+        bandwidth_gbps=pick(rng, (0.5, 1.0, 2.0)), chip=pick(rng, (None, None, "V100")),
     )  # fmt: skip
 
 
-def _ps(choose: Choose) -> Part:
-    return ps(choose((0, 0, 1)), choose((0.0, 0.5, 1.0, 1.1)), bandwidth_gbps=choose((0.5, 1.0, 3.0)))
+def _ps(rng: Source) -> Part:
+    return ps(pick(rng, (0, 0, 1)), pick(rng, (0.0, 0.5, 1.0, 1.1)), bandwidth_gbps=pick(rng, (0.5, 1.0, 3.0)))
 
 
 def _job(
-    choose: Choose, sizes: Sequence[tuple[int, int, int]], workers: int, types: int, arrivals: Sequence[float]
+    rng: Source, sizes: Sequence[tuple[int, int, int]], workers: int, types: int, arrivals: Sequence[float]
 ) -> Part:
     return job(
-        *choose(sizes),
-        minibatch_s=[choose((0.3, 0.5, 1.0, 1.0, None) if i else (0.3, 0.5, 1.0)) for i in range(workers)],
-        update_s=[choose((0.0, 0.2, 0.5)) for _ in range(types)],
-        ring_update_s=choose((None, 0.0, 0.4)),
-        gradient_mb=choose((0.0, 0.2 * MB_PER_S, MB_PER_S)),
-        weight=choose((0.0, 1.0, 1.0, 2.0, 5.0)),
-        submit_s=choose(arrivals),
+        *pick(rng, sizes),
+        minibatch_s=[pick(rng, (0.3, 0.5, 1.0, 1.0, None) if i else (0.3, 0.5, 1.0)) for i in range(workers)],
+        update_s=[pick(rng, (0.0, 0.2, 0.5)) for _ in range(types)],
+        ring_update_s=pick(rng, (None, 0.0, 0.4)),
+        gradient_mb=pick(rng, (0.0, 0.2 * MB_PER_S, MB_PER_S)),
+        weight=pick(rng, (0.0, 1.0, 1.0, 2.0, 5.0)),
+        submit_s=pick(rng, arrivals),
     )
 
 
-SMALL.register(SmallSpec("zhou", lambda rng: tiny_one(picker(rng))))
+FAMILIES.register(Family("zhou", draw))

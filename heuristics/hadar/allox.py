@@ -32,7 +32,7 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     ValueError
         If some job can run nowhere.
     """
-    from schedgap.heuristics.allox.kernels import assign
+    from schedgap.heuristics.hadar.allox_kernels import assign
 
     used = np.flatnonzero(devices > 0)
     levels = -(-times.shape[0] // devices[used])
@@ -54,7 +54,7 @@ class AlloX:
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
-        import schedgap.heuristics.allox.kernels  # noqa: F401 -- compiled now, not in the first measured round
+        import schedgap.heuristics.hadar.allox_kernels  # noqa: F401 -- compiled now, not in the first measured round
 
         self.gangs = Gangs(work, cluster)
         self._jobs: Ints = np.zeros(0, np.int64)

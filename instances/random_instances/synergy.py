@@ -1,4 +1,4 @@
-"""Small instances of Synergy: catalogue models, input pipelines, and small random tables."""
+"""Random instances of Synergy: catalogue models, input pipelines, and small random tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from schedgap.instances.canonical import validate
 from schedgap.instances.model_catalogue import MODELS, gpu_type, rates_on
+from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 JobLike = Mapping[str, Any] | Sequence[Any]
 Server = tuple[int, str, int, float, float]
@@ -149,31 +149,31 @@ def pipelines(jobs: int, hosts: Sequence[Server], *, seed: int = 0, gangs: Seque
     return instance(drawn, hosts, name=f"pipelines-{jobs}")
 
 
-def small_one(
-    choose: Choose, *, jobs: int = 5, chips: Sequence[str] = ("V100",), arrivals: Sequence[float] = (0.0,)
+def draw(
+    rng: Source, *, jobs: int = 5, chips: Sequence[str] = ("V100",), arrivals: Sequence[float] = (0.0,)
 ) -> Instance:
     """Return up to so many jobs with random monotone tables on one or two servers of every GPU type.
 
     Tables are sums of increments, so that more of anything is never slower; every job can run with its share.
     """
     hosts = [
-        servers(choose((1, 2)), chip, choose((2, 4)), choose((6.0, 8.0, 12.0)), choose((100.0, 200.0)))
+        servers(pick(rng, (1, 2)), chip, pick(rng, (2, 4)), pick(rng, (6.0, 8.0, 12.0)), pick(rng, (100.0, 200.0)))
         for chip in chips
     ]
     smallest = min(n * gpus for n, _, gpus, *_ in hosts)
     made = []
-    for _ in range(choose(range(1, jobs + 1))):
-        cells = np.array([choose((0.0, 0.0, 0.25, 0.5, 1.0)) for _ in range(12)]).reshape(4, 3)
-        cells[0, 0] += choose((0.25, 1.0))
+    for _ in range(pick(rng, range(1, jobs + 1))):
+        cells = np.array([pick(rng, (0.0, 0.0, 0.25, 0.5, 1.0)) for _ in range(12)]).reshape(4, 3)
+        cells[0, 0] += pick(rng, (0.25, 1.0))
         progress = cells.cumsum(axis=0).cumsum(axis=1)
         given = matrix((1.0, 2.0, 3.0, 4.0), (20.0, 25.0, 60.0), progress.tolist())
-        rates = {chip: choose((0.5, 1.0, 2.0, 4.0)) for chip in chips}
-        gpus = choose(range(1, min(3, smallest) + 1))
-        work = choose(range(1, 41)) * 100
+        rates = {chip: pick(rng, (0.5, 1.0, 2.0, 4.0)) for chip in chips}
+        gpus = pick(rng, range(1, min(3, smallest) + 1))
+        work = pick(rng, range(1, 41)) * 100
         made.append(
             job(
                 gpus=gpus,
-                submit_s=choose(arrivals),
+                submit_s=pick(rng, arrivals),
                 iterations=math.ceil(work * gpus),
                 rates=rates,
                 sensitivity=given,
@@ -182,4 +182,4 @@ def small_one(
     return instance(made, hosts, name="small")
 
 
-SMALL.register(SmallSpec("synergy", lambda rng: small_one(picker(rng))))
+FAMILIES.register(Family("synergy", draw))

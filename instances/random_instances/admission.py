@@ -1,4 +1,4 @@
-"""Small instances of admission: jobs with deadlines on a few servers, built by hand and drawn at random."""
+"""Random instances of admission: jobs with deadlines on a few servers, built by hand and drawn at random."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import SMALL, Choose, SmallSpec, picker
 
 MB_PER_S = 1000.0 / 8 / 2
 """Gradient that takes a worker of 1 Gbit/s a second to send and receive."""
@@ -63,18 +63,15 @@ def _record(given: Part, position: int, kinds: Sequence[str], worker_gbps: float
     return {"id": f"J{position + 1}", "gpus": 1, **fields, "distributed": profile}
 
 
-def tiny_one(choose: Choose, *, jobs: int = 2) -> Instance:
-    """Return up to so many jobs on two or three small servers, few enough to try out everything."""
-    return drawn(choose, jobs, servers=3, room=2, sizes=(1, 2, 3), slots=6)
-
-
-def drawn(choose: Choose, jobs: int, *, servers: int, room: int, sizes: Sequence[int], slots: int) -> Instance:
+def draw(
+    rng: Source, *, jobs: int = 4, servers: int = 3, room: int = 2, sizes: Sequence[int] = (1, 2, 3), slots: int = 6
+) -> Instance:
     """Return an instance of one or two worker types.
 
     Parameters
     ----------
-    choose
-        Picks one of a sequence (see :func:`schedgap.instances.small.picker`).
+    rng
+        Source of randomness.
     jobs, servers, room
         Most jobs, servers (at least two), and workers per server.
     sizes
@@ -82,26 +79,26 @@ def drawn(choose: Choose, jobs: int, *, servers: int, room: int, sizes: Sequence
     slots
         Horizon.
     """
-    kinds = choose((("w",), ("w",), ("w", "v")))
+    kinds = pick(rng, (("w",), ("w",), ("w", "v")))
     hosts = [
-        (kinds[i % len(kinds)], choose(range(1, room + 1)), choose((0, 1, 2)))
-        for i in range(choose(range(2, servers + 1)))
+        (kinds[i % len(kinds)], pick(rng, range(1, room + 1)), pick(rng, (0, 1, 2)))
+        for i in range(pick(rng, range(2, servers + 1)))
     ]
     hosts[0] = (*hosts[0][:2], 1)
     made = [
         job(
-            choose(sizes),
-            choose((1, 2)),
-            arrival=choose((0.0, 0.0, 1.0, 1.5)),
-            deadline=choose((None, None, float(slots - 2))),
-            worth=choose((1.0, 100.0, 300.0)),
-            steepness=choose((0.02, 0.5)),
-            seconds={kind: choose((0.5, 1.0, 1.5)) for kind in kinds},
-            transfer_s=choose((0.0, 0.5, 1.0)),
+            pick(rng, sizes),
+            pick(rng, (1, 2)),
+            arrival=pick(rng, (0.0, 0.0, 1.0, 1.5)),
+            deadline=pick(rng, (None, None, float(slots - 2))),
+            worth=pick(rng, (1.0, 100.0, 300.0)),
+            steepness=pick(rng, (0.02, 0.5)),
+            seconds={kind: pick(rng, (0.5, 1.0, 1.5)) for kind in kinds},
+            transfer_s=pick(rng, (0.0, 0.5, 1.0)),
         )
-        for _ in range(choose(range(1, jobs + 1)))
+        for _ in range(pick(rng, range(1, jobs + 1)))
     ]
-    return instance(made, hosts, slots=slots, ps_gbps=choose((0.5, 1.0, 2.0)))
+    return instance(made, hosts, slots=slots, ps_gbps=pick(rng, (0.5, 1.0, 2.0)))
 
 
-SMALL.register(SmallSpec("admission", lambda rng: tiny_one(picker(rng), jobs=4)))
+FAMILIES.register(Family("admission", draw))

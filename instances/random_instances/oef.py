@@ -1,4 +1,4 @@
-"""Small instances of OEF: tenants by their speedups, given or drawn at random."""
+"""Random instances of OEF: tenants by their speedups, given or drawn at random."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import FAMILIES, Family
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import SMALL, SmallSpec
 
 
 def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike | None = None) -> Instance:
@@ -51,7 +51,7 @@ def _kind(types: Sequence[str], true: Sequence[float], told: Sequence[float]) ->
     return kind if true == told else {**kind, "reported_rates": dict(zip(types, told, strict=True))}
 
 
-def drawn(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered: bool = False) -> Instance:
+def draw(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered: bool = False) -> Instance:
     """Return two to so many tenants on two to so many types, each faster than the last, for everybody.
 
     Parameters
@@ -71,4 +71,4 @@ def drawn(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered
     return of_matrix(speedups, rng.integers(1, 5, k).tolist())
 
 
-SMALL.register(SmallSpec("oef", drawn))
+FAMILIES.register(Family("oef", draw))
