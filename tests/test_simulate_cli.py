@@ -23,7 +23,8 @@ from schedgap import harness, instances
 from schedgap.harness.cli import app
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import reopen
-from schedgap.harness.page import figures, to_fragment
+from schedgap.harness.figure import figures
+from schedgap.harness.page import to_fragment
 from schedgap.harness.page.simulate import blocks, headline
 from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
 from schedgap.harness.simulate.history import history_file
@@ -543,6 +544,6 @@ def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> Non
 
 
 def test_figures_of_histories_with_cpus(shared: harness.Simulation) -> None:
-    names = {figure.name for figure in figures(shared).drawn}
+    names = {figure.name for figure in figures(shared)}
     assert {f"simulation-{name}" for name in ("lp1", "short-long", "resources", "jct-mean")} <= names
     assert "simulation-load" not in names

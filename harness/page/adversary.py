@@ -38,7 +38,7 @@ COLUMNS: tuple[Column[Worst], ...] = (
 from collections.abc import Sequence
 
 from schedgap.harness.adversary.row import Adversary
-from schedgap.harness.drawing import Image
+from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
 from schedgap.harness.table import Block, Command, table
@@ -56,7 +56,7 @@ def blocks(found: Adversary) -> list[Block]:
     return shown
 
 
-def page(found: Adversary, images: Sequence[Image], failures: Sequence[str]) -> str:
+def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -> str:
     """Return a search as one self-contained HTML page."""
     content = table("largest proved ratios", ADVERSARY, found.rows)
     listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from schedgap.harness.audit.row import Audit, Finding, headline, kind
-from schedgap.harness.drawing import Image
+from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import AUDIT, LONGEST
 from schedgap.harness.page.frame import (
     Group,
@@ -81,7 +81,7 @@ def witnesses(findings: Sequence[Finding]) -> list[Section]:
     return [Section("witnesses", "Witnesses", macro("notes", listed))] if listed else []
 
 
-def page(audit: Audit, images: Sequence[Image], failures: Sequence[str]) -> str:
+def page(audit: Audit, drawings: Sequence[Drawing], failures: Sequence[str]) -> str:
     """Return an audit as one self-contained HTML page; it has no figures."""
     findings = audit.rows
     failed = [(finding.id, finding.text) for finding in findings if not finding.ok]

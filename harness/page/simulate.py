@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from schedgap.harness.drawing import Image
+from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
 from schedgap.harness.page.compare import not_compared, published_table
@@ -28,12 +27,7 @@ from schedgap.harness.simulate.bounds import BOUNDS
 from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.harness.table import Block, Cell, Note, Table, of_texts, sort_key, table, visible
 from schedgap.harness.text import ABSENT, clean, differs, number, percent, published_cells, seconds
-from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
-
-if TYPE_CHECKING:
-    from schedgap.harness.plots import Drawn
-
 
 NONE: Mapping[str, Instance] = {}
 """Where only rows are shown, and not what was published about their instances beside them."""
@@ -101,14 +95,14 @@ def blocks(simulated: Simulation) -> list[Block]:
     return shown
 
 
-def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str] = ()) -> str:
+def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[str] = ()) -> str:
     """Return the page of a simulation.
 
     Parameters
     ----------
     simulated
         Rows, instances and what reproduces them.
-    images, failures
+    drawings, failures
         Its figures, and what is said about those that could not be drawn.
     """
     rows = simulated.rows
@@ -118,7 +112,7 @@ def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str]
         *_bounds_section(simulated),
         *notes_section(_notes(rows)),
         *published_section(_published(rows), not_compared(rows, simulated.instances, SIMULATE)),
-        *figures_section(images, {"simulation": "Histories"}, failures),
+        *figures_section(drawings, {"simulation": "Histories"}, failures),
         *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
     ]
     return render(
@@ -306,12 +300,3 @@ def _trouble(rows: Sequence[SimulationRow]) -> str:
     verb = "" if word == "failed" else "is " if len(bad) == 1 else "are "
     more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
     return f"{len(bad)} of {len(rows)} policies {verb}{word}: {named}{more}."
-
-
-def drawings(simulated: Simulation, names: Sequence[str] = ()) -> Sequence[Callable[[], Drawn | None]]:
-    """Return what draws the histories (of the last instance), and completion times by policy and load."""
-    from schedgap.harness.plots.simulation import jobs
-
-    if names:
-        raise UsageError(f"{', '.join(names)}: the figures of a simulation are drawn together")
-    return jobs(simulated.rows, simulated.traces, simulated.rounds) if simulated.rows else []

@@ -80,17 +80,18 @@ def _method(spec: Any) -> tuple[str, ...]:
 @app.command()
 def show(
     instance: Annotated[str, typer.Argument(help="gen/…, paper/…, worst/…, or a path.")],
-    picture: Annotated[Path | None, typer.Option(help="Also draw the instance to this .png or .svg file.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Also draw it to this .png, .svg or .pdf file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
 ) -> None:
     """Show an instance in words and a picture."""
-    from schedgap.harness.page.instance import draw_instance, words
+    from schedgap.harness.figure import figures
+    from schedgap.harness.page.instance import words
     from schedgap.instances import load
     from schedgap.instances.canonical import to_json
 
     loaded = load(instance)
     if picture:
-        draw_instance(loaded, picture)
+        figures(loaded)[0].save(picture)
     if json:
         sys.stdout.write(to_json(loaded))
     else:
