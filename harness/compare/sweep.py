@@ -138,13 +138,8 @@ class Sweep(Record):
         return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 
-<<<<<<< HEAD
-def read(path: Path) -> Sweep:
-    """Return what a sweep file says, and load its plug-ins, but no instances yet.
-=======
 def read(path: Path, **instead: Any) -> Sweep:
-    """Return what a sweep file says, with some keys instead of its own; nothing is loaded yet.
->>>>>>> main
+    """Return what a sweep file says, with some keys instead of its own; plug-ins are loaded, instances are not.
 
     Raises
     ------
@@ -155,13 +150,9 @@ def read(path: Path, **instead: Any) -> Sweep:
         raise UsageError(f"{path}: a sweep file ends in .toml")
     found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
     try:
-<<<<<<< HEAD
-        for plugin in sweep.plugins:
+        for plugin in found.plugins:
             load_plugin(plugin)
-        select(sweep.methods, sweep.papers)
-=======
         select(found.methods, found.papers)
->>>>>>> main
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     return found

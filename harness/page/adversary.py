@@ -2,39 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import shlex
-from collections.abc import Callable
-from typing import Any
-
-from schedgap.harness.adversary.row import Adversary, Worst
-from schedgap.harness.table import Block, Column, Command, table
-from schedgap.harness.text import ABSENT, clean, number
-from schedgap.instances.plugins import options
-
-
-def _found(header: str, show: Callable[[Any], str]) -> Column[Worst]:
-    """Return a column about the worst instance, where one was found."""
-    return Column(header, header, "", lambda one: show(one.found) if one.found else ABSENT, align="right")
-
-
-def _notes(one: Worst) -> str:
-    notes = ["reaches nothing on another instance"] if one.nothing else []
-    return "; ".join([*notes, *(["the guarantee does not hold here"] if one.exceeded else [])])
-
-
-COLUMNS: tuple[Column[Worst], ...] = (
-    Column("heuristic", "heuristic", "", lambda one: one.heuristic, css="method"),
-    _found("worst ratio", lambda found: f"{found.ratio:.4g}"),
-    _found("guarantee there", lambda found: clean(found.guarantee or ABSENT, 40)),
-    _found("objective", lambda found: number(found.objective)),
-    _found("optimum", lambda found: number(found.optimum)),
-    _found("jobs", lambda found: str(found.size)),
-    Column("tried", "tried", "", lambda one: str(one.tried), align="right"),
-    Column("proved", "proved", "", lambda one: str(one.proved), align="right"),
-    Column("note", "note", "", _notes, bad=lambda one: one.exceeded),
-)
-=======
 from collections.abc import Sequence
 
 from schedgap.harness.adversary.row import Adversary
@@ -42,7 +10,7 @@ from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
 from schedgap.harness.table import Block, Command, table
->>>>>>> main
+from schedgap.instances.plugins import options
 
 
 def blocks(found: Adversary) -> list[Block]:
