@@ -238,6 +238,13 @@ def test_a_module_of_a_package_is_a_plug_in(tmp_path: Path, monkeypatch: pytest.
     assert "oef.mine" not in HEURISTICS
 
 
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    sg.load_plugin(written(tmp_path, MINE))
+    with pytest.raises(UsageError, match="is loaded under the same name; rename one of them"):
+        sg.load_plugin(written(tmp_path / "other", MINE.replace("oef.mine", "oef.other")))
+
+
 # installed distributions --------------------------------------------------------------------------
 
 

@@ -111,10 +111,12 @@ def assignment(view: View) -> pyo.ConcreteModel:
     r"""Return the assignment of jobs to places.
 
     .. math::
-        \min \frac{1}{n} \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk} \tag{1} \label{waiting}
+        \min \frac{1}{n} \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk} \tag{1}
 
+    .. math::
         \sum_k x_{jk} = 1 \quad \forall j \tag{2} \label{job}
 
+    .. math::
         \sum_j x_{jk} = 1 \quad \forall k \tag{3} \label{place}
 
     - :math:`x_{jk} \ge 0`, ``x``: job :math:`j` is in place :math:`k`.
