@@ -41,6 +41,7 @@ from schedgap.harness.environment import cores
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.plugins import dumps
 from schedgap.instances.registry import Registry, unknown
 
 if TYPE_CHECKING:
@@ -366,7 +367,7 @@ def draw_files(results: Any, *, parallel: bool | None = None) -> tuple[list[Draw
     with tempfile.TemporaryDirectory(prefix="schedgap-") as folder:
         path = Path(folder) / "results"
         # Written and read by this program alone, in a folder that nobody else can open.
-        path.write_bytes(pickle.dumps(results, pickle.HIGHEST_PROTOCOL))
+        path.write_bytes(dumps(results))
         tasks = [DrawTask(str(path), first, step, limits=LIMITS) for first in range(step)]
         return _in_order([item for made in run_all(tasks) for item in made])
 
