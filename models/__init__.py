@@ -5,6 +5,7 @@
 4.5
 """
 
+import schedgap.models._pyomo  # isort: skip # noqa: F401 -- before whatever imports Pyomo
 from schedgap.instances.discovery import import_submodules
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, oracle
 
