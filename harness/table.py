@@ -348,7 +348,7 @@ def rows_parquet(rows: Iterable[Row]) -> bytes:
     kinds = {name: pa.float64() for name in FIELDS}
     kinds |= dict.fromkeys(_INTEGERS, pa.int64()) | dict.fromkeys(_BOOLEANS, pa.bool_())
     kinds |= dict.fromkeys((*_STRINGS, *_TEXT), pa.string()) | dict.fromkeys(_LISTS, pa.list_(pa.string()))
-    return _parquet(records, pa.schema(list(kinds.items())))
+    return parquet(records, pa.schema(list(kinds.items())))
 
 
 def traces_parquet(traces: Iterable[Mapping[str, Any]]) -> bytes:
@@ -357,13 +357,14 @@ def traces_parquet(traces: Iterable[Mapping[str, Any]]) -> bytes:
 
     names = dict.fromkeys(("instance", "fingerprint", "method", "limits"), pa.string()) | {"seed": pa.int64()}
     numbers = dict.fromkeys(("time_s", "incumbent", "bound"), pa.float64())
-    return _parquet([dict(t) for t in traces], pa.schema(list({**names, **numbers}.items())))
+    return parquet(traces, pa.schema(list({**names, **numbers}.items())))
 
 
-def _parquet(records: list[dict[str, Any]], schema: Any) -> bytes:
+def parquet(records: Iterable[Mapping[str, Any]], schema: Any = None) -> bytes:
+    """Return records as a Parquet file; types are those of the values unless there is a schema."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(records, schema=schema), sink)
+    pq.write_table(pa.Table.from_pylist([dict(one) for one in records], schema=schema), sink)
     return bytes(sink.getvalue().to_pybytes())

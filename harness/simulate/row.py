@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import math
 import re
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.harness.engine.result import Found, Stored
+from schedgap.harness.table import parquet
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import Metrics
@@ -176,13 +176,8 @@ def row_of(fields: Mapping[str, Any]) -> SimulationRow:
 
 def rows_parquet(rows: Sequence[SimulationRow]) -> bytes:
     """Return rows as a Parquet file, lists and mappings as JSON text."""
-    import pandas as pd
-
     nested = ("unfinished", "published", "violations")
-    records = [row.as_dict() | {name: json.dumps(plain(getattr(row, name))) for name in nested} for row in rows]
-    sink = io.BytesIO()
-    pd.DataFrame(records, columns=list(FIELDS)).convert_dtypes().to_parquet(sink, index=False)
-    return sink.getvalue()
+    return parquet(row.as_dict() | {name: json.dumps(plain(getattr(row, name))) for name in nested} for row in rows)
 
 
 @dataclass(frozen=True)
