@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -199,6 +200,26 @@ class Problem:
     restricts: str | None = None
 
 
+KEPT = 4
+"""Views of a paper that a process keeps: all methods, checks, figures and captions of a comparison share one."""
+
+
+def kept(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return `view`, which builds the view of an instance once, by its content and its name."""
+    views: dict[tuple[str, str], Any] = {}
+
+    @functools.wraps(view)
+    def known(instance: Any) -> Any:
+        key = (instance.fingerprint, instance.name)
+        if key not in views:
+            if len(views) >= KEPT:
+                del views[next(iter(views))]
+            views[key] = view(instance)
+        return views[key]
+
+    return known
+
+
 @dataclass(frozen=True)
 class PaperSpec:
     """A paper: its view of an instance and its problems.
@@ -211,7 +232,8 @@ class PaperSpec:
         Title, authors and venue.
     view
         ``view(instance)`` returns the paper's arrays, or raises
-        :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it has none.
+        :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it has none. Of a spec, it answers
+        from the last views where it can (:func:`kept`).
     problems
         The problems of its methods.
     decision
@@ -226,6 +248,10 @@ class PaperSpec:
     problems: tuple[Problem, ...]
     decision: type
     describe: Callable[[Any], str]
+
+    def __post_init__(self) -> None:
+        """Keep the last views."""
+        object.__setattr__(self, "view", kept(self.view))
 
     def problem(self, name: str) -> Problem:
         """Return the problem of that id.

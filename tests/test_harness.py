@@ -32,7 +32,7 @@ from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import run_all, workers_for
-from schedgap.harness.page.columns import COLUMNS
+from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.table import visible
 from schedgap.harness.verify.oef import check
 from schedgap.heuristics import HEURISTICS, HeuristicSpec

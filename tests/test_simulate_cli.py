@@ -20,7 +20,8 @@ from conftest import HARNESS, Command
 from schedgap import harness, instances
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import reopen
-from schedgap.harness.page import figures, to_fragment
+from schedgap.harness.figure import figures
+from schedgap.harness.page import to_fragment
 from schedgap.harness.page.simulate import blocks, headline
 from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
 from schedgap.harness.simulate.history import history_file
@@ -363,7 +364,7 @@ def test_ratios_refer_to_hadar_and_published_numbers_stand_beside_ours() -> None
     )
     ours = [row("hadar.gavel", 4320.0, cru=0.4), row("hadar.online", 3600.0, cru=0.8)]
     ours = [one.replace(fingerprint=instance.fingerprint) for one in ours]
-    gavel, hadar = compared(ours, [instance], {})
+    gavel, hadar = compared(ours, {instance.fingerprint: instance}, {})
     assert (gavel.reference, gavel.ttd_ratio, gavel.ttd_printed) == ("hadar.online", pytest.approx(1.2), 1.21)
     assert (hadar.ttd_ratio, hadar.ttd_printed) == (1, None)
     found = {entry["quantity"]: (entry["measured"], entry["agrees"]) for entry in hadar.published}
@@ -378,11 +379,11 @@ def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
     instance = printed()
     ours = [row(name, 100.0).replace(fingerprint=instance.fingerprint) for name in ("hadar.fifo", "hadar.hadare")]
     bound = {(instance.fingerprint, TTD.model): Bound(instance.fingerprint, TTD.model, 200.0)}
-    fifo, hadare = compared(ours, [instance], bound)
+    fifo, hadare = compared(ours, {instance.fingerprint: instance}, bound)
     assert fifo.verified is False
     assert "below the lower bound" in fifo.violations[0]
     assert hadare.verified
-    near = compared([ours[0].replace(ttd_s=200.0)], [instance], bound)[0]
+    near = compared([ours[0].replace(ttd_s=200.0)], {instance.fingerprint: instance}, bound)[0]
     assert near.ttd_bound_ratio == 1
 
 
@@ -480,7 +481,9 @@ def test_policies_are_measured_against_their_reference() -> None:
         row(name, 100.0 * (i + 1), jct_mean_s=10.0 * (3 - i), jct_p99_s=7200.0)
         for i, name in enumerate(["hadar.srtf", "hadar.fifo", "synergy.mine"])
     ]
-    srtf, fifo, mine = compared([one.replace(fingerprint=instance.fingerprint) for one in ours], [instance], {})
+    srtf, fifo, mine = compared(
+        [one.replace(fingerprint=instance.fingerprint) for one in ours], {instance.fingerprint: instance}, {}
+    )
     assert [one.reference for one in (srtf, fifo, mine)] == ["hadar.srtf", "hadar.srtf", "hadar.fifo"]
     assert (mine.ttd_ratio, mine.jct_ratio) == (pytest.approx(1.5), pytest.approx(0.5))
     assert "| ref |" in to_markdown(blocks(Simulation({}, [srtf, fifo, mine])))
@@ -495,7 +498,7 @@ def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
     ours = [row(name, 9e9, jct_mean_s=40.0).replace(fingerprint=instance.fingerprint) for name in names]
     ours[2] = ours[2].replace(window="3:4")
     ours[3] = ours[3].replace(unfinished={"horizon": 1})
-    wrong, *others = compared(ours, [instance], bound)
+    wrong, *others = compared(ours, {instance.fingerprint: instance}, bound)
     assert wrong.verified is False
     assert "mean completion time 40 s is below the lower bound 50 s of synergy.jct" in wrong.violations
     assert all(one.verified and one.jct_bound_s is None for one in others)
@@ -524,6 +527,6 @@ def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> Non
 
 
 def test_figures_of_histories_with_cpus(shared: harness.Simulation) -> None:
-    names = {figure.name for figure in figures(shared).drawn}
+    names = {figure.name for figure in figures(shared)}
     assert {f"simulation-{name}" for name in ("lp1", "short-long", "resources", "jct-mean")} <= names
     assert "simulation-load" not in names

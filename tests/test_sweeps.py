@@ -209,7 +209,7 @@ def test_limits_that_cannot_be(tmp_path: Path, old: str, new: str, message: str)
 def test_several_names_of_one_content_are_one_instance_with_all_printed_numbers() -> None:
     """Papers come back to their examples: (1), (2) and (3) of OEF are about the same tenants."""
     names = ["paper/oef-eq1", "paper/oef-eq2", "paper/oef-eq3"]
-    (instance,) = compare(names, ["oef.gavel?row_cap=true", "oef.cooperative"], jobs=1).run.instances.values()
+    (instance,) = compare(names, ["oef.gavel?row_cap=true", "oef.cooperative"], jobs=1).instances.values()
     assert instance.name == names[0]
     for name in names:
         assert all(entry in instance.published for entry in load(name).published)

@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,8 @@ from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import damage_explained, packed
 from schedgap.harness.engine.result import Later, Stored, opened
 from schedgap.harness.engine.task import Task
-from schedgap.harness.published import evaluated
+from schedgap.harness.published import asked
+from schedgap.harness.text import plain
 from schedgap.harness.verify import VERIFIERS, Verdict, differ
 from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
@@ -101,12 +102,16 @@ class MethodTask(Task["MethodResult"]):
 
 @dataclass(frozen=True)
 class MethodResult:
-    """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices."""
+    """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
+
+    `decided` has what the checker found of the decision, as far as published numbers are about it.
+    """
 
     row: Row
     decision: Any = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     prices: NDArray[np.float64] | None = None
+    decided: Mapping[str, Any] = field(default_factory=dict)
     helps: bool = False
 
     record: ClassVar[str] = "row"
@@ -130,6 +135,7 @@ class MethodResult:
         """Return what the journal keeps."""
         line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
         line |= {"helps": True} if self.helps else {}
+        line |= {"decided": self.decided} if self.decided else {}
         return line | ({"prices": codec.plain(self.prices)} if self.prices is not None else {})
 
     def files(self) -> Mapping[str, bytes]:
@@ -153,7 +159,9 @@ class MethodResult:
             )
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = codec.rich(content["prices"]) if "prices" in content else None
-        return cls(row, decision, trace, prices, content.get("helps", False))
+        # folders of version 2 kept these within their rows
+        decided = content.get("decided", {entry["quantity"]: entry["measured"] for entry in row.published})
+        return cls(row, decision, trace, prices, decided, content.get("helps", False))
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
@@ -197,7 +205,7 @@ class _Raw:
 def _run(task: MethodTask, spec: Spec) -> MethodResult:
     instance = _instance(task.fingerprint, task.instance_json)
     paper = PAPERS.get(spec.paper)
-    view = _view(task.fingerprint, task.instance_json, spec.paper)
+    view = paper.view(instance)
     reason = spec.skip(view)
     if reason is None and not task.limits.all_sizes:
         reason = spec.too_large(view)
@@ -218,16 +226,10 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         verified=not violations,
         violations=violations,
         metrics=dict(verdict.metrics),
-        published=evaluated(instance.published, spec.id, {spec.id: _decided(verdict)}),
         check_s=clock.now() - began,
     )
-    return MethodResult(row, raw.decision, raw.trace, raw.prices)
-
-
-def _decided(verdict: Verdict) -> dict[str, Any]:
-    """Return what the checker found of a decision, by quantity."""
-    found = {**verdict.metrics, **verdict.quantities, "objective": verdict.objective}
-    return {name: value for name, value in found.items() if value is not None}
+    decided = plain(asked(instance.published, verdict.quantities))
+    return MethodResult(row, raw.decision, raw.trace, raw.prices, decided)
 
 
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
@@ -289,9 +291,3 @@ def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
 @functools.lru_cache(maxsize=8)
 def _instance(fingerprint: str, text: str) -> Instance:
     return validate(json.loads(text), where=fingerprint[:12])
-
-
-@functools.lru_cache(maxsize=16)
-def _view(fingerprint: str, text: str, paper: str) -> Any:
-    view: Callable[[Instance], Any] = PAPERS.get(paper).view
-    return view(_instance(fingerprint, text))

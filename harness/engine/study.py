@@ -33,6 +33,9 @@ F = TypeVar("F")
 KINDS = ("compare", "simulate", "audit", "adversary")
 """Kinds of studies: each is a package of that name, with ``task.py``, ``row.py`` and, in ``run.py``, its ``STUDY``."""
 
+Reference = str | Path | Instance
+"""What names an instance, or a loaded one."""
+
 Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
 """Tasks; or a function that returns the next ones from all results so far, none at the end."""
 
@@ -158,6 +161,31 @@ def execute(
     if folder:
         folder.finish(meta, study.tables(found))
     return found
+
+
+def names_of(references: Sequence[Reference]) -> list[str]:
+    """Return what the instances are called on a command line."""
+    return [ref.name if isinstance(ref, Instance) else str(ref) for ref in references]
+
+
+def command_line(options: Mapping[str, Any], *command: str) -> str:
+    """Return a command with its options, for people to repeat it.
+
+    Parameters
+    ----------
+    options
+        Values by name: lists for repeated options, tuples for several values of one, ``True`` for flags; what is absent
+        or empty is left out.
+    *command
+        Name of the command, and its arguments.
+    """
+    words = ["harness", *command]
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False and one != ():
+                words.append(f"--{name.replace('_', '-')}")
+                words += [] if one is True else map(str, one) if isinstance(one, tuple) else [str(one)]
+    return shlex.join(words)
 
 
 def _ignore(_: Any) -> None:

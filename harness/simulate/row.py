@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.harness.engine.result import Found, Stored
-from schedgap.harness.table import parquet
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import Metrics
@@ -138,6 +136,16 @@ class SimulationRow:
         return dataclasses.replace(self, **changes)
 
     @property
+    def method(self) -> str:
+        """The policy, as published numbers call it."""
+        return self.policy
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """What rows share that are compared with each other: the instance."""
+        return (self.fingerprint,)
+
+    @property
     def measured(self) -> dict[str, Any]:
         """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
         known = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
@@ -172,12 +180,6 @@ def row_of(fields: Mapping[str, Any]) -> SimulationRow:
     """Return the row with these fields, as a journal keeps them."""
     known = {name: value for name, value in fields.items() if name in FIELDS}
     return SimulationRow(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
-
-
-def rows_parquet(rows: Sequence[SimulationRow]) -> bytes:
-    """Return rows as a Parquet file, lists and mappings as JSON text."""
-    nested = ("unfinished", "published", "violations")
-    return parquet(row.as_dict() | {name: json.dumps(plain(getattr(row, name))) for name in nested} for row in rows)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from schedgap.heuristics import gandiva_fair, simulator
+from schedgap.heuristics import simulator
+from schedgap.heuristics.oef import gandiva_fair
 from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
 from schedgap.heuristics.oef.rounding import Placer, Rule
 from schedgap.heuristics.registry import Oracle

@@ -1,7 +1,4 @@
-"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as its own LP.
-
-See the package's docstring for sets, variables and constraints.
-"""
+"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as its own LP."""
 
 from __future__ import annotations
 
@@ -61,7 +58,7 @@ def _common(view: View, found: Runs) -> pyo.ConcreteModel:
 
 
 def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
-    """Return the ILP.
+    r"""Return the ILP over schedules: which jobs are admitted, and by which schedule.
 
     Parameters
     ----------
@@ -69,6 +66,18 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
         Jobs and servers; whether the arrival slot may be used.
     relaxed
         Whether schedules may be chosen in part.
+
+    Notes
+    -----
+    - ``x`` :math:`x_l \in \{0, 1\}`: schedule l is followed.
+
+    .. math:: \max \sum_j \sum_{l \in L_j} f_j(\hat{t}_l - r_j) \cdot x_l
+    .. math:: \sum_{l \colon t \in T(l)} y_{l,s,w} \cdot x_l \le C_{sw} \quad \forall s, w, t \label{workers}
+    .. math:: \sum_{l \colon t \in T(l)} z_{l,s,p} \cdot x_l \le C_{sp} \quad \forall s, p, t \label{servers}
+    .. math:: \sum_{l \in L_j} x_l \le 1 \quad \forall j \label{one}
+
+    Duals (of the relaxation): they are the variables of (18a), ``admission.dual``: what a worker, or a PS, of a server
+    in a slot is worth.
     """
     found = schedules(view, problem)
     m = _common(view, found)
@@ -101,7 +110,18 @@ def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
 
 
 def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
-    """Return (18a)."""
+    r"""Return (18a): prices and payoffs at which no schedule is worth more than it costs.
+
+    - ``alpha`` :math:`\alpha_{s,w,t} \ge 0`: price of a worker of type w on server s in slot t.
+    - ``beta`` :math:`\beta_{s,p,t} \ge 0`: price of a PS there.
+    - ``mu`` :math:`\mu_j \ge 0`: payoff of job j.
+
+    .. math:: \min \sum_j \mu_j + \sum_{s,w,t} C_{sw} \cdot \alpha_{s,w,t} + \sum_{s,p,t} C_{sp} \cdot \beta_{s,p,t}
+    .. math:: \mu_j \ge f_j(\hat{t}_l - r_j) - \sum_{t \in T(l)} \sum_s \left( \sum_w \alpha_{s,w,t} \cdot y_{l,s,w}
+        + \beta_{s,p,t} \cdot z_{l,s,p} \right) \quad \forall j, l \in L_j \tag{18a} \label{payoff_18a}
+
+    Duals: that of (18a) is the share of schedule l in the ILP's relaxation.
+    """
     found = schedules(view, problem)
     m = _common(view, found)
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
@@ -171,6 +191,7 @@ for _name, _problem, _start in (
             source=f"walk-through, the ILP over schedules, {_start}",
             skip=partial(_nobody, problem=_problem),
             too_large=partial(_too_many, problem=_problem),
+            example="paper/walkthrough",
         )
     )
 MODELS.register(
@@ -185,5 +206,6 @@ MODELS.register(
         procedure=bounding(build_dual),
         skip=partial(_nobody, problem=UTILITY.id),
         too_large=partial(_too_many, problem=UTILITY.id),
+        example="paper/walkthrough",
     )
 )

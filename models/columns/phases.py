@@ -14,13 +14,6 @@ from schedgap.models.columns.integer import LATE, Packed, PackingOptions, Start
 from schedgap.models.columns.packing import Packing, statement
 from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
-SEARCH = (
-    "Then, from the decisions of all heuristics of the problem, ruin and recreate, and the master as an integer "
-    "program, until bound or time limit is reached. Where all columns that can be part of a better decision are few, "
-    "the master over these proves the optimum. It does not branch: what it cannot close is a “gap left”."
-)
-"""What :func:`solve_in_phases` does after column generation, for statements of models."""
-
 Packer = Callable[[Generated, PackingOptions, Sequence[Start]], Packed]
 """``packer(generated, effort, starts)`` returns an integer solution near what column generation found."""
 
@@ -82,6 +75,10 @@ def solve_in_phases(
     problem: PackingProblem, options: SolveOptions, built_s: float = 0.0, seeded: bool = True
 ) -> Answer:
     """Bound a packing problem, pack it, and say what that proves.
+
+    Column generation comes first; then, from the known decisions, ruin and recreate, and the master as an integer
+    program, until bound or time limit is reached. Where all columns that can be part of a better decision are few, the
+    master over these proves the optimum. There is no branching: what cannot be closed is a *gap left*.
 
     Parameters
     ----------

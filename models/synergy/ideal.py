@@ -102,7 +102,10 @@ def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
 
 
 def solve_ideal(view: View, options: SolveOptions) -> Outcome:
-    """Solve ILP1 and return its round."""
+    """Solve ILP1 as arrays: the relaxation first, then the few classes whose shares are fractional choose again.
+
+    What is left out cannot be in a better solution. The sizes are those of the whole program.
+    """
     solution, found = ideal_round(view, options)
     if options.cross_check:
         second = cross_check(build(build_round, view, FLOORED), solution, options)
@@ -110,9 +113,9 @@ def solve_ideal(view: View, options: SolveOptions) -> Outcome:
     return Outcome(solution, found)
 
 
-for _name, _skip, _source in (
-    ("ilp1", mixed_cluster, "section 4.1, eq. (1)–(5) with integers"),
-    ("hetero.ilp1", one_type, "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
+for _name, _skip, _example, _source in (
+    ("ilp1", mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
+    ("hetero.ilp1", one_type, "gen/20jobs", "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
 ):
     MODELS.register(
         ModelSpec(
@@ -125,5 +128,6 @@ for _name, _skip, _source in (
             source=f"Synergy {_source}",
             procedure=solve_ideal,
             skip=_skip,
+            example=_example,
         )
     )

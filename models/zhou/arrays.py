@@ -1,8 +1,7 @@
 """One choice of a job at given prices: the ILP (13), (21) of its placement, straight as arrays.
 
 Pyomo takes about 15 ms to build and compile a model of any size, more than HiGHS needs for (13). The statement in Pyomo
-is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two. See the
-package's docstring for variables and constraints.
+is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two.
 """
 
 from __future__ import annotations

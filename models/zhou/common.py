@@ -21,6 +21,12 @@ CELLS = 10_000_000
 """Resources of servers in slots beyond which no table of them is made: it would take gigabytes."""
 
 
+TINY = "gen/20jobs?jobs=3"
+"""Three jobs on the servers of gen/20jobs; with PSs the monolithic models have thousands of rows even here."""
+
+TINIER = "gen/20jobs?jobs=2&servers_per_type=1&slot_s=21600"
+
+
 def skip(name: str) -> Callable[[View], str | None]:
     """Return the function that says why models of an architecture cannot run on a view."""
     return lambda view: view.architectures[name].reason

@@ -2,14 +2,14 @@
 
 A choice with a start costs at least what its workers cost where they are cheapest, and as few parameter servers as can
 do where those are cheapest. The ILPs are solved in the order of these bounds, until the next one is no lower than what
-was found. See the package's docstring for variables and constraints.
+was found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 
 import numpy as np
 import pyomo.environ as pyo
@@ -33,7 +33,7 @@ from schedgap.models.solve import (
 )
 from schedgap.models.statements import largest
 from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
-from schedgap.models.zhou.common import Choices, choices, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.common import TINIER, TINY, Choices, choices, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9
@@ -92,7 +92,7 @@ def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
 
 
 def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.ConcreteModel:
-    """Return (12) or (20).
+    r"""Return (12) or (20): the cheapest schedule of one job at given prices, in what other jobs leave free.
 
     Parameters
     ----------
@@ -105,6 +105,25 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
     ------
     NotApplicableError
         If there are too many of them.
+
+    Notes
+    -----
+    - :math:`\delta_h^r(t)`: price of a unit of resource r on server h in slot t.
+
+    .. math:: \min \sum_k \sum_{t = t^-}^{t^- + d - 1} \sum_h \sum_r \delta_h^r(t) \cdot
+        (e_m^r \cdot y_{k,h} + z_p^r \cdot s_{k,h}) \tag{12, 20}
+
+    The rows are those of one job that takes one choice; in (2h), what others leave free takes the place of
+    :math:`C_h^r`.
+
+    Duals: none, with integers.
+
+    *Erratum.* Theorem 1, that the printed A_mincost is optimal, is false: with N reset for every server, workers go
+    missing, and with all workers beside the PSs none is left for (2i). The repaired form is exact.
+
+    See Also
+    --------
+    statement : the rows.
     """
     a = offered.architecture
     chosen = offered.choices() if chosen is None else chosen
@@ -127,6 +146,7 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
     return m
 
 
+@wraps(build_mincost)
 def _build(view: View, name: str) -> pyo.ConcreteModel:
     return build_mincost(offer(view, name))
 
@@ -267,7 +287,7 @@ def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions
 
 
 def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
-    """Solve (12) or (20) for the job, loads and prices of a view."""
+    """Solve (12) or (20) choice by choice, by a lower bound on each, as arrays, until the next bound is no better."""
     began = clock.now()
     offered = offer(view, name)
     chosen = offered.choices()
@@ -326,5 +346,6 @@ for _name, _source in (("ps", "§5.2, eq. (12)–(13g)"), ("ra", "§6.3, eq. (20
             source=f"Zhou et al., {_source}",
             procedure=partial(mincost, name=_name),
             skip=skip(_name),
+            example=TINIER if _name == "ps" else TINY,
         )
     )

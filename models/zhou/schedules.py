@@ -1,12 +1,10 @@
-"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its LP relaxation, and the dual (9), (18) as its own LP.
-
-See the package's docstring for sets, variables and constraints.
-"""
+"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its relaxation, and the dual (9), (18) as its own LP."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from schedgap.models import elastic
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import bounding, grouped, largest
-from schedgap.models.zhou.common import horizon, skip
+from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
@@ -88,16 +86,35 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
 def build_schedules(
     a: Architecture, found: Schedule, complete: bool = False, relaxed: bool = False
 ) -> pyo.ConcreteModel:
-    """Return (8) or (17).
+    r"""Return (8) or (17): which schedule every job follows, if any, for the largest weight completed by slot τ.
 
     Parameters
     ----------
     a, found
         Jobs and servers; the schedules to choose from.
     complete
-        Whether every job runs, at the least weighted completion time, instead of the largest weight.
+        Whether every job runs, instead of the largest weight.
     relaxed
-        Whether schedules may be chosen in part.
+        Whether schedules may be followed in part (:math:`x_l \ge 0`).
+
+    Notes
+    -----
+    - ``x`` :math:`x_l \in \{0, 1\}`: schedule l is followed.
+
+    .. math:: \max \sum_j \sum_{l \in \Gamma_j} w_j \cdot x_l \tag{8, 17}
+    .. math:: \sum_{l \colon t \in T(l)} f_{l,h,r} \cdot x_l \le C_h^r \quad \forall h, r, t
+        \tag{8a, 17a} \label{capacity_8a}
+    .. math:: \sum_{l \in \Gamma_j} x_l \le 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
+
+    and with `complete`, with :math:`c_l` the completion by l,
+
+    .. math:: \min \sum_j \sum_{l \in \Gamma_j} w_j \cdot c_l \cdot x_l \tag{2, 15}
+    .. math:: \sum_{l \in \Gamma_j} x_l = 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
+
+    Schedules have all PSs on one server. Where (2i) lets them sit on several, each must have the bandwidth for all
+    workers elsewhere, so that more of them only cost more (:mod:`schedgap.instances.elastic.search`).
+
+    Duals (of the relaxation): the variables of (9), (18), which are the models ``zhou.ps.dual`` and ``zhou.ra.dual``.
     """
     m = _common(a, found)
     users = grouped((cell, k) for k in m.SCHEDULES for cell in m.HELD[k])
@@ -125,7 +142,19 @@ def build_schedules(
 
 
 def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    """Return (9) or (18)."""
+    r"""Return (9) or (18): prices of resources and payoffs of jobs at which no schedule is worth more than it costs.
+
+    - ``delta`` :math:`\delta_h^r(t) \ge 0`: price of resource r on server h in slot t.
+    - ``u`` :math:`u_j \ge 0`: payoff of job j.
+
+    .. math:: \min \sum_j u_j + \sum_h \sum_r \sum_t C_h^r \cdot \delta_h^r(t) \tag{9, 18}
+    .. math:: u_j \ge w_j - \sum_{t \in T(l)} \sum_h \sum_r f_{l,h,r} \cdot \delta_h^r(t)
+        \quad \forall j, l \in \Gamma_j \tag{9a, 18a} \label{payoff_9a}
+
+    At an optimum :math:`u_j` is the largest right-hand side, or 0 (10).
+
+    Duals: that of (9a) is the share of schedule l in the relaxation.
+    """
     m = _common(a, found)
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
     m.delta = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
@@ -184,15 +213,19 @@ def _register(name: str) -> None:
     def until(view: View) -> Schedule:
         return weight_schedules(view.architectures[name])
 
+    @wraps(build_schedules)
     def offline(view: View) -> pyo.ConcreteModel:
         return build_schedules(view.architectures[name], every(view), complete=True)
 
+    @wraps(build_schedules)
     def exact(view: View) -> pyo.ConcreteModel:
         return build_schedules(view.architectures[name], until(view))
 
+    @wraps(build_schedules)
     def relaxed(view: View) -> pyo.ConcreteModel:
         return build_schedules(view.architectures[name], until(view), relaxed=True)
 
+    @wraps(build_dual)
     def dual(view: View) -> pyo.ConcreteModel:
         return build_dual(view.architectures[name], until(view))
 
@@ -207,6 +240,7 @@ def _register(name: str) -> None:
         source=f"Zhou et al., {where}, eq. {ilp}",
         skip=skip(name),
         too_large=_too_many(name, until),
+        example=TINY,
     )
     MODELS.register(part)
     MODELS.register(
@@ -218,6 +252,7 @@ def _register(name: str) -> None:
             decode=decode(every),
             source=f"{part.source}, every job completes, at the least weighted completion time (2)",
             too_large=_too_many(name, every),
+            example=TINIER if name == "ps" else TINY,
         )
     )
     rest = replace(part, decode=no_decision)
