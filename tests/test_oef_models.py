@@ -171,7 +171,6 @@ def degenerate_views(draw: Any) -> View:
     return matrix_view(speedups, rng.integers(1, 4, k))
 
 
-@settings(max_examples=40)
 @given(degenerate_views(), st.randoms(use_true_random=False))
 def test_the_optimum_returned_does_not_hang_on_the_order_of_tenants(view: View, random: Any) -> None:
     order = random.sample(range(view.size), view.size)
@@ -256,7 +255,6 @@ def test_published_numbers(ref: str, entry: Any) -> None:
         assert np.abs(found - np.asarray(entry.value)).max() <= entry.tolerance * (1 + 1e-9)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 2.0]), st.sampled_from([1e-9, 1.0, 1e9]))
 def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
     rng = np.random.default_rng(seed)

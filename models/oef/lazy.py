@@ -8,7 +8,6 @@ import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
@@ -148,6 +147,8 @@ class _EnvyRows:
 
     def nearest(self) -> tuple[Array, Array, sp.csr_array]:
         """Rows between each tenant and its nearest neighbours, in both directions."""
+        from scipy.spatial import KDTree
+
         n = self.view.size
         points = np.log(self.view.speedups)
         _, near = KDTree(points).query(points, k=min(self.NEAREST + 1, n))
