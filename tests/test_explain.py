@@ -323,7 +323,7 @@ def test_a_family_states_what_it_shares_once() -> None:
 def test_text_has_equations_numbers_and_sizes() -> None:
     text = harness.explain("hadar.p1").text
     assert re.search(r"∑_j w_\{j,t,r\} ≤ C\^r   for all t, r +\(1d\) +×24", text)
-    assert "219 rows, 184 columns, 137 of them integer, 697 nonzeros" in text
+    assert "243 rows, 208 columns, 137 of them integer, 745 nonzeros" in text
 
 
 @pytest.mark.parametrize("columns", [80, 200])
