@@ -21,7 +21,6 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import NDArray
 from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
-from schedgap.instances.small import SMALL, SmallSpec
 
 import schedgap as sg
 from schedgap.harness.audit.lab import Lab, certified
@@ -34,6 +33,7 @@ from schedgap.heuristics.simulator.gangs import Gangs, in_order
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
 from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.random_instances import RANDOM, RandomSpec
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
 from schedgap.instances.workload import servers, workload
@@ -210,7 +210,7 @@ def small(rng: np.random.Generator) -> Instance:
     return generate(document, {}, name="small")
 
 
-SMALL.register(SmallSpec("smith", small))
+RANDOM.register(RandomSpec("smith", small))
 
 
 @claim(
