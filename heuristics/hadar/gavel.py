@@ -35,7 +35,6 @@ to whole ones.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -257,7 +256,7 @@ register_baseline(
     PolicySpec(
         id="hadar.gavel_throughput",
         paper="hadar",
-        build=built(partial(Gavel, goal="throughput")),
+        build=built(Gavel, goal="throughput"),
         source="Gavel (Narayanan et al., OSDI 2020), total throughput, with the rounds of section 5",
     )
 )

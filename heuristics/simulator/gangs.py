@@ -153,11 +153,11 @@ class Gangs:
         return Assignment(*np.ascontiguousarray(entries.T))
 
 
-def built(policy: Callable[..., Policy]) -> Callable[..., Policy]:
+def built(policy: Callable[..., Policy], **fixed: Any) -> Callable[..., Policy]:
     """Return the function that builds a ``policy(workload, servers, **settings)`` for an instance."""
 
     def build(instance: Instance, oracle: object, **settings: Any) -> Policy:
-        return policy(workload(instance), servers(instance), **settings)
+        return policy(workload(instance), servers(instance), **{**settings, **fixed})
 
     return passing(build, policy)
 

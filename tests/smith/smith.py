@@ -34,8 +34,7 @@ from schedgap.heuristics.simulator.gangs import Gangs, in_order
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
 from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.random_instances import FAMILIES as RANDOM
-from schedgap.instances.random_instances import Family as RandomFamily
+from schedgap.instances.random_instances import RANDOM, RandomSpec
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
 from schedgap.instances.workload import servers, workload
@@ -203,7 +202,7 @@ def small(rng: np.random.Generator) -> Instance:
     return generate(document, {}, name="small")
 
 
-RANDOM.register(RandomFamily("smith", small))
+RANDOM.register(RandomSpec("smith", small))
 
 
 @claim(
