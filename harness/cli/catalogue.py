@@ -59,7 +59,7 @@ def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     if kind is Kind.MODELS:
         from schedgap.models import MODELS
 
-        return ("model", *METHOD_COLUMNS), [_method(spec) for spec in MODELS]
+        return ("model", *METHOD_COLUMNS), [_method(spec, f" ({spec.sense})") for spec in MODELS]
     from schedgap.heuristics import HEURISTICS
 
     if kind is Kind.HEURISTICS:
@@ -73,8 +73,8 @@ def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     return ("paper", "models", "heuristics", "title"), [(*c, t) for c, t in zip(counts, titles, strict=True)]
 
 
-def _method(spec: Any) -> tuple[str, ...]:
-    return spec.id, spec.kind, f"{spec.problem} ({spec.sense})", ", ".join(spec.claims), spec.source
+def _method(spec: Any, sense: str = "") -> tuple[str, ...]:
+    return spec.id, spec.kind, f"{spec.problem}{sense}", ", ".join(spec.claims), spec.source
 
 
 @app.command()
