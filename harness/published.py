@@ -24,6 +24,7 @@ from schedgap.harness.verify import TOLERANCE, VERIFIERS
 from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances.catalogue import references
 from schedgap.instances.errors import UsageError
+from schedgap.instances.plugins import options
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance, Published
 
@@ -218,7 +219,9 @@ class Measures:
         named = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
         words = [word for method in named if method for word in (self.option, method)]
         packaged = instance.name.partition("?")[0] in references()
-        return shlex.join(["harness", self.command, "--instance", instance.name if packaged else "FILE", *words])
+        return shlex.join(
+            ["harness", self.command, "--instance", instance.name if packaged else "FILE", *words, *options()]
+        )
 
 
 def _methods() -> list[str]:

@@ -333,6 +333,15 @@ def load_installed() -> None:
             _broken.append(f"{name} {version}")
 
 
+def listed() -> list[tuple[str, ...]]:
+    """Return the name, kind, distribution and entries of each plug-in that is loaded."""
+    load_installed()
+    return [
+        (one.name, one.kind, one.distribution, ", ".join(f"{at.kind} {spec.id}" for at, spec in _entries[one.name]))
+        for one in _loaded.values()
+    ]
+
+
 def trouble() -> str:
     """Return what a message about an unknown name adds: the installed plug-ins that could not be loaded."""
     return f" (plug-ins that could not be loaded: {', '.join(_broken)})" if _broken else ""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from schedgap import harness
 from schedgap.harness.adversary.mutations import document, mutated, numbers, possible, simpler
@@ -19,7 +18,6 @@ from schedgap.harness.adversary.row import Proved
 from schedgap.harness.adversary.run import adversary, resolve, seconds_of
 from schedgap.harness.adversary.search import Lab, search, searchable, shrink, usable, worst
 from schedgap.harness.adversary.task import SearchTask, ShrinkTask
-from schedgap.harness.cli import app
 from schedgap.harness.compare.run import compare_here
 from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
@@ -211,10 +209,9 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     assert not ran, "a resumed search goes on where it was"
 
 
-def test_the_command_refuses_in_one_line() -> None:
+def test_the_command_refuses_in_one_line(command: Command) -> None:
     for words in (["--budget", "x"], ["--most-jobs", "0"]):
-        result: Any = CliRunner().invoke(app, ["adversary", "--heuristic", FAST, *words])
-        assert result.exit_code != 0
+        assert command("adversary", "--heuristic", FAST, *words).returncode == 2
 
 
 # the worst ones that come with the package ----------------------------------------------------------------------------

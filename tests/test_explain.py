@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Command
 from matplotlib.mathtext import MathTextParser
-from typer.testing import CliRunner
 
 from schedgap import harness, instances
-from schedgap.harness.cli import app
 from schedgap.harness.explain import find, stated
 from schedgap.harness.explain.docstrings import Block, blocks, documentation
 from schedgap.harness.explain.formats import plain
@@ -395,9 +394,9 @@ def test_strangers_text_is_harmless() -> None:
     assert r"A\%\_\$<i>" in found.latex
 
 
-def test_command_line() -> None:
-    run = CliRunner().invoke(app, ["explain", "oef.gavel", "--format", "json", "--instance", "paper/oef-eq3"])
-    assert run.exit_code == 0
+def test_command_line(command: Command) -> None:
+    run = command("explain", "oef.gavel", "--format", "json", "--instance", "paper/oef-eq3")
+    assert run.returncode == 0
     (told,) = json.loads(run.stdout)
     assert told["sizes"]["rows"] == 5
     rows = [block for block in told["blocks"] if block["kind"] == "row"]
@@ -407,14 +406,10 @@ def test_command_line() -> None:
         "at_most_one_device": "",
         "capacity": "×2",
     }
-    assert CliRunner().invoke(app, ["explain", "hadar.online"]).stdout.count("2α = ") == 1
+    assert command("explain", "hadar.online").stdout.count("2α = ") == 1
 
 
-def test_an_unknown_name_is_one_line(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from schedgap.harness.cli import main
-
-    monkeypatch.setattr("sys.argv", ["harness", "explain", "oef.coop"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert "did you mean oef.cooperative" in capfd.readouterr().err
+def test_an_unknown_name_is_one_line(command: Command) -> None:
+    run = command("explain", "oef.coop")
+    assert run.returncode == 2
+    assert "did you mean oef.cooperative" in run.stderr

@@ -6,10 +6,8 @@ import csv
 import gzip
 import io
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from conftest import HARNESS, Command
 
 from schedgap import harness, instances
-from schedgap.harness.cli import app
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.figure import figures
@@ -39,21 +36,14 @@ from schedgap.instances.canonical import to_json as instance_json
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance, Published
 
-COMMAND = Path(sys.executable).with_name("harness")
 TINY = "gen/20jobs"
-
-
-def run(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "250"}
-    words = [str(COMMAND), "simulate", *map(str, args)]
-    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=environment, timeout=180, check=False)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
-    result = run("--instance", TINY, "--policy", "gavel", "tiresias", "yarn-cs", "--round-s", "360", cwd=tmp_path)
+def test_the_command_as_the_readme_writes_it(command: Command, tmp_path: Path) -> None:
+    result = command("simulate", "--instance", TINY, "--policy", "gavel", "tiresias", "yarn-cs", "--round-s", "360")
     assert result.returncode == 0, result.stderr
     out = " ".join(result.stdout.split())
     for text in ("hadar.gavel", "hadar.tiresias", "hadar.yarn_cs", "rounds of 360 s", "TTD ≥", "≤ 1.", "✓"):
@@ -79,15 +69,15 @@ def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
     assert history["rules"]["round_s"] == 360
     assert len(history["completion_s"]) == 20
     page = (folder / "report.html").read_text()
-    again = CliRunner().invoke(app, ["report", str(folder), "--output", str(tmp_path / "again.html")])
-    assert again.exit_code == 0, again.output
+    again = command("report", folder, "--output", "again.html")
+    assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.html").read_text() == page, "what is read back is what was run"
     assert "hadar.gavel finishes all jobs first, after" in page
     assert "gavel.makespan_fluid" in page
 
 
-def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
-    result = run("--instance", TINY, "--policy", "fifo,srtf", "--format", "json", "--jobs", "1", cwd=tmp_path)
+def test_json_keeps_standard_output_clean(command: Command) -> None:
+    result = command("simulate", "--instance", TINY, "--policy", "fifo,srtf", "--format", "json", "--jobs", "1")
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
     assert [set(row) for row in rows] == [set(FIELDS)] * 2
@@ -97,6 +87,7 @@ def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "parts"),
     [
+        (["--instance", TINY, "--policy", "gavl"], ["harness: unknown policy 'gavl'; did you mean gavel"]),
         (["--instance", TINY, "--policy", "gavel", "tiresia"], ["unknown policy 'tiresia'", "tiresias"]),
         (["--instance", TINY, "--policy", "hadar.x*"], ["unknown policy 'hadar.x*'"]),
         (["--instance", "gen/hadar-48"], ["gen/hadar-48", "did you mean gen/hadar-480"]),
@@ -120,26 +111,20 @@ def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
         (["--instance", TINY, "--policy", "fifo", "--profiling-min", "-1"], ["profiling_s = -60"]),
     ],
 )
-def test_mistakes_name_what_is_wrong(
-    args: Sequence[str], parts: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_mistakes_are_one_line_and_exit_code_2(
+    command: Command, args: Sequence[str], parts: Sequence[str], tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["simulate", *args])
-    assert isinstance(result.exception, UsageError), result.output
+    result = command("simulate", *args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("harness: ")
+    assert len(result.stderr.splitlines()) == 1
     for part in parts:
-        assert part in str(result.exception)
+        assert part in result.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    result = run("--instance", TINY, "--policy", "gavl", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("harness: unknown policy 'gavl'; did you mean gavel")
-    assert len(result.stderr.splitlines()) == 1
-
-
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
-    words = [str(COMMAND), "simulate", "--instance", "gen/20jobs?jobs=40", "--policy", "fifo", "--round-s", "0.05"]
+    words = [HARNESS, "simulate", "--instance", "gen/20jobs?jobs=40", "--policy", "fifo", "--round-s", "0.05"]
     process = subprocess.Popen(
         [*words, "--restart-s", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -156,7 +141,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Simulation) -> None:
-    words = [str(COMMAND), "simulate", "--instance", TINY, "--policy", "fifo", "hadare", "hadar", "--jobs", "1"]
+    words = [HARNESS, "simulate", "--instance", TINY, "--policy", "fifo", "hadare", "hadar", "--jobs", "1"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not _journal(tmp_path) and time.monotonic() < deadline:
@@ -204,21 +189,19 @@ def _timeless(row: SimulationRow) -> dict[str, Any]:
     return {name: value for name, value in row.as_dict().items() if name not in clocks | ratios}
 
 
-def test_only_a_simulation_of_the_same_instances_is_resumed(tmp_path: Path) -> None:
+def test_only_a_simulation_of_the_same_instances_is_resumed(command: Command, tmp_path: Path) -> None:
     first = harness.simulate(TINY, ["fifo"], jobs=1, results=tmp_path)
     assert first.folder is not None
     with pytest.raises(UsageError, match="only a run of at least these instances"):
         harness.simulate("gen/20jobs?seed=9", ["fifo"], jobs=1, resume=first.folder)
     with pytest.raises(UsageError, match="not a results folder"):
         harness.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
-    result = CliRunner().invoke(app, ["report", str(first.folder), "--audit", str(first.folder)])
-    assert "results of harness simulate, not of harness audit" in str(result.exception)
+    result = command("report", first.folder, "--audit", first.folder)
+    assert "results of harness simulate, not of harness audit" in result.stderr
 
 
-def test_list_policies(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [str(COMMAND), "list", "policies", "--format", "json"], capture_output=True, text=True, timeout=60, check=False
-    )
+def test_list_policies(command: Command) -> None:
+    result = command("list", "policies", "--format", "json")
     listed = {line["policy"]: line for line in json.loads(result.stdout)}
     assert set(listed) == set(POLICIES.ids())
     assert listed["hadar.hadare"]["copies"] == "forks jobs"

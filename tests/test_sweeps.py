@@ -9,10 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
-from typer.testing import CliRunner
+from conftest import ROOT, Command
 
-from schedgap.harness.cli import app
 from schedgap.harness.compare import sweep as sweeping
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare, read_run
@@ -132,12 +130,13 @@ def test_what_is_no_sweep_file(tmp_path: Path, name: str) -> None:
         read(tmp_path / name)
 
 
-def test_the_command_runs_resumes_and_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_command_runs_resumes_and_says_how(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweeping, "MAX_INSTANCES", 3)
     path = written(tmp_path, SMALL)
-    first = CliRunner().invoke(app, ["sweep", "mine.toml", "--jobs", "1", "--no-report", "--format", "json"])
-    assert first.exit_code == 0, first.output
+    first = command("sweep", "mine.toml", "--jobs", "1", "--no-report", "--format", "json")
+    assert first.returncode == 0, first.stderr
     rows = json.loads(first.stdout)
     assert [(row["instance"], row["method"]) for row in rows] == [
         (name, method)

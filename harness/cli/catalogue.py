@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,6 +29,7 @@ class Kind(StrEnum):
     POLICIES = "policies"
     PAPERS = "papers"
     FORMATS = "formats"
+    PLUGINS = "plugins"
 
 
 @app.command("list")
@@ -43,6 +44,10 @@ def list_(
 
 def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     """Return the columns and lines of a list; each imports what it lists only."""
+    if kind in (Kind.MODELS, Kind.HEURISTICS):
+        return (kind.value[:-1], *METHOD_COLUMNS), _methods(kind)
+    if kind is Kind.PAPERS:
+        return ("paper", "models", "heuristics", "title"), _papers()
     if kind is Kind.INSTANCES:
         from schedgap.instances.catalogue import known
 
@@ -51,30 +56,32 @@ def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
         from schedgap.instances.importers import IMPORTERS
 
         return ("format", "what it is", "source"), [(i.id, i.title, i.source) for i in IMPORTERS]
-    if kind is Kind.POLICIES:
-        from schedgap.heuristics.simulator import POLICIES
+    if kind is Kind.PLUGINS:
+        from schedgap.instances.plugins import listed
 
-        lines = [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
-        return ("policy", "copies", "source"), lines
-    if kind is Kind.MODELS:
-        from schedgap.models import MODELS
+        return ("plug-in", "kind", "brought by", "registers"), listed()
+    from schedgap.heuristics.simulator import POLICIES
 
-        return ("model", *METHOD_COLUMNS), [_method(spec, f" ({spec.sense})") for spec in MODELS]
+    return ("policy", "copies", "source"), [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
+
+
+def _methods(kind: Kind) -> list[tuple[str, ...]]:
     from schedgap.heuristics import HEURISTICS
+    from schedgap.models import MODELS
 
-    if kind is Kind.HEURISTICS:
-        return ("heuristic", *METHOD_COLUMNS), [_method(spec) for spec in HEURISTICS]
+    if kind is Kind.MODELS:
+        return [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+    return [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+
+
+def _papers() -> list[tuple[str, ...]]:
     import schedgap.instances.views  # noqa: F401 -- registers the papers
+    from schedgap.heuristics import HEURISTICS
     from schedgap.instances.registry import PAPERS
     from schedgap.models import MODELS
 
-    counts = [(p.id, *(str(sum(m.paper == p.id for m in group)) for group in (MODELS, HEURISTICS))) for p in PAPERS]
-    titles = [paper.title for paper in PAPERS]
-    return ("paper", "models", "heuristics", "title"), [(*c, t) for c, t in zip(counts, titles, strict=True)]
-
-
-def _method(spec: Any, sense: str = "") -> tuple[str, ...]:
-    return spec.id, spec.kind, f"{spec.problem}{sense}", ", ".join(spec.claims), spec.source
+    counts = [[str(sum(m.paper == p.id for m in group)) for group in (MODELS, HEURISTICS)] for p in PAPERS]
+    return [(p.id, *count, p.title) for p, count in zip(PAPERS, counts, strict=True)]
 
 
 @app.command()

@@ -4,6 +4,7 @@
 
     title = "Number of servers at equal capacity"
     source = "Zhou et al., Fig. 3"
+    plugins = ["mine.py"]
     methods = ["zhou.ps.online", "zhou.ps.fifo"]
     time_limit_s = 60.0
 
@@ -40,6 +41,7 @@ from schedgap.instances.canonical import read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE
 from schedgap.instances.errors import UsageError
 from schedgap.instances.generate.core import parse
+from schedgap.instances.plugins import load_plugin
 from schedgap.instances.ranges import MOST_THREADS
 from schedgap.instances.schema import Name, Record, Text, rule, violation
 
@@ -98,6 +100,7 @@ class Sweep(Record):
 
     title: Text = rule("what is varied, in a line")
     source: Text = ""
+    plugins: tuple[Reference, ...] = ()
     instances: tuple[Reference, ...] = ()
     grids: tuple[Grid, ...] = ()
     methods: tuple[Name, ...] = rule("ids or patterns of methods ('oef.*'), one or more", min_length=1)
@@ -136,17 +139,19 @@ class Sweep(Record):
 
 
 def read(path: Path, **instead: Any) -> Sweep:
-    """Return what a sweep file says, with some keys instead of its own; nothing is loaded yet.
+    """Return what a sweep file says, with some keys instead of its own; and load its plug-ins, but no instances yet.
 
     Raises
     ------
     UsageError
-        If the file cannot be read, has unknown keys, empty or too large grids, or names unknown methods.
+        If the file cannot be read, has unknown keys, empty or too large grids, or names unknown methods or plug-ins.
     """
     if path.suffix.lower() != ".toml":
         raise UsageError(f"{path}: a sweep file ends in .toml")
     found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
     try:
+        for plugin in found.plugins:
+            load_plugin(plugin)
         select(found.methods, found.papers)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from schedgap.harness.adversary.row import Adversary
@@ -9,19 +10,18 @@ from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
 from schedgap.harness.table import Block, Command, table
+from schedgap.instances.plugins import options
 
 
 def replays(found: Adversary) -> list[tuple[str, str]]:
     """Return heuristics and the commands that show their worst instances."""
-    return [
-        (
-            one.heuristic,
-            f"harness compare --instance {found.folder}/worst/{one.heuristic}.json "
-            f"--method {one.heuristic} --method {one.found.model}",
-        )
-        for one in found.rows
-        if one.found
-    ]
+    commands = []
+    for one in found.rows:
+        if one.found:
+            file = f"{found.folder}/worst/{one.heuristic}.json"
+            words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
+            commands.append((one.heuristic, shlex.join(["harness", "compare", *words])))
+    return commands
 
 
 def blocks(found: Adversary) -> list[Block]:
