@@ -15,13 +15,13 @@ from schedgap.instances.plugins import options
 
 def replays(found: Adversary) -> list[tuple[str, str]]:
     """Return heuristics and the commands that show their worst instances."""
-    shown = []
+    commands = []
     for one in found.rows:
         if one.found:
-            methods = [word for name in (one.heuristic, one.found.model) for word in ("--method", name)]
-            words = ["--instance", f"{found.folder}/worst/{one.heuristic}.json", *methods, *options()]
-            shown.append((one.heuristic, shlex.join(["harness", "compare", *words])))
-    return shown
+            file = f"{found.folder}/worst/{one.heuristic}.json"
+            words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
+            commands.append((one.heuristic, shlex.join(["harness", "compare", *words])))
+    return commands
 
 
 def blocks(found: Adversary) -> list[Block]:
