@@ -49,6 +49,8 @@ def overview(data: Described) -> Drawn:
     canvas, axes = panels(len(chosen), 2.3, columns=2)
     for ax, draw in zip(axes, chosen, strict=True):
         draw(ax, instance)
+        if draw is not _speedups:
+            ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return canvas
 
 
@@ -60,7 +62,6 @@ def _gpus(ax: Axes, instance: Instance) -> None:
     ax.set_xticks(range(len(shown)), [label(name, 12) for name in shown], rotation=0 if len(shown) <= 4 else 45)
     more = " (the first)" if len(shown) < len(counts) else ""
     ax.set(title=f"{instance.cluster.gpus:,} GPUs by type{more}", ylabel="GPUs")
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _arrivals(ax: Axes, instance: Instance) -> None:

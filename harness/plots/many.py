@@ -75,7 +75,7 @@ def _performance(data: Compared, measure: Measure, xlabel: str) -> Drawn:
     skipped = len({row.method for row in data.rows if row.status == "skipped"})
     left = f"Left out because somewhere skipped: {counted(skipped, 'method')}. " if skipped else ""
     cases = counted(max(sizes.values()), "case")
-    return canvas, f"{more}{left}n = {cases}, {counted(shown, 'method')} on {data.where}."
+    return canvas, f"{more}{left}n = {cases}, {counted(len(shown), 'method')} on {data.where}."
 
 
 def _by_problem(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -103,13 +103,13 @@ def _complete(ratios: Mapping[str, Array]) -> dict[str, Array]:
 
 def _profiles(
     data: Compared, problems: Mapping[str, Mapping[str, Array]], titles: Sequence[str], xlabel: str
-) -> tuple[Figure, int, str]:
+) -> tuple[Figure, list[str], str]:
     """Draw the share of cases in which each method is within a factor, a panel per problem.
 
     Returns
     -------
     tuple
-        The figure, how many methods have a line, and a sentence about those without.
+        The figure, the methods that have a line, and a sentence about those without.
     """
     methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))
     styles = {method: data.looks[method] for method in methods[:MAX_LINES]}
@@ -127,7 +127,7 @@ def _profiles(
         ax.grid()
     line_legend(canvas, {label(method, 30): style for method, style in styles.items()})
     more = f"The first {MAX_LINES} of {len(methods)} methods. " if len(methods) > MAX_LINES else ""
-    return canvas, len(styles), more
+    return canvas, list(styles), more
 
 
 @figure("profile-bound", "Ratio to the bound")
@@ -143,8 +143,8 @@ def bound_ratios(data: Compared) -> Drawn:
         return None
     titles = [label(problem, 34) for problem in chosen]
     canvas, shown, more = _profiles(data, {p: found[p] for p in chosen}, titles, "ratio to the bound")
-    count = counted(sum(size[problem] for problem in chosen), "result")
-    return canvas, f"{more}n = {count} of {counted(shown, 'method')} on {data.where}."
+    count = counted(sum(found[p][m].size for p in chosen for m in shown if m in found[p]), "result")
+    return canvas, f"{more}n = {count} of {counted(len(shown), 'method')} on {data.where}."
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, Array]:
