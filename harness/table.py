@@ -318,7 +318,7 @@ WRITERS: dict[Format, Writer] = {
 }
 """What makes text of blocks (for people), or of fields and records (for programs)."""
 
-PARQUET = {"str": "string", "Status": "string", "int": "int64", "float": "double", "bool": "bool"}
+PARQUET: dict[str, Any] = {"str": "string", "Status": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
 
 
 def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> bytes:
@@ -331,16 +331,15 @@ def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -
     records
         The records.
     """
-    import pyarrow as pa  # half the time of pandas, in every run
-    import pyarrow.parquet as pq
+    import pandas as pd
 
-    records, columns = list(records), {}
+    frame = pd.DataFrame(list(records), columns=list(types))
     for name, kind in types.items():
-        known, values = PARQUET.get(str(kind).removesuffix(" | None")), [record.get(name) for record in records]
-        texts = values if known else [_json(plain(value)) for value in values]
-        columns[name] = pa.array(texts, pa.type_for_alias(known or PARQUET["str"]), from_pandas=True)
+        known = PARQUET.get(str(kind).removesuffix(" | None"))
+        column = frame[name] if known else frame[name].map(lambda value: _json(plain(value)))
+        frame[name] = column.astype(known or PARQUET["str"])
     sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
+    frame.to_parquet(sink, index=False)
     return sink.getvalue()
 
 
