@@ -1,4 +1,4 @@
-"""Importers of real traces: one file per format, which registers an ``ImporterSpec``.
+"""Importers of real traces: a table of ``formats.toml`` per CSV format, a file here for every other.
 
 >>> from schedgap.instances.importers import import_trace
 >>> instance = import_trace("philly", path)  # doctest: +SKIP

@@ -1,42 +1,41 @@
-"""Traces that are one CSV table with a header and a job per line: what such a format says about itself is data."""
+"""Traces that are one CSV table with a header and a job per line: ``formats.toml`` says how such a format looks."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import Column, check_unique, duration, gang, header_of, read_table
+from schedgap.instances.importers.table import (
+    Column,
+    arrival,
+    check_unique,
+    duration,
+    gang,
+    header_of,
+    read_table,
+    work,
+)
 from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
 from schedgap.instances.schema import Instance
 
 NEVER_RAN = "they have no duration"
 
-SLURM = (
-    Column("job_id", "text", "the name of the job"),
-    Column("user", "text", "the name of a user", blank=True),
-    gang("gpu_num"),
-    Column("state", "text", "a status such as COMPLETED", blank=True),
-    Column("submit_time", "date", "a date such as 2020-06-09 18:41:01"),
-    duration("duration", blank=True),
-)
-FIELDS = {"id": "job_id", "submit_s": "submit_time", "gpus": "gpu_num", "duration_s": "duration", "status": "state"}
-"""Columns of the logs of Slurm that Helios and Acme publish, and the fields that they are."""
+KINDS = {"gang": gang, "work": work, "duration": duration, "arrival": arrival}
+"""Kinds of columns that know what is right."""
 
 
 @dataclass(frozen=True)
 class Flat:
-    """A format of one table.
+    """What a format of one table adds to its :class:`~schedgap.instances.importers.registry.ImporterSpec`.
 
     Attributes
     ----------
-    id, title, layout, source, licence
-        As in :class:`~schedgap.instances.importers.registry.ImporterSpec`.
-    columns
-        What is read.
     fields
         Column of each field of :class:`~schedgap.instances.importers.trace.TraceJob`; without an ``id``, that is the
         job's place in the file.
@@ -47,10 +46,6 @@ class Flat:
     """
 
     id: str
-    title: str
-    layout: str
-    source: str
-    licence: str
     columns: Sequence[Column]
     fields: Mapping[str, str]
     per_s: float = 1.0
@@ -76,7 +71,16 @@ class Flat:
         return TraceJob(**found | {"status": found.get("status") or None})
 
 
-def register(format: Flat) -> None:
-    """Register an importer of one table."""
-    about = (format.id, format.title, format.layout, format.source, format.licence)
-    IMPORTERS.register(ImporterSpec(*about, format.read, header_of(format.columns)))
+def _column(name: str, kind: Any, **limits: Any) -> Column:
+    return replace(KINDS[kind](name), **limits) if kind in KINDS else Column(name, kind, **limits)
+
+
+def _register(id: str, columns: Mapping[str, dict[str, Any]], words: Mapping[str, str], **facts: Any) -> None:
+    fields = {given.pop("field"): name for name, given in columns.items() if "field" in given}
+    flat = Flat(id, [_column(name, **given) for name, given in columns.items()], fields, **facts)
+    IMPORTERS.register(ImporterSpec(id, read=flat.read, recognise=header_of(flat.columns), **words))
+
+
+for _id, _table in tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text("utf-8")).items():
+    _words = {name: _table.pop(name) for name in ("title", "layout", "source", "licence")}
+    _register(_id, _table.pop("columns"), _words, **_table)
