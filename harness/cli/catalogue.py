@@ -55,7 +55,7 @@ def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     if kind is Kind.FORMATS:
         from schedgap.instances.importers import IMPORTERS
 
-        return ("format", "what it is", "source"), [(i.id, i.title, i.source) for i in sorted(IMPORTERS, key=lambda i: i.id)]
+        return ("format", "what it is", "source"), sorted((i.id, i.title, i.source) for i in IMPORTERS)
     if kind is Kind.PLUGINS:
         from schedgap.instances.plugins import listed
 

@@ -15,12 +15,13 @@ The search is an algorithm among data, since two sides need it that may not impo
 only it and they use, and in no package of its own below both: nothing else would be in there.
 """
 
-from schedgap.instances.elastic.machines import Machines, classes, fitting
-from schedgap.instances.elastic.options import Options, Rates, options, printed_rings
+from schedgap.instances.elastic.machines import Machines, classes, fitting, machines_of
+from schedgap.instances.elastic.options import Elastic, Options, Rates, options, printed_rings
 from schedgap.instances.elastic.runs import Runs
 from schedgap.instances.elastic.search import Found, Ledger, runs_of
 
 __all__ = [
+    "Elastic",
     "Found",
     "Ledger",
     "Machines",
@@ -29,6 +30,7 @@ __all__ = [
     "Runs",
     "classes",
     "fitting",
+    "machines_of",
     "options",
     "printed_rings",
     "runs_of",

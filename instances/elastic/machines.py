@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.schema import Instance, PSType, WorkerType
+from schedgap.instances.workload import server_names
 
 SLACK = 1e-9
 """Relative part of a capacity that use may exceed it by, so that thirds of a server fit three times."""
@@ -97,17 +100,52 @@ def kinds(capacity: Array, able: Bools) -> Ints:
 def classes(machines: Machines) -> Machines:
     """Return the machines with one entry per class of interchangeable servers, and how many there are of each."""
     _, first = np.unique(machines.kind, return_index=True)
-    return Machines(
+    return replace(
+        machines,
         names=tuple(machines.names[h] for h in first),
-        resources=machines.resources,
-        worker_types=machines.worker_types,
-        ps_types=machines.ps_types,
         capacity=machines.capacity[first],
         count=np.bincount(machines.kind, machines.count).astype(np.int64),
         kind=np.arange(len(first)),
-        worker=machines.worker,
-        ps=machines.ps,
-        worker_bandwidth=machines.worker_bandwidth,
-        ps_bandwidth=machines.ps_bandwidth,
         able=np.ascontiguousarray(machines.able[:, first]),
+    )
+
+
+def machines_of(
+    instance: Instance,
+    workers: Sequence[WorkerType],
+    servers: Sequence[PSType],
+    resources: Sequence[str],
+    capacity: Array,
+    needs: tuple[Array, Array],
+    able: Bools,
+) -> Machines:
+    """Return the servers of `instance`, group by group.
+
+    Parameters
+    ----------
+    workers, servers
+        Types of workers and of parameter servers.
+    resources, capacity
+        Names, and ``(groups, R)`` what one server of each group has of them.
+    needs
+        ``(M, R)`` and ``(P, R)`` what a worker and a parameter server take.
+    able
+        ``(M, groups)`` where workers can run.
+    """
+    count = [group.count for group in instance.cluster.servers]
+    each = np.repeat(capacity, count, axis=0)
+    fits = np.ascontiguousarray(np.repeat(able, count, axis=1))
+    return Machines(
+        names=server_names(instance),
+        resources=tuple(resources),
+        worker_types=tuple(worker.name for worker in workers),
+        ps_types=tuple(server.name for server in servers),
+        capacity=each,
+        count=np.ones(len(each), np.int64),
+        kind=kinds(each, fits),
+        worker=needs[0],
+        ps=needs[1],
+        worker_bandwidth=np.array([worker.bandwidth_gbps for worker in workers], float),
+        ps_bandwidth=np.array([server.bandwidth_gbps for server in servers], float),
+        able=fits,
     )

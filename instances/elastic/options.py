@@ -91,22 +91,58 @@ class Options:
         return out
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Elastic:
+    """``n`` elastic jobs, the servers they run on, and what follows from both.
+
+    Attributes
+    ----------
+    rates
+        Slots per mini-batch of one worker.
+    arrival
+        ``(n,)`` first slot in which each job may run, as the view numbers slots.
+    work, most
+        ``(n,)`` mini-batches, and largest number of workers (Zhou's ``E·D·K`` and ``D``).
+    slots
+        Number of slots, ``T``.
+    """
+
+    machines: Machines
+    rates: Rates
+    ids: tuple[str, ...]
+    arrival: Ints
+    work: Array
+    most: Ints
+    slots: int
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.ids)
+
+    @cached_property
+    def options(self) -> Options:
+        """Choices of all jobs, without dominated ones."""
+        return options(self.machines, self.work, self.most, self.rates)
+
+    @cached_property
+    def classes(self) -> Machines:
+        """One entry per class of interchangeable servers."""
+        return classes(self.machines)
+
+
 def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bool = True) -> Options:
     """Return the options of all jobs that fit on the empty machines.
 
     Parameters
     ----------
-    machines
-        Servers and types.
-    work, most
-        ``(n,)`` mini-batches, and largest number of workers (Zhou's ``E·D·K`` and ``D``).
-    rates
-        Slots per mini-batch.
+    machines, work, most, rates
+        As in :class:`Elastic`.
     prune
         Whether dominated options are left out. What is left always contains a cheapest one at any prices of 0 or more,
         whatever is free.
     """
-    from schedgap.instances.elastic import _options as kernels
+    from schedgap.instances.elastic import _kernels as kernels
 
     each = (rates.compute, rates.update, rates.transfer)
     most_by_type = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))

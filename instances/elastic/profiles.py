@@ -13,7 +13,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.elastic.options import Rates
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
+from schedgap.instances.schema import DistributedProfile, Job, PSType, ServerGroup, WorkerType
 
 MBIT_PER_MB = 8.0
 MBIT_PER_GBIT = 1000.0
@@ -33,25 +33,32 @@ def rates(
     InstanceError
         If a job has neither profile nor rates.
     """
-    compute = np.array([_compute(job, i, workers) for i, job in enumerate(jobs)]).reshape(len(jobs), len(workers))
-    profiles = [job.distributed or DistributedProfile() for job in jobs]
-    update = np.array([[_update(p, s.name) for s in servers] for p in profiles]).reshape(len(jobs), len(servers))
-    ring = np.array([[_ring_update(profile)] for profile in profiles])
-    transfer = np.array([[_transfer(profile, w) for w in workers] for profile in profiles])
-    transfer = transfer.reshape(len(jobs), len(workers))
-    with_servers = Rates(compute / slot_s, update / slot_s, transfer / slot_s, ring=False)
-    return with_servers, Rates(compute / slot_s, ring / slot_s, transfer / slot_s, ring=True)
+    rows = [_seconds(job, i, workers, servers) for i, job in enumerate(jobs)]
+    parts = (np.array([row[part] for row in rows], float) / slot_s for part in range(4))
+    compute, update, ring, transfer = parts
+    return Rates(compute, update, transfer, ring=False), Rates(compute, ring, transfer, ring=True)
 
 
-def _compute(job: Job, position: int, workers: Sequence[WorkerType]) -> list[float]:
-    """Return the seconds of a mini-batch by worker type."""
-    profile = job.distributed
-    if profile and profile.colocated_rate_per_s:
-        return [1 / profile.colocated_rate_per_s] * len(workers)
-    given = profile.minibatch_ms if profile else {}
-    if not given and not job.rates:
+def _seconds(
+    job: Job, position: int, workers: Sequence[WorkerType], servers: Sequence[PSType]
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Return the seconds of a mini-batch by worker type, of an update by PS type and in a ring, and of a transfer."""
+    profile = job.distributed or DistributedProfile()
+    if together := profile.colocated_rate_per_s:
+        apart = max(1 / (profile.spread_rate_per_s or together) - 1 / together, 0.0)
+        return [1 / together] * len(workers), [0.0] * len(servers), [0.0], [apart] * len(workers)
+    times = profile.minibatch_ms
+    if not times and not job.rates:
         raise InstanceError(f"jobs[{position}]: a distributed job has mini-batch times, rates, or a colocated rate")
-    return [given[w.name] / 1000 if w.name in given else _by_rates(job, w) for w in workers]
+    ring_ms = profile.ring_update_ms
+    # Gradients are sent and received through a worker's bandwidth (Zhou's 2π/b).
+    sent = 2 * profile.gradient_mb * MBIT_PER_MB
+    return (
+        [times[w.name] / 1000 if w.name in times else _by_rates(job, w) for w in workers],
+        [profile.update_ms.get(s.name, 0.0) / 1000 for s in servers],
+        [(min(profile.update_ms.values(), default=0.0) if ring_ms is None else ring_ms) / 1000],
+        [sent / (w.bandwidth_gbps * MBIT_PER_GBIT) for w in workers],
+    )
 
 
 def _by_rates(job: Job, worker: WorkerType) -> float:
@@ -59,31 +66,11 @@ def _by_rates(job: Job, worker: WorkerType) -> float:
     return 1 / rate if rate > 0 else np.inf
 
 
-def _update(profile: DistributedProfile, name: str) -> float:
-    return 0.0 if profile.colocated_rate_per_s else profile.update_ms.get(name, 0.0) / 1000
-
-
-def _ring_update(profile: DistributedProfile) -> float:
-    if profile.colocated_rate_per_s:
-        return 0.0
-    if profile.ring_update_ms is not None:
-        return profile.ring_update_ms / 1000
-    return min(profile.update_ms.values(), default=0.0) / 1000
-
-
-def _transfer(profile: DistributedProfile, worker: WorkerType) -> float:
-    """Return the seconds of sending and receiving gradients through a worker's bandwidth (``2π/b``)."""
-    if profile.colocated_rate_per_s:
-        spread = profile.spread_rate_per_s or profile.colocated_rate_per_s
-        return max(1 / spread - 1 / profile.colocated_rate_per_s, 0.0)
-    return 2 * profile.gradient_mb * MBIT_PER_MB / (worker.bandwidth_gbps * MBIT_PER_GBIT)
-
-
 def able(workers: Sequence[WorkerType], gpu_types: Sequence[str]) -> Bools:
     """Return ``(M, h)`` which workers can run on servers of these GPU types."""
     return np.array([[w.gpu_type in (None, g) for g in gpu_types] for w in workers], bool).reshape(-1, len(gpu_types))
 
 
-def takes(parts: Sequence[WorkerType] | Sequence[PSType]) -> Array:
-    """Return ``(types, 4)`` GPUs, CPUs, gigabytes and Gbit/s of one worker or parameter server of each type."""
+def takes(parts: Sequence[WorkerType] | Sequence[PSType] | Sequence[ServerGroup]) -> Array:
+    """Return ``(types, 4)`` GPUs, CPUs, gigabytes and Gbit/s of one worker, parameter server or server of each type."""
     return np.array([[x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps] for x in parts], float).reshape(-1, 4)

@@ -14,73 +14,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Machines, Options, Rates, Runs, classes, options
-from schedgap.instances.elastic.machines import kinds
+from schedgap.instances.elastic import Elastic, Machines, Runs, machines_of
 from schedgap.instances.elastic.profiles import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType
 from schedgap.instances.utility import Utilities, utilities
-from schedgap.instances.workload import MAX_SERVERS, server_names
+from schedgap.instances.workload import MAX_SERVERS
 
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class View:
-    """Jobs, servers and slots. ``n`` jobs, ``h`` servers, ``W`` worker types, ``P`` PS types.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class View(Elastic):
+    """Jobs, servers and slots. Resources are the worker types, then the PS type; one of a type takes 1 of its own.
 
     Attributes
     ----------
-    instance
-        Where it comes from.
-    machines
-        Servers; the resources are the worker types, then the PS types, and one of a type takes 1 of its own.
-    rates
-        Slots per mini-batch of one worker.
-    slot_s, slots
-        Length of a slot in seconds, and their number.
-    ids
-        Names of the jobs.
-    arrival, deadline
-        ``(n,)`` times ``r`` and ``τ``.
-    work, most
-        ``(n,)`` mini-batches, and largest number of workers.
+    deadline
+        ``(n,)`` times ``τ``; `arrival` has the times ``r``.
     utilities
         What completing is worth, by seconds since the arrival.
     """
 
     instance: Instance
-    machines: Machines
-    rates: Rates
     slot_s: float
-    slots: int
-    ids: tuple[str, ...]
-    arrival: Ints
     deadline: Ints
-    work: Array
-    most: Ints
     utilities: Utilities
-
-    @property
-    def size(self) -> int:
-        """Number of jobs."""
-        return len(self.ids)
-
-    @cached_property
-    def options(self) -> Options:
-        """Choices of all jobs, without dominated ones."""
-        return options(self.machines, self.work, self.most, self.rates)
-
-    @cached_property
-    def classes(self) -> Machines:
-        """One entry per class of interchangeable servers."""
-        return classes(self.machines)
 
     def utility(self, job: int) -> Array:
         """Return ``(slots + 1,)`` what completing at each time is worth; 0 up to the arrival and after the deadline."""
@@ -162,24 +126,9 @@ def _machines(instance: Instance, workers: Sequence[WorkerType], server: PSType)
     rows = [
         [*(g.gpus // w.gpus if w.gpu_type in (None, g.gpu_type) else 0 for w in workers), g.ps_slots] for g in groups
     ]
-    count = [group.count for group in groups]
-    capacity = np.repeat(np.array(rows, float), count, axis=0)
-    able = np.ones((len(workers), len(capacity)), bool)
-    unit = np.eye(len(workers) + 1)
-    return Machines(
-        names=server_names(instance),
-        resources=(*(worker.name for worker in workers), server.name),
-        worker_types=tuple(worker.name for worker in workers),
-        ps_types=(server.name,),
-        capacity=capacity,
-        count=np.ones(len(capacity), np.int64),
-        kind=kinds(capacity, able),
-        worker=unit[:-1],
-        ps=unit[-1:],
-        worker_bandwidth=np.array([worker.bandwidth_gbps for worker in workers]),
-        ps_bandwidth=np.array([server.bandwidth_gbps]),
-        able=able,
-    )
+    unit, able = np.eye(len(workers) + 1), np.ones((len(workers), len(groups)), bool)
+    names = [*(worker.name for worker in workers), server.name]
+    return machines_of(instance, workers, [server], names, np.array(rows, float), (unit[:-1], unit[-1:]), able)
 
 
 def describe(v: View) -> str:

@@ -19,13 +19,12 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Ledger, Machines, Options, Rates, Runs, classes, options, printed_rings
-from schedgap.instances.elastic.machines import kinds
+from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
 from schedgap.instances.elastic.profiles import able, rates, takes
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
-from schedgap.instances.workload import MAX_SERVERS, server_names
+from schedgap.instances.workload import MAX_SERVERS
 
 HOUR_S = 3600.0
 SHORT_S = 24 * HOUR_S
@@ -39,48 +38,23 @@ FRACTIONS = 11
 """Denominator of the loads at which ``zhou.*.cost`` prices (see :attr:`Architecture.loads`)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Architecture:
-    """What parameter servers, or rings, make of the jobs.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Architecture(Elastic):
+    """What parameter servers, or rings, make of the jobs. In a ring, machines have no PS types.
 
     Attributes
     ----------
     id
         ``"ps"`` or ``"ra"``.
-    machines
-        Servers; without PS types in a ring.
-    rates
-        Slots per mini-batch.
-    arrival, weight, work, most
-        As in :class:`View`.
-    slots
-        ``T``.
+    weight
+        ``(n,)``.
     given_worth
         F where the instance says what it is.
-    ids
-        Names of the jobs.
     """
 
     id: str
-    machines: Machines
-    rates: Rates
-    ids: tuple[str, ...]
-    arrival: Ints
     weight: Array
-    work: Array
-    most: Ints
-    slots: int
     given_worth: float | None
-
-    @property
-    def size(self) -> int:
-        """Number of jobs."""
-        return len(self.ids)
-
-    @cached_property
-    def options(self) -> Options:
-        """Choices of all jobs, without dominated ones."""
-        return options(self.machines, self.work, self.most, self.rates)
 
     @cached_property
     def printed_options(self) -> Options:
@@ -99,11 +73,6 @@ class Architecture:
         more = f" (and {len(stuck) - 1} more)" if len(stuck) > 1 else ""
         what = "worker with a parameter server" if self.id == "ps" else "worker"
         return f"{self.ids[stuck[0]]}{more} fits on no servers: none hold a {what} it can use"
-
-    @cached_property
-    def classes(self) -> Machines:
-        """One entry per class of interchangeable servers."""
-        return classes(self.machines)
 
     def consumption(self, price: Array) -> Array:
         """Return ``(n,)`` the least that a schedule of each job costs at prices that are the same in all slots.
@@ -243,25 +212,7 @@ class Architecture:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Jobs, servers and slots. ``n`` jobs, ``h`` servers, ``M`` worker types, ``P`` PS types.
-
-    Attributes
-    ----------
-    instance
-        Where it comes from.
-    slot_s, slots
-        Length of a slot in seconds, and ``T``.
-    ids
-        Names of the jobs.
-    arrival
-        ``(n,)`` first slot in which each job may run, from 1.
-    weight
-        ``(n,)``.
-    work, most
-        ``(n,)`` mini-batches ``E·D·K``, and largest number of workers ``D``.
-    architectures
-        By id, ``ps`` and ``ra``.
-    """
+    """Jobs and slots as both architectures, ``ps`` and ``ra``, have them; slots count from 1."""
 
     instance: Instance
     slot_s: float
@@ -360,26 +311,10 @@ def _slot(instance: Instance) -> float:
 
 def _machines(instance: Instance, ring: bool) -> Machines:
     groups = instance.cluster.servers
-    count = [group.count for group in groups]
-    capacity = [[group.gpus, group.cpus, group.memory_gb, group.bandwidth_gbps] for group in groups]
     workers, servers = instance.worker_types, () if ring else instance.ps_types
     runs_on = able(workers, [group.gpu_type for group in groups])
-    each = np.repeat(np.array(capacity, float), count, axis=0)
-    fits = np.ascontiguousarray(np.repeat(runs_on, count, axis=1))
-    return Machines(
-        names=server_names(instance),
-        resources=RESOURCES,
-        worker_types=tuple(worker.name for worker in workers),
-        ps_types=tuple(server.name for server in servers),
-        capacity=each,
-        count=np.ones(len(each), np.int64),
-        kind=kinds(each, fits),
-        worker=takes(workers),
-        ps=takes(servers),
-        worker_bandwidth=takes(workers)[:, 3].copy(),
-        ps_bandwidth=takes(servers)[:, 3].copy(),
-        able=fits,
-    )
+    needs = takes(workers), takes(servers)
+    return machines_of(instance, workers, servers, RESOURCES, takes(groups), needs, runs_on)
 
 
 def describe(v: View) -> str:
