@@ -11,19 +11,7 @@ from typing import Any
 def lazy_attributes(package: str, homes: Mapping[str, str], name: str) -> Any:
     """Return attribute `name` from the module that holds it, and keep it in `package` for the next time.
 
-    Parameters
-    ----------
-    package
-        Name of the package whose ``__getattr__`` asks.
-    homes
-        Module by attribute.
-    name
-        The attribute.
-
-    Raises
-    ------
-    AttributeError
-        If `name` is none of them.
+    `homes` has the module of each attribute; where it lacks `name`, that is an ``AttributeError``.
     """
     if name not in homes:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

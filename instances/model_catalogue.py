@@ -40,12 +40,8 @@ class Pipeline:
         62.5 GB).
     sensitivity
         Preparing and fetching for one GPU of the first type of :data:`MEASURED` that has a rate.
-    dataset
-        What is read.
     datasets
         Megabytes per iteration from other data sets on which the model is known, by name.
-    derived
-        How the numbers come about.
     """
 
     compute: float
@@ -57,12 +53,7 @@ class Pipeline:
     def of_gang(self, gpus: int, dataset: str | None = None) -> PipelineSensitivity:
         """Return preparing and fetching for a gang: one data set, a process and a bandwidth for each GPU.
 
-        Parameters
-        ----------
-        gpus
-            GPUs of the gang, each with the bandwidth of a server per GPU.
-        dataset
-            One of :attr:`datasets` instead of :attr:`dataset`.
+        Each GPU has the bandwidth of a server per GPU; `dataset` is one of :attr:`datasets`, if not :attr:`dataset`.
         """
         changes = {name: gpus * getattr(self.sensitivity, name) for name in ("storage_mb_per_s", "process_memory_gb")}
         if dataset is not None:
@@ -83,8 +74,6 @@ class CatalogueModel:
         Architecture, shared by entries of several suites.
     task
         ``image``, ``language``, ``speech``, ``recommendation``, ``reinforcement`` or ``weather``.
-    rates
-        Iterations per second of one GPU, by GPU type.
     aliases
         Other names of it, as traces and papers write them.
     batch_size
@@ -160,12 +149,7 @@ def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str,
     A rate nobody measured is that of the model's first GPU type times the ratio of peak TFLOPS; where these
     are not known either, it is that rate itself.
 
-    Returns
-    -------
-    rates
-        Iterations per second of one GPU, in the order of `gpu_types`.
-    derived
-        What was derived (``rate of … on T4 = rate on V100 x 0.518 (TFLOPS)``).
+    Rates are iterations per second of one GPU; lines are ``rate of … on T4 = rate on V100 x 0.518 (TFLOPS)``.
     """
     base = _base(model.rates)
     rates: dict[str, float] = {}
@@ -175,7 +159,8 @@ def rates_on(model: CatalogueModel, gpu_types: Iterable[str]) -> tuple[dict[str,
         if canonical in model.rates:
             rates[name] = model.rates[canonical]
             continue
-        ratio = _tflops_ratio(canonical, base)
+        above, below = gpu_type(canonical).tflops, gpu_type(base).tflops
+        ratio = above / below if above and below else None
         rates[name] = significant(model.rates[base] * (ratio or 1.0))
         why = f"x {ratio:.3g} (TFLOPS)" if ratio else "(peak TFLOPS unknown)"
         derived.append(f"rate of {model.name} on {name} = rate on {base} {why}")
@@ -190,12 +175,6 @@ def significant(value: float, digits: int = 6) -> float:
 def _base(rates: Mapping[str, float]) -> str:
     """Return the GPU type from whose rate others are derived."""
     return next(r for r in (*MEASURED, *rates) if r in rates)
-
-
-def _tflops_ratio(name: str, base: str) -> float | None:
-    """Peak TFLOPS of a GPU type relative to another, where both are known."""
-    above, below = gpu_type(name).tflops, gpu_type(base).tflops
-    return above / below if above and below else None
 
 
 def _key(name: str) -> str:
@@ -317,7 +296,7 @@ def _sensitivity(entry: dict[str, Any]) -> tuple[MatrixSensitivity, list[str]]:
     like = entry.get("sensitivity_like")
     if like is None:
         return _matrix(entry.get("matrix", entry["name"])), []
-    return _matrix(_own_matrix(like)), [f"sensitivity = matrix of {like}"]
+    return _matrix(_entry(like).get("matrix", like)), [f"sensitivity = matrix of {like}"]
 
 
 def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
@@ -332,28 +311,23 @@ def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:
         f"{table['storage_mb_per_s']:g} MB/s"
     )
     if own != entry["name"]:
-        scale = next(e for e in _document()["models"] if e["name"] == own)["rates"]["V100"] / rate
+        scale = _entry(own)["rates"]["V100"] / rate
         note = f"pipeline = that of {own}, in units of the rate"
     sensitivity = PipelineSensitivity(
         prep_rate_per_cpu=significant(rate / facts["cpus"]),
         item_mb_per_iteration=significant(facts["item_mb"] * scale),
         dataset_gb=table["dataset_gb"][facts["dataset"]],
-        process_memory_gb=table["process_memory_gb"][_task_of(own)],
+        process_memory_gb=table["process_memory_gb"][_entry(own)["task"]],
         storage_mb_per_s=table["storage_mb_per_s"],
     )
     others = {name: significant(mb * scale) for name, mb in facts.get("others", {}).items()}
     return Pipeline(facts["compute"], sensitivity, facts["dataset"], others, note)
 
 
-def _task_of(name: str) -> str:
-    """Task of a model by name."""
-    return str(next(e for e in _document()["models"] if e["name"] == name)["task"])
-
-
-def _own_matrix(name: str) -> str:
-    """Key of the matrix of a model of Synergy's."""
-    entry = next(e for e in _document()["models"] if e["name"] == name)
-    return str(entry.get("matrix", name))
+def _entry(name: str) -> dict[str, Any]:
+    """Return what the file says of a model."""
+    entry: dict[str, Any] = next(e for e in _document()["models"] if e["name"] == name)
+    return entry
 
 
 @cache

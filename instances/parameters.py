@@ -42,8 +42,6 @@ class Parameter:
         Keyword of the functions that take it.
     meaning
         What it does, and why one would change it, in a line.
-    unit
-        Unit of a number.
     choices
         Words that it takes: the only values, or beside numbers where it takes numbers as well.
     least, most
@@ -223,14 +221,7 @@ def _read(spec: Any, parameter: Parameter, text: str) -> Value:
 def pairs(query: str, where: str, example: str, error: type[UsageError] = UsageError) -> dict[str, str]:
     """Return names and values of a query, refusing what would silently be dropped.
 
-    Parameters
-    ----------
-    query
-        ``name=value&name=value``, percent-encoded.
-    where, example
-        How messages begin, and what they say is right.
-    error
-        What is raised.
+    `query` is percent-encoded; messages begin with `where`, say that `example` is right, and come as `error`.
     """
     found: dict[str, str] = {}
     for part in query.split("&"):

@@ -413,14 +413,9 @@ def options() -> list[str]:
 
 
 def require(meta: Mapping[str, Any], where: str) -> None:
-    """Raise ``UsageError`` where results come from a plug-in that is not loaded.
+    """Raise ``UsageError``, beginning with `where`, if results come from a plug-in that is not loaded.
 
-    Parameters
-    ----------
-    meta
-        Content of ``run.json``: ``plugins`` were loaded, ``needs`` names those of them that results come from.
-    where
-        How the message begins.
+    `meta` is the content of ``run.json``: ``plugins`` were loaded, results come from those that ``needs`` names.
     """
     here = {(plugin.kind, plugin.word) for plugin in loaded()}
     for plugin in (Plugin(**told) for told in meta.get("plugins", ()) if told["name"] in meta["needs"]):

@@ -183,12 +183,8 @@ class Problem:
     ----------
     id
         ``<paper>.<name>``.
-    title
-        One line for tables and captions.
     sense
         Whether a larger (``"max"``) or smaller (``"min"``) objective is better.
-    unit
-        Unit of the objective.
     restricts
         Id of a problem with the same objective and a larger feasible set, if any: its bounds hold here too.
     """
@@ -228,14 +224,10 @@ class PaperSpec:
     ----------
     id
         Short name, the first part of its methods' ids.
-    title
-        Title, authors and venue.
     view
         ``view(instance)`` returns the paper's arrays, or raises
         :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it has none. Of a spec, it answers
         from the last views where it can (:func:`kept`).
-    problems
-        The problems of its methods.
     decision
         Dataclass of arrays that the paper's models and heuristics return.
     describe

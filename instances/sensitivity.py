@@ -91,14 +91,7 @@ def advancing(tables: Profiles, cluster: Servers) -> Bools:
 
 
 def profiles(instance: Instance, work: Workload, cluster: Servers) -> Profiles:
-    """Return the tables of all jobs of `instance`.
-
-    Parameters
-    ----------
-    instance
-        Jobs with their sensitivities.
-    work, cluster
-        The same jobs and the servers as arrays.
+    """Return the tables of all jobs of `instance`, which `work` and `cluster` are the arrays of.
 
     Raises
     ------
@@ -128,18 +121,9 @@ Table = tuple[Array, Array, Array]
 
 
 def _table(given: Sensitivity, gpus: int, rates: Array, cluster: Servers) -> Table:
-    return (
-        _matrix(given, gpus, rates) if isinstance(given, MatrixSensitivity) else _pipeline(given, gpus, rates, cluster)
-    )
-
-
-def _matrix(given: MatrixSensitivity, gpus: int, rates: Array) -> Table:
-    progress = np.array(given.progress)
-    rate = gpus * rates[:, None, None] * progress
-    return gpus * np.array(given.cpus_per_gpu), gpus * np.array(given.memory_gb_per_gpu), rate
-
-
-def _pipeline(given: PipelineSensitivity, gpus: int, rates: Array, cluster: Servers) -> Table:
+    if isinstance(given, MatrixSensitivity):
+        rate = gpus * rates[:, None, None] * np.array(given.progress)
+        return gpus * np.array(given.cpus_per_gpu), gpus * np.array(given.memory_gb_per_gpu), rate
     hosts = cluster.gpus > 0
     span = math.ceil(gpus / cluster.gpus[hosts].max())
     cpus = span * _levels(float(cluster.cpus[hosts].max()), 1.0, MAX_LEVELS[0])
@@ -160,14 +144,7 @@ def pipeline_rate(given: PipelineSensitivity, gpu_rate: Array, cpus: Array, memo
     what is cached stays cached (MinIO), so that every epoch has the same hits. A job whose process does not fit into
     its memory does not run.
 
-    Parameters
-    ----------
-    given
-        The pipeline.
-    gpu_rate
-        Iterations per second of the whole gang when it never waits for data.
-    cpus, memory_gb
-        What the gang has in total.
+    `gpu_rate` is that of the whole gang when it never waits for data; CPUs and memory are what it has in total.
     """
     hits = np.clip((memory_gb - given.process_memory_gb) / given.dataset_gb, 0.0, 1.0)
     missed_mb = given.item_mb_per_iteration * (1 - hits)

@@ -54,10 +54,7 @@ class Utilities:
     def value(self, jobs: ArrayLike, duration_s: ArrayLike) -> Array:
         """Return the utility of completing jobs after so many seconds since their arrival.
 
-        Parameters
-        ----------
-        jobs, duration_s
-            Indices of jobs and positive durations, broadcast against each other.
+        Indices of jobs and positive durations are broadcast against each other.
         """
         from scipy.special import expit  # a fifth of the time to start a simulation, in which only few need it
 
@@ -74,8 +71,6 @@ def utilities(jobs: Sequence[Job], arrival_s: Array, best_rate: Array) -> Utilit
 
     Parameters
     ----------
-    jobs
-        ``n`` jobs.
     arrival_s
         ``(n,)`` when their durations begin to count; a deadline is a point in time.
     best_rate

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,24 +20,16 @@ MAX_SERVERS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """``n`` jobs as arrays.
+    """``n`` jobs as arrays ``(n,)``, on ``k`` GPU types; `work` is in iterations.
 
     Attributes
     ----------
-    ids, tenants, gpu_types
-        Names of the jobs, of the tenants and of the ``k`` GPU types.
     tenant
-        ``(n,)`` index into `tenants`; a job without tenant is a tenant of its own.
-    arrival_s, leave_s
-        ``(n,)`` seconds: arrival, and departure of the tenant (``inf`` for never).
-    gpus
-        ``(n,)`` GPUs of the gang.
-    work
-        ``(n,)`` iterations.
+        Index into `tenants`; a job without tenant is a tenant of its own.
+    leave_s
+        When the tenant leaves (``inf`` for never).
     rates
         ``(n, k)`` iterations per second of ONE GPU of each type; 0 where the job cannot run.
-    weight
-        ``(n,)`` weights.
     utilities
         What completing each job is worth, by the seconds since its arrival.
     """
@@ -73,6 +66,44 @@ class Servers:
     def size(self) -> int:
         """Number of servers."""
         return len(self.names)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GangView:
+    """What views of gangs in slots share. ``n`` jobs.
+
+    Attributes
+    ----------
+    instance
+        Where it comes from; policies of the simulator are built from it.
+    arrival
+        ``(n,)`` first slot in which each job may run.
+    hopeless
+        ``(n,)`` why a job can never complete, ``None`` for the others. Models leave hopeless jobs out.
+    """
+
+    instance: Instance
+    workload: Workload
+    servers: Servers
+    slot_s: float
+    arrival: Ints
+    hopeless: tuple[str | None, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return self.workload.size
+
+    @cached_property
+    def possible(self) -> Ints:
+        """Indices of the jobs that can complete, ascending."""
+        return np.flatnonzero([reason is None for reason in self.hopeless])
+
+
+def told_hopeless(hopeless: Sequence[str | None], what: str) -> str:
+    """Return how many jobs can never do `what`, with the reason of the first, as the end of a clause of a caption."""
+    out = [reason for reason in hopeless if reason]
+    return f"; {len(out)} can never {what} ({out[0]}{', …' if len(out) > 1 else ''})" if out else ""
 
 
 def workload(instance: Instance) -> Workload:

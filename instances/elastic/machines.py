@@ -29,8 +29,6 @@ class Machines:
 
     Attributes
     ----------
-    names, resources, worker_types, ps_types
-        What they are called.
     capacity
         ``(h, R)`` of one server.
     count

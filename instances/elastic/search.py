@@ -27,18 +27,12 @@ from schedgap.instances.elastic.runs import Runs
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A run of one job.
+    """A run of one job; its PS type is −1 in a ring.
 
     Attributes
     ----------
     total, cost
         What was minimised, and its part that resources cost.
-    option
-        Index into the options.
-    start, slots
-        First slot and number of slots.
-    worker_type, ps_type
-        Types (PS type −1 in a ring).
     workers, ps
         ``(h,)`` workers and parameter servers per server (entry).
     """
@@ -60,15 +54,7 @@ class Found:
 
 
 def runs_of(chosen: Sequence[tuple[int, Found]], first_slot: int) -> Runs:
-    """Return runs of jobs as a decision whose first slot has the number `first_slot`.
-
-    Parameters
-    ----------
-    chosen
-        Jobs and their runs.
-    first_slot
-        Number of the first column of a ledger.
-    """
+    """Return runs of jobs as a decision, in which the first column of a ledger is the slot `first_slot`."""
     places = [np.flatnonzero(found.workers + found.ps) for _, found in chosen]
     pairs = [(found, where) for (_, found), where in zip(chosen, places, strict=True)]
     none = np.zeros(0, np.int64)
@@ -92,10 +78,6 @@ class Ledger:
     ----------
     machines
         Servers, or classes of them: then nothing may be booked.
-    options
-        Options of the jobs.
-    slots
-        Number of slots.
     constant
         Whether everything is always free (for pricing): nothing may be booked.
     """
@@ -111,22 +93,15 @@ class Ledger:
         types, servers = len(machines.worker), len(machines.ps)
         self.free = np.repeat(machines.capacity[:, :, None], length, axis=2)
         self.price = np.zeros((h, resources, slots))
+        m = machines
         self._servers = kernels.Servers(
-            machines.count,
-            machines.capacity,
-            machines.worker,
-            machines.ps,
-            machines.worker_bandwidth,
-            machines.ps_bandwidth,
-            machines.total,
+            m.count, m.capacity, m.worker, m.ps, m.worker_bandwidth, m.ps_bandwidth, m.total
         )
+        sums = [(types, h), (servers, h), (types,), (servers,)]
         self._tables = kernels.Tables(
             np.zeros((levels, types, h, length), np.int32),
             np.zeros((levels, resources, h, length)),
-            np.zeros((types, h, slots + 1)),
-            np.zeros((servers, h, slots + 1)),
-            np.zeros((types, slots + 1)),
-            np.zeros((servers, slots + 1)),
+            *(np.zeros((*shape, slots + 1)) for shape in sums),
         )
         whole = (np.zeros(h, np.int64) for _ in range(4))
         room, order, rank, filled = whole
@@ -178,8 +153,6 @@ class Ledger:
 
         Parameters
         ----------
-        job
-            Index of the job.
         earliest, latest
             First slot, and the slot before which it ends (all slots by default).
         late

@@ -16,7 +16,7 @@ from schedgap.instances.importers.registry import Options
 from schedgap.instances.importers.table import Column, parse_table, read_text
 from schedgap.instances.importers.trace import Trace, TraceJob
 from schedgap.instances.model_catalogue import gpu_type
-from schedgap.instances.schema import Cluster, GpuType
+from schedgap.instances.schema import Cluster
 
 CPUS_PER_GPU = 3.0
 MEMORY_GB_PER_GPU = 62.5
@@ -126,14 +126,10 @@ def node_group(kind: Mapping[Any, Any]) -> dict[str, object]:
 def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object], ...]) -> Cluster:
     """Return the cluster, or raise with `where` it was described."""
     try:
-        return Cluster.model_validate({"gpu_types": tuple(map(known_type, types)), "servers": servers})
+        # Types have the catalogue's names, as jobs and servers do.
+        return Cluster.model_validate({"gpu_types": tuple(gpu_type(chip(name)) for name in types), "servers": servers})
     except ValidationError as error:
         raise InstanceError(f"{where}: {describe(error, Cluster)}") from None
-
-
-def known_type(name: str) -> GpuType:
-    """Return what the catalogue knows of a GPU type, under the name that jobs and servers use."""
-    return gpu_type(chip(name))
 
 
 @lru_cache(maxsize=1000)

@@ -58,16 +58,8 @@ class ImporterSpec:
 
     Parameters
     ----------
-    id
-        Name of the format (``"philly"``).
-    title
-        One line for lists.
     layout
         The format in words: columns, units, quirks, and how they are read.
-    source
-        Where such traces come from.
-    licence
-        Licence of the published data.
     read
         ``read(path, options)`` returns the instance or raises :class:`~schedgap.instances.errors.InstanceError`.
     recognise
@@ -89,15 +81,6 @@ IMPORTERS: Registry[ImporterSpec] = Registry("importer")
 
 def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instance:
     """Read a real trace.
-
-    Parameters
-    ----------
-    format
-        Id of a registered importer.
-    path
-        The trace.
-    options
-        See :class:`Options`.
 
     Returns
     -------

@@ -42,8 +42,6 @@ class Column:
 
     Parameters
     ----------
-    name
-        Its name in the header, or the name used in messages where a format has no header.
     kind
         ``text`` (stripped), ``number``, ``whole`` (a whole number) or ``date`` (as seconds since 1970).
     right
@@ -134,14 +132,7 @@ def read_text(path: Path) -> str:
 def check_format(path: Path, text: str, format: str, wanted: str) -> None:
     """Raise where another format fits the first line of `text` better than `format` does.
 
-    Parameters
-    ----------
-    path, text
-        The file and its content.
-    format
-        Id of the format that the user chose.
-    wanted
-        What a first line of that format looks like, for the message.
+    `format` is what the user chose, `wanted` says for the message what a first line of it looks like.
     """
     first = first_line(text)
     found = find_formats(first)
@@ -193,13 +184,7 @@ def parse_table(path: Path, text: str, columns: Sequence[Column]) -> pd.DataFram
 
 
 def parse_lines(path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str) -> pd.DataFrame:
-    """Return the `columns`, by position, of `text` that has no header (see :func:`read_table`).
-
-    Parameters
-    ----------
-    width
-        Number of fields of every line.
-    """
+    """Return the `columns`, by position, of `text` without header that has `width` fields in every line."""
     return to_frame(path, split(path, text, delimiter, None), list(columns.values()), list(columns), width)
 
 

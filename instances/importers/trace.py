@@ -28,20 +28,8 @@ class TraceJob:
 
     Attributes
     ----------
-    id
-        The trace's id, or the job's place in the file.
-    submit_s
-        Arrival in seconds, not shifted.
-    gpus
-        Whole GPUs that the job occupies.
     tenant
         Virtual cluster, user or job type; ``""`` where the trace has such a column and left it empty.
-    model
-        Model as the trace names it.
-    iterations
-        Work.
-    duration_s
-        Recorded run time in seconds.
     gpus_used
         GPUs that the work counts with where the job shares a GPU (0.46 of one).
     gpu_type
@@ -50,12 +38,8 @@ class TraceJob:
         GPU types that the job may use; all where empty.
     rates
         Recorded iterations/s of one GPU of each type.
-    weight
-        Priority, 1 for all where the trace has none.
     slo
         Deadline after arrival, in multiples of the time the job takes on the reference type.
-    status
-        How the job ended.
     """
 
     id: str
@@ -80,12 +64,8 @@ class Trace:
 
     Attributes
     ----------
-    format
-        Id of the importer.
-    jobs
-        In the order of the file.
     left_out
-        Reason and number of the jobs that are not among `jobs`.
+        Reason and number of the jobs that are not among `jobs`, which stand in the order of the file.
     notes
         What the importer itself decided, one sentence each.
     tenants
@@ -95,8 +75,6 @@ class Trace:
         it.
     reference
         GPU type that durations were recorded on where a job names none.
-    default_gpus, default_per_server
-        The cluster where the user gives none.
     """
 
     format: str

@@ -20,7 +20,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import Utilities, utilities
-from schedgap.instances.workload import Servers, Workload, servers, workload
+from schedgap.instances.workload import GangView, Servers, Workload, servers, told_hopeless, workload
 
 SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Slot lengths to choose from where an instance has no horizon: the first with at most :data:`SLOTS` slots."""
@@ -34,47 +34,21 @@ ROUNDING = 1e-9
 """Relative error of work and times that counts as equal."""
 
 
-@dataclass(frozen=True, eq=False)
-class View:
-    """Slots, jobs and GPUs. ``n`` jobs, ``k`` GPU types, ``h`` servers, ``T`` slots.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class View(GangView):
+    """Slots, jobs and GPUs. ``n`` jobs, ``k`` GPU types, ``T`` slots.
 
     Attributes
     ----------
-    instance
-        Where it comes from; policies of the simulator are built from it.
-    workload, servers
-        Jobs (gangs, work, rates of one GPU) and servers as arrays.
-    slot_s, slots
-        Length of a slot in seconds, and ``T``.
-    arrival
-        ``(n,)`` first slot in which each job may run.
     utilities
         Utility functions, by seconds since the start of the arrival slot.
     capacity
         ``(k,)`` GPUs of each type.
-    hopeless
-        ``(n,)`` why a job can complete in no schedule; ``None`` for jobs that can. Models leave the others out.
     """
 
-    instance: Instance
-    workload: Workload
-    servers: Servers
-    slot_s: float
     slots: int
-    arrival: Ints
     utilities: Utilities
     capacity: Ints
-    hopeless: tuple[str | None, ...]
-
-    @property
-    def size(self) -> int:
-        """Number of jobs."""
-        return self.workload.size
-
-    @cached_property
-    def possible(self) -> Ints:
-        """Indices of the jobs that can complete, ascending."""
-        return np.flatnonzero([reason is None for reason in self.hopeless])
 
     @cached_property
     def progress(self) -> Array:
@@ -235,11 +209,9 @@ def _hopeless(jobs: Workload, capacity: Ints, slot_s: float, left: Ints) -> list
 def describe(v: View) -> str:
     """Return the caption of a comparison: slots, GPUs, and who can never complete."""
     gpus = ", ".join(f"{c} {name}" for name, c in zip(v.workload.gpu_types, v.capacity, strict=True))
-    out = [reason for reason in v.hopeless if reason]
-    rejected = f"; {len(out)} can never complete ({out[0]}{', …' if len(out) > 1 else ''})" if out else ""
     derived = "" if v.instance.horizon else " (derived)"
-    slots = f"{v.slots} slots of {v.slot_s:g} s{derived}"
-    return f"{v.size} jobs on {gpus}, {slots}{rejected}; objective: total utility of completed jobs"
+    slots = f"{v.slots} slots of {v.slot_s:g} s{derived}{told_hopeless(v.hopeless, 'complete')}"
+    return f"{v.size} jobs on {gpus}, {slots}; objective: total utility of completed jobs"
 
 
 FORKED = Problem("hadar.forked", "largest total utility with jobs as several copies at once", "max", "utility")

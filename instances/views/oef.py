@@ -27,16 +27,12 @@ this, one row mixes numbers of which the smaller ones drown. GPUs differ by less
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Arrays of the OEF models. ``v`` virtual tenants, ``k`` GPU types from slowest to fastest.
+    """Arrays of the OEF models. ``v`` virtual tenants, ``k`` GPU types from slowest to fastest (by mean true rates).
 
     Attributes
     ----------
-    tenants
-        Ids of the real tenants.
     labels
         Name of each virtual tenant: the tenant's id, with the job type where it has several.
-    gpu_types
-        Names of the ``k`` GPU types, slowest first (by the geometric mean of all true rates).
     owner
         ``(v,)`` index into `tenants`.
     weight
@@ -101,13 +97,6 @@ def efficiency(speedups: Array, devices: Array) -> Array:
 def replicated(v: View, largest: int = 10_000) -> tuple[View, NDArray[np.int64]]:
     """Return the unweighted view of §4.2.3, where each virtual tenant stands as often as its weight says.
 
-    Parameters
-    ----------
-    v
-        View with rational weights.
-    largest
-        Largest number of replicas.
-
     Returns
     -------
     view, original
@@ -116,7 +105,7 @@ def replicated(v: View, largest: int = 10_000) -> tuple[View, NDArray[np.int64]]
     Raises
     ------
     NotApplicableError
-        If the weights have no common denominator small enough.
+        If the weights have no common denominator small enough for at most `largest` replicas.
     """
     fractions = [Fraction(w).limit_denominator(1000) for w in v.weight.tolist()]
     scale = math.lcm(*(f.denominator for f in fractions))
@@ -126,16 +115,14 @@ def replicated(v: View, largest: int = 10_000) -> tuple[View, NDArray[np.int64]]
         raise NotApplicableError(f"weights need {counts.sum()} replicas, more than {largest}")
     original = np.repeat(np.arange(v.size), counts)
     copy = np.concatenate([np.arange(c) for c in counts])
-    view = replace(
-        v,
-        labels=tuple(f"{v.labels[i]}#{c + 1}" for i, c in zip(original, copy, strict=True)),
-        owner=v.owner[original],
-        weight=np.ones(len(original)),
-        speedups=v.speedups[original],
-        true_speedups=v.true_speedups[original],
-        min_demand=v.min_demand[original],
-    )
-    return view, original
+    labels = tuple(f"{v.labels[i]}#{c + 1}" for i, c in zip(original, copy, strict=True))
+    return _rows(v, original, labels, np.ones(len(original))), original
+
+
+def _rows(v: View, rows: NDArray[np.int64], labels: tuple[str, ...], weight: Array) -> View:
+    """Return the view of some virtual tenants, which may repeat, under other labels and weights."""
+    kept = {name: getattr(v, name)[rows] for name in ("owner", "speedups", "true_speedups", "min_demand")}
+    return replace(v, labels=labels, weight=weight, **kept)
 
 
 def merged(v: View) -> tuple[View, NDArray[np.int64]]:
@@ -152,16 +139,8 @@ def merged(v: View) -> tuple[View, NDArray[np.int64]]:
     """
     _, first, group = np.unique(v.speedups, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)
-    view = replace(
-        v,
-        labels=tuple(v.labels[i] for i in first),
-        owner=v.owner[first],
-        weight=np.asarray(np.bincount(group, weights=v.weight), float),
-        speedups=v.speedups[first],
-        true_speedups=v.true_speedups[first],
-        min_demand=v.min_demand[first],
-    )
-    return view, group
+    weight = np.asarray(np.bincount(group, weights=v.weight), float)
+    return _rows(v, first, tuple(v.labels[i] for i in first), weight), group
 
 
 def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -> View:
@@ -231,8 +210,8 @@ def view(instance: Instance) -> View:
         owner=np.array([tenants.index(row.tenant) for row in rows]),
         weight=np.array([row.weight for row in rows]),
         capacity=np.array([instance.cluster.gpus_by_type[types[j]] for j in order], float),
-        speedups=_normalised(reported[:, order]),
-        true_speedups=_normalised(true[:, order]),
+        speedups=reported[:, order] / reported[:, order[:1]],
+        true_speedups=true[:, order] / true[:, order[:1]],
         min_demand=np.array([row.min_demand for row in rows]),
     )
 
@@ -243,10 +222,6 @@ def _check_range(what: str, numbers: Array) -> None:
         if row.max() > LARGEST_RANGE * row.min():
             apart = f"from {row.min():g} to {row.max():g}"
             raise NotApplicableError(f"{what} {apart}: OEF needs them within a factor of {LARGEST_RANGE:g}")
-
-
-def _normalised(rates: Array) -> Array:
-    return rates / rates[:, :1]
 
 
 def _declared(instance: Instance) -> list[_VirtualTenant]:
@@ -291,27 +266,24 @@ def describe(v: View) -> str:
 
 
 ALLOCATION = Problem("oef.allocation", "largest total efficiency within capacity", "max", "slowest-GPU equivalents")
-EQUAL = Problem(
-    "oef.equal_efficiency",
-    "largest total efficiency at equal efficiency for all tenants",
-    "max",
-    "slowest-GPU equivalents",
-    "oef.allocation",
+EQUAL = replace(
+    ALLOCATION,
+    id="oef.equal_efficiency",
+    title="largest total efficiency at equal efficiency for all tenants",
+    restricts=ALLOCATION.id,
 )
-SHARING = Problem(
-    "oef.sharing_incentive",
-    "largest total efficiency with at least an equal split for everybody",
-    "max",
-    "slowest-GPU equivalents",
-    "oef.allocation",
+SHARING = replace(
+    ALLOCATION,
+    id="oef.sharing_incentive",
+    title="largest total efficiency with at least an equal split for everybody",
+    restricts=ALLOCATION.id,
 )
 # At the optimum without envy all devices are given out; summing the envy rows gives sharing incentive (Theorem 5.1).
-ENVY_FREE = Problem(
-    "oef.envy_free",
-    "largest total efficiency without envy between tenants",
-    "max",
-    "slowest-GPU equivalents",
-    "oef.sharing_incentive",
+ENVY_FREE = replace(
+    ALLOCATION,
+    id="oef.envy_free",
+    title="largest total efficiency without envy between tenants",
+    restricts=SHARING.id,
 )
 
 PAPERS.register(

@@ -30,7 +30,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
-from schedgap.instances.workload import Servers, Workload, servers, workload
+from schedgap.instances.workload import GangView, Servers, Workload, servers, told_hopeless, workload
 
 ROUNDS_S = (300.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Seconds of a round where an instance has no horizon: 5 minutes (Synergy, section 1), or the first of these by which
@@ -105,60 +105,34 @@ class Needs:
     base: Array
 
 
-@dataclass(frozen=True, eq=False)
-class View:
-    """Jobs, servers, tables, and what follows from them. ``n`` jobs, ``h`` servers, ``k`` GPU types, ``K`` kinds.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class View(GangView):
+    """Jobs, servers, tables, and what follows from them. ``n`` jobs, ``k`` GPU types, ``K`` kinds. A slot is a round.
 
     Attributes
     ----------
-    instance
-        Where it comes from.
-    workload, servers, profiles
-        Jobs, servers, and rates by CPUs and memory.
-    slot_s, rounds
-        Seconds of a round, and about how many the whole run has.
-    arrival
-        ``(n,)`` first round in which each job may run.
-    pools, needs
-        Servers by GPU type, and CPUs and memory by kind of job.
+    rounds
+        About how many the whole run has.
     fair
         ``(n,)`` each job's fair progress on its best GPU type, in iterations per second; 0 where it can never run.
     weight
         ``(n,)`` factor from iterations per second to the round's objective.
-    hopeless
-        ``(n,)`` why a job can never run, ``None`` for the others. Hopeless jobs are in no round.
     runnable
         ``(m,)`` the round's jobs, in the order in which they were picked.
     """
 
-    instance: Instance
-    workload: Workload
-    servers: Servers
     profiles: Profiles
-    slot_s: float
     rounds: int
-    arrival: Ints
     pools: Pools
     needs: Needs
     fair: Array
     weight: Array
-    hopeless: tuple[str | None, ...]
     runnable: Ints
-
-    @property
-    def size(self) -> int:
-        """Number of jobs."""
-        return self.workload.size
 
     @property
     def types(self) -> int:
         """Number of GPU types."""
         return len(self.workload.gpu_types)
-
-    @cached_property
-    def possible(self) -> Ints:
-        """Indices of the jobs that can run, ascending."""
-        return np.flatnonzero([reason is None for reason in self.hopeless])
 
     @cached_property
     def mixed(self) -> bool:
@@ -240,8 +214,6 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
 
     Parameters
     ----------
-    instance
-        Jobs with sensitivities, servers with CPUs and memory.
     raw
         Whether the objective of a round adds iterations per second, as the paper prints it, instead of parts of each
         job's fair progress.
@@ -307,15 +279,8 @@ def replace_round(seen: View, runnable: Ints) -> View:
 
 def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:
     shape = (tables.kinds, len(pools.gpus))
-    needs = Needs(
-        able=np.zeros(shape, bool),
-        limit=np.zeros((*shape, 2)),
-        share=np.zeros((*shape, 2)),
-        fair=np.zeros(shape),
-        demand=np.zeros((*shape, 2)),
-        best=np.zeros(shape),
-        base=np.zeros((*shape, 2)),
-    )
+    pairs = {name: np.zeros((*shape, 2)) for name in ("limit", "share", "demand", "base")}
+    needs = Needs(able=np.zeros(shape, bool), fair=np.zeros(shape), best=np.zeros(shape), **pairs)
     for kind, i in np.argwhere(tables.gpus[:, None] <= pools.gpus).tolist():
         _fill(needs, tables, pools, saturation, kind, i)
     return needs
@@ -362,8 +327,7 @@ def describe(v: View) -> str:
     pools = v.pools
     amounts = zip(v.workload.gpu_types, pools.gpus, pools.cpus, pools.memory_gb, strict=True)
     cluster = ", ".join(f"{g} {name} with {c:g} CPUs and {m:g} GB" for name, g, c, m in amounts if g)
-    out = [reason for reason in v.hopeless if reason]
-    rejected = f"; {len(out)} can never run ({out[0]}{', …' if len(out) > 1 else ''})" if out else ""
+    rejected = told_hopeless(v.hopeless, "run")
     return (
         f"{v.size} jobs on {cluster}{rejected}; one round: the first {v.runnable.size} jobs by arrival, which fill the "
         f"GPUs, progress in units of each job's proportional share; the run: rounds of {v.slot_s:g} s, mean completion "
