@@ -45,18 +45,14 @@ GROUP = "schedgap.plugins"
 
 @dataclass(frozen=True)
 class Plugin:
-    """What registers from outside the package; picklable.
+    """What registers from outside the package; picklable. The table of this module has its kinds.
 
     Attributes
     ----------
     name
         What a user calls it: path, module, or the id that a notebook cell defines.
-    kind
-        See the table of this module.
     digest
-        Of its content, for the keys of results.
-    content
-        Source of a file, pickled specs of a definition.
+        Of its content (source of a file, pickled specs of a definition), for the keys of results.
     distribution
         Name and version of the distribution that brings it, where one does.
     """
@@ -209,12 +205,7 @@ def _forget(name: str) -> None:
 
 
 def load_plugin(name: str | os.PathLike[str]) -> Plugin:
-    """Load a plug-in, or load it again where it has changed, and return it.
-
-    Parameters
-    ----------
-    name
-        Path of a Python file, or name of a module that is installed.
+    """Load a plug-in (a Python file, or a module that is installed), again where it has changed, and return it.
 
     Raises
     ------

@@ -27,9 +27,9 @@ from schedgap.harness.verify import VERIFIERS, Verdict, differ
 from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.canonical import validate
-from schedgap.instances.furthest import furthest
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.instances.schema.summary import furthest
 from schedgap.models import ModelSpec
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 

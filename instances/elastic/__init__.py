@@ -16,8 +16,7 @@ only it and they use, and in no package of its own below both: nothing else woul
 """
 
 from schedgap.instances.elastic.machines import Machines, classes, fitting, machines_of
-from schedgap.instances.elastic.options import Elastic, Options, Rates, options, printed_rings
-from schedgap.instances.elastic.runs import Runs
+from schedgap.instances.elastic.options import Elastic, Options, Rates, Runs, options, printed_rings
 from schedgap.instances.elastic.search import Found, Ledger, runs_of
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Which choices of types, number of workers and duration are worth considering for a job.
+"""Which choices of types, number of workers and duration are worth considering for a job, and the decision.
 
 With ``N`` workers of type m that together do ``N·ρ`` mini-batches per slot, a job of W mini-batches takes
 ``d = ⌈W/(N·ρ)⌉`` slots (Zhou, (2f)). Only Pareto-minimal pairs ``(N, d)`` matter, and only types that are not beaten by
@@ -131,6 +131,34 @@ class Elastic:
         return classes(self.machines)
 
 
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """``a`` uninterrupted runs of jobs, and ``e`` entries that say where their workers and parameter servers are.
+
+    Attributes
+    ----------
+    job, start, slots
+        ``(a,)`` index of the job, first slot, number of slots: run i holds its servers in slots
+        ``start[i] … start[i] + slots[i] − 1``. A job that is never interrupted has one run.
+    worker_type, ps_type
+        ``(a,)`` types; the PS type of a ring is −1.
+    run, server
+        ``(e,)`` index of the run and of the server; each pair at most once.
+    workers, ps
+        ``(e,)`` workers and parameter servers of the run on that server, not both 0.
+    """
+
+    job: Ints
+    start: Ints
+    slots: Ints
+    worker_type: Ints
+    ps_type: Ints
+    run: Ints
+    server: Ints
+    workers: Ints
+    ps: Ints
+
+
 def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bool = True) -> Options:
     """Return the options of all jobs that fit on the empty machines.
 
@@ -152,9 +180,14 @@ def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bo
         order = np.lexsort((costs.sum(axis=1), found[1], found[4], found[0]))
         group = 2 * found[0, order] + found[4, order]
         found = found[:, order[kernels.undominated(group, np.ascontiguousarray(costs[order]))]]
+    return _sorted(found, len(work))
+
+
+def _sorted(found: Ints, jobs: int) -> Options:
+    """Return the options of a table ``(6, o)``: job, slots, worker type, PS type, together, workers."""
     order = np.lexsort((-found[4], found[2], found[1], found[0]))
     job, slots, worker_type, ps_type, together, workers = found[:, order]
-    first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=len(work)))])
+    first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=jobs))])
     return Options(first, slots, worker_type, ps_type, together.astype(bool), workers)
 
 
@@ -172,17 +205,14 @@ def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates) -> Optio
         As in :func:`options`.
     """
     alone = kept.together
-    columns = (kept.job, kept.slots, kept.worker_type, kept.together, kept.workers)
+    columns = (kept.job, kept.slots, kept.worker_type, kept.ps_type, kept.together, kept.workers)
     rows = [np.stack([column[alone] for column in columns]).astype(np.int64)]
     for job, m in np.argwhere(np.isfinite(rates.compute)).tolist():
         number = np.arange(1, int(most[job]) + 1)
         each = [rates.slots(job, m, -1, int(n), False) for n in number]
         slots = np.unique(np.maximum(np.ceil(work[job] * np.array(each) / number * (1 - ROUNDING)), 1)).astype(np.int64)
-        rows.append(np.stack([np.full(len(slots), job), slots, np.full(len(slots), m), np.zeros_like(slots), slots]))
-    found = np.concatenate(rows, axis=1)
-    job, slots, worker_type, together, workers = found[:, np.lexsort((-found[3], found[2], found[1], found[0]))]
-    first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=len(work)))])
-    return Options(first, slots, worker_type, np.full(len(slots), -1), together.astype(bool), workers)
+        rows.append(np.stack(np.broadcast_arrays(job, slots, m, -1, 0, slots)))
+    return _sorted(np.concatenate(rows, axis=1), len(work))
 
 
 def _costs(m: Machines, found: Ints) -> Array:

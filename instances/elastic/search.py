@@ -21,8 +21,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic.machines import Machines
-from schedgap.instances.elastic.options import Options
-from schedgap.instances.elastic.runs import Runs
+from schedgap.instances.elastic.options import Options, Runs
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,8 +91,6 @@ def generate(
     overrides
         Parameters that replace those of the table (numbers, or text as in ``?load=1.2``). Published numbers, which are
         about the table's instance, are left out where one differs from the table and from what they are stated for.
-    name
-        Name of the instance (its first 200 characters).
     where
         Begins every error message.
 

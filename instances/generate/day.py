@@ -37,38 +37,29 @@ class DaySpec(WorkloadSpec):
     ps_types: tuple[PSType, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Group:
-    """A tenant with its models."""
-
-    tenant: Tenant
-    models: tuple[CatalogueModel, ...]
+Group = tuple[Tenant, list[CatalogueModel]]
+"""A tenant with its models."""
 
 
 def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    groups = _groups(spec, streams)
+    groups, (low, high) = _groups(spec, streams), spec.gradient_mb
     return {
         "cluster": workload.cluster(spec),
-        "tenants": tuple(group.tenant for group in groups),
+        "tenants": tuple(tenant for tenant, _ in groups),
         "jobs": tuple(_jobs(spec, streams, groups)),
         "worker_types": spec.worker_types,
         "ps_types": spec.ps_types,
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
-        "derived": tuple(_derived(spec)),
+        "derived": (
+            *workload.derivations(spec),
+            f"gradient sizes kept within {low:g} to {high:g} MB (the range of Zhou et al., section 7)",
+            "mini-batch times of worker types = 1 / (GPUs of the worker x rate of the model on that GPU type)",
+        ),
     }
 
 
-def _derived(spec: DaySpec) -> list[str]:
-    low, high = spec.gradient_mb
-    return [
-        *workload.derivations(spec),
-        f"gradient sizes kept within {low:g} to {high:g} MB (the range of Zhou et al., section 7)",
-        "mini-batch times of worker types = 1 / (GPUs of the worker x rate of the model on that GPU type)",
-    ]
-
-
-def _groups(spec: DaySpec, streams: Streams) -> list[_Group]:
+def _groups(spec: DaySpec, streams: Streams) -> list[Group]:
     """Draw the tenants; first models go round the pool in random order, so that all are soon in use."""
     pool = workload.catalogue_models(spec)
     order = np.argsort(streams.uniform("tenant models: order", len(pool)), kind="stable")
@@ -81,11 +72,11 @@ def _groups(spec: DaySpec, streams: Streams) -> list[_Group]:
             models.append(pool[order[(i + 1 + int(2 * second[i] * (len(pool) - 1))) % len(pool)]])
         kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m)) for m in models)
         tenant = Tenant(id=f"tenant-{i + 1:02d}", weight=2.0 if doubled[i] else 1.0, job_types=kinds)
-        groups.append(_Group(tenant, tuple(models)))
+        groups.append((tenant, models))
     return groups
 
 
-def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[_Group]) -> list[Job]:
+def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> list[Job]:
     """Draw the jobs; each uniform stream gives one number per job."""
     n = spec.jobs
     submit, durations = workload.arrivals(spec, streams), workload.durations(spec, streams)
@@ -96,13 +87,13 @@ def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[_Group]) -> list[Job
     profiles: dict[str, _ModelProfile] = {}
     jobs = []
     for i in range(n):
-        group = groups[owner[i]]
-        model = group.models[int(pick[i] * len(group.models))]
+        tenant, models = groups[owner[i]]
+        model = models[int(pick[i] * len(models))]
         profile = profiles.setdefault(model.name, _ModelProfile.of(spec, model))
         u = _Uniform(*drawn[:, i].tolist())
         work = durations[i] * gangs[i] * profile.mean_rate
         name = f"job-{i + 1:04d}"
-        jobs.append(profile.job(spec, u, name, group.tenant.id, submit_s=submit[i], gpus=gangs[i], work=work))
+        jobs.append(profile.job(spec, u, name, tenant.id, submit_s=submit[i], gpus=gangs[i], work=work))
     return jobs
 
 

@@ -54,19 +54,16 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
         "tenants": tenants,
         "jobs": tuple(_jobs(spec, streams, kinds, submit, owner)),
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
-        "derived": (*workload.derivations(spec), _variation_note(spec)),
+        "derived": (
+            *workload.derivations(spec),
+            f"hyper-parameters per tenant: speedup from one GPU type to the next within {spec.variation:.0%} "
+            f"of the model's (and at least {LEAST_STEP}), rates between half and twice the model's",
+        ),
     }
 
 
 def _tenant(i: int) -> str:
     return f"tenant-{i + 1:02d}"
-
-
-def _variation_note(spec: TenantsSpec) -> str:
-    return (
-        f"hyper-parameters per tenant: speedup from one GPU type to the next within {spec.variation:.0%} "
-        f"of the model's (and at least {LEAST_STEP}), rates between half and twice the model's"
-    )
 
 
 def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel, JobType]]:

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from schedgap.instances.generate import draws
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
-from schedgap.instances.generate.workload import Range, slots_until
+from schedgap.instances.generate.workload import JobsSpec, Range, gang_sizes, slots_until
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import (
@@ -71,13 +71,12 @@ class ClusterSpec(GeneratorSpec):
         return Cluster(gpu_types=(chip,), servers=(group,))
 
 
-class JobsSpec(ClusterSpec):
+class SynergySpec(ClusterSpec, JobsSpec):
     """Jobs by task (the *split*), gang size and duration (section 5.1).
 
     A duration is ``10^x`` minutes with x uniform in `exponents`, or in `long_exponents` for the share `long` of jobs.
     """
 
-    jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
     load: float = rule("jobs per hour; 0 = all there at the start", ge=0, le=1e6)
     slot_s: float = rule("a slot has a positive length in seconds", gt=0, default=300.0)
     models: Mapping[Name, tuple[Name, ...]] = rule("models of the catalogue by task: image, language, speech")
@@ -85,8 +84,6 @@ class JobsSpec(ClusterSpec):
     language: Percent = rule("a share of the split, 0 or more")
     speech: Percent = rule("a share of the split, 0 or more")
     gpus: Literal["single", "multi"]
-    gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
-    gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule("one probability per gang size, 0 or more")
     exponents: Range = rule("powers of ten of the minutes of a job, the smaller first", default=(1.5, 3.0))
     long_exponents: Range = rule("powers of ten of the minutes of a long job, the smaller first", default=(3.0, 4.0))
     long: float = rule("a share of long jobs, 0 to 1", ge=0, le=1, default=0.2)
@@ -94,8 +91,6 @@ class JobsSpec(ClusterSpec):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if len(self.gang_probabilities) != len(self.gangs) or sum(self.gang_probabilities) <= 0:
-            raise violation("gang_probabilities", self.gang_probabilities, "one probability per gang size")
         if set(self.models) != set(TASKS) or not all(self.models.values()):
             raise violation("models", ", ".join(self.models), f"some models of each task: {', '.join(TASKS)}")
         if sum(self.split) <= 0:
@@ -128,10 +123,10 @@ class JobsSpec(ClusterSpec):
         return [self.image, self.language, self.speech]
 
 
-def build(spec: JobsSpec, streams: Streams) -> dict[str, Any]:
+def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     cluster, pool = spec.cluster, _pool(spec)
-    kinds, gangs = _models(spec, streams), _gangs(spec, streams)
+    kinds, gangs = _models(spec, streams), [1] * spec.jobs if spec.gpus == "single" else gang_sizes(spec, streams)
     rates = _rates_at_share(spec)
     submit, minutes = _arrivals(spec, streams), _minutes(spec, streams)
     jobs = []
@@ -146,12 +141,12 @@ def build(spec: JobsSpec, streams: Streams) -> dict[str, Any]:
     }
 
 
-def _pool(spec: JobsSpec) -> list[CatalogueModel]:
+def _pool(spec: SynergySpec) -> list[CatalogueModel]:
     """Return the models in the order of the tasks."""
     return [model for task in TASKS for name in spec.models[task] if (model := find(name))]
 
 
-def _models(spec: JobsSpec, streams: Streams) -> list[int]:
+def _models(spec: SynergySpec, streams: Streams) -> list[int]:
     """Return the number of each job's model: a task by the split, any model of it."""
     starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
     tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split)
@@ -159,20 +154,13 @@ def _models(spec: JobsSpec, streams: Streams) -> list[int]:
     return [starts[t] + draws.whole(float(x), 0, starts[t + 1] - starts[t] - 1) for t, x in zip(tasks, u, strict=True)]
 
 
-def _gangs(spec: JobsSpec, streams: Streams) -> list[int]:
-    if spec.gpus == "single":
-        return [1] * spec.jobs
-    u = streams.uniform("gangs", spec.jobs)
-    return [spec.gangs[i] for i in draws.choice(u, spec.gang_probabilities)]
-
-
-def _arrivals(spec: JobsSpec, streams: Streams) -> list[float]:
+def _arrivals(spec: SynergySpec, streams: Streams) -> list[float]:
     if spec.load == 0:
         return [0.0] * spec.jobs
     return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), spec.load / 3600))
 
 
-def _minutes(spec: JobsSpec, streams: Streams) -> list[float]:
+def _minutes(spec: SynergySpec, streams: Streams) -> list[float]:
     """Return the minutes of each job at its proportional share."""
     u = streams.uniform("sizes", spec.jobs)
     low, high = np.where(
@@ -181,18 +169,18 @@ def _minutes(spec: JobsSpec, streams: Streams) -> list[float]:
     return draws.rounded(np.power(10.0, low + (high - low) * u))
 
 
-def _sensitivity(spec: JobsSpec, model: CatalogueModel, gpus: int) -> Sensitivity | None:
+def _sensitivity(spec: SynergySpec, model: CatalogueModel, gpus: int) -> Sensitivity | None:
     return model.sensitivity if spec.sensitivity == "matrix" else model.pipeline.of_gang(gpus)
 
 
-def _rates(spec: JobsSpec, model: CatalogueModel) -> dict[str, float]:
+def _rates(spec: SynergySpec, model: CatalogueModel) -> dict[str, float]:
     """Return the job's rates: with 3 CPUs and 62.5 GB for a matrix, of a GPU that never waits for a pipeline."""
     factor = 1.0 if spec.sensitivity == "matrix" else model.pipeline.compute
     rates, _ = rates_on(model, [gpu_type(spec.gpu_type).name])
     return dict(zip(rates, draws.rounded(factor * np.array([*rates.values()])), strict=True))
 
 
-def _job(spec: JobsSpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, submit_s: float, work: int) -> Job:
+def _job(spec: SynergySpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, submit_s: float, work: int) -> Job:
     model, gpus = pool[kind[0]], kind[1]
     return Job(
         id=name,
@@ -206,7 +194,7 @@ def _job(spec: JobsSpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, 
     )
 
 
-def _rates_at_share(spec: JobsSpec) -> dict[Kind, float]:
+def _rates_at_share(spec: SynergySpec) -> dict[Kind, float]:
     """Return iterations per second of each kind of gang with the CPUs and memory in proportion to its GPUs."""
     pool, cluster = _pool(spec), spec.cluster
     kinds = list(itertools.product(range(len(pool)), spec.sizes))
@@ -219,7 +207,7 @@ def _rates_at_share(spec: JobsSpec) -> dict[Kind, float]:
     return dict(zip(kinds, rates.tolist(), strict=True))
 
 
-def _horizon(spec: JobsSpec, jobs: Sequence[Job], minutes: Sequence[float]) -> Horizon:
+def _horizon(spec: SynergySpec, jobs: Sequence[Job], minutes: Sequence[float]) -> Horizon:
     """Return slots for every method to finish in, whether it knows of CPUs and memory or not.
 
     Who does not, counts with the rates as they stand, which may be slower than with the share of servers with many CPUs
@@ -234,7 +222,7 @@ def _horizon(spec: JobsSpec, jobs: Sequence[Job], minutes: Sequence[float]) -> H
     return Horizon(slot_s=spec.slot_s, slots=slots_until(end_s, spec.slot_s))
 
 
-def _notes(spec: JobsSpec, pool: Sequence[CatalogueModel]) -> list[str]:
+def _notes(spec: SynergySpec, pool: Sequence[CatalogueModel]) -> list[str]:
     """Return what was derived by rule."""
     lines = [f"{model.name}: {note}" for model in pool for note in rates_on(model, [spec.gpu_type])[1]]
     share = f"{spec.cpus_per_gpu:g} CPUs and {spec.memory_gb_per_gpu:g} GB per GPU"
@@ -246,4 +234,4 @@ def _notes(spec: JobsSpec, pool: Sequence[CatalogueModel]) -> list[str]:
     return lines
 
 
-FAMILIES.register(Family("synergy", JobsSpec, build))
+FAMILIES.register(Family("synergy", SynergySpec, build))

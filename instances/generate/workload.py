@@ -42,15 +42,32 @@ class ServerSpec(Record):
     bandwidth_gbps: float = rule("bandwidth is 0 or more", ge=0, default=0.0)
     ps_slots: int = rule("parameter-server slots are a whole number, 0 or more", ge=0, default=0)
 
+    @property
+    def capacities(self) -> dict[str, Any]:
+        """Fields of a group of such servers."""
+        cpus, memory_gb = self.cpus_per_gpu * self.gpus, self.memory_gb_per_gpu * self.gpus
+        return {**self.model_dump(include={"gpus", "bandwidth_gbps", "ps_slots"}), "cpus": cpus, "memory_gb": memory_gb}
 
-class GangSpec(GeneratorSpec):
-    """Gangs of catalogue models on equal servers of several GPU types."""
+
+class JobsSpec(GeneratorSpec):
+    """A number of jobs, and how many GPUs they have."""
 
     jobs: int = rule("a whole number of jobs, 1 or more", ge=1)
-    slot_s: float = rule("a slot has a positive length in seconds", gt=0)
-    models: tuple[Name, ...] = rule("names from the model catalogue", min_length=1, max_length=1000)
     gangs: tuple[Annotated[int, Field(ge=1)], ...] = rule("GPUs of a gang, 1 or more", min_length=1)
     gang_probabilities: tuple[Annotated[float, Field(ge=0)], ...] = rule("one probability per gang size, 0 or more")
+
+    @model_validator(mode="after")
+    def _one_each(self) -> Self:
+        if len(self.gang_probabilities) != len(self.gangs) or sum(self.gang_probabilities) <= 0:
+            raise violation("gang_probabilities", self.gang_probabilities, "one probability per gang size")
+        return self
+
+
+class GangSpec(JobsSpec):
+    """Gangs of catalogue models on equal servers of several GPU types."""
+
+    slot_s: float = rule("a slot has a positive length in seconds", gt=0)
+    models: tuple[Name, ...] = rule("names from the model catalogue", min_length=1, max_length=1000)
     gpu_types: tuple[Name, ...] = rule("at least one GPU type", min_length=1, max_length=1000)
     servers_per_type: int = rule("a whole number of servers of every GPU type, 1 or more", ge=1)
     servers_per_rack: int = rule("a whole number of servers, 1 or more", ge=1, default=10)
@@ -58,8 +75,6 @@ class GangSpec(GeneratorSpec):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if len(self.gang_probabilities) != len(self.gangs) or sum(self.gang_probabilities) <= 0:
-            raise violation("gang_probabilities", self.gang_probabilities, "one probability per gang size")
         for i, name in enumerate(self.models):
             if find(name) is None:
                 raise violation(f"models[{i}]", name, unknown("model", name, MODELS))
@@ -140,22 +155,9 @@ def cluster(spec: GangSpec) -> Cluster:
     for name in spec.types:
         full, rest = divmod(spec.servers_per_type, spec.servers_per_rack)
         for rack, count in enumerate([spec.servers_per_rack] * full + [rest] * (rest > 0), start=1):
-            groups.append(_group(spec.server, name, count, f"{name}-rack{rack}"))
+            label = f"{name}-rack{rack}"
+            groups.append(ServerGroup(name=label, rack=label, count=count, gpu_type=name, **spec.server.capacities))
     return Cluster(gpu_types=tuple(gpu_type(name) for name in spec.types), servers=tuple(groups))
-
-
-def _group(server: ServerSpec, name: str, count: int, rack: str) -> ServerGroup:
-    return ServerGroup(
-        name=rack,
-        rack=rack,
-        count=count,
-        gpu_type=name,
-        gpus=server.gpus,
-        cpus=server.cpus_per_gpu * server.gpus,
-        memory_gb=server.memory_gb_per_gpu * server.gpus,
-        bandwidth_gbps=server.bandwidth_gbps,
-        ps_slots=server.ps_slots,
-    )
 
 
 def arrivals(spec: WorkloadSpec, streams: Streams) -> list[float]:
@@ -164,7 +166,7 @@ def arrivals(spec: WorkloadSpec, streams: Streams) -> list[float]:
     return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), rate))
 
 
-def gang_sizes(spec: GangSpec, streams: Streams) -> list[int]:
+def gang_sizes(spec: JobsSpec, streams: Streams) -> list[int]:
     """Return the number of GPUs of each job."""
     return [spec.gangs[i] for i in draws.choice(streams.uniform("gangs", spec.jobs), spec.gang_probabilities)]
 

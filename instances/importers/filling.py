@@ -82,12 +82,13 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     cluster = cluster_for(trace, jobs, options, derived)
     filled = [with_rates(job, trace) for job in jobs]
     types = [g.name for g in cluster.gpu_types]
-    derived += told_fillings(filled, types, trace)
+    derived += told_rates(filled, trace) + told_types(filled, types)
+    derived += told_work(filled, types, trace) + told_tenants(filled, trace)
     tenants = [tenant_of(f) for f in filled]
     spec = IMPORTERS.get(trace.format)
     try:
         return Instance(
-            name=options.name or default_name(trace),
+            name=options.name or f"{trace.format}/{CONTROL.sub('_', trace.path.stem)}"[:200],
             title=f"{spec.title}, {count(len(jobs))}",
             source=spec.source,
             licence=spec.licence,
@@ -98,11 +99,6 @@ def to_instance(trace: Trace, options: Options) -> Instance:
         )
     except ValidationError as error:
         raise InstanceError(f"{trace.path}: {describe(error)}") from None
-
-
-def default_name(trace: Trace) -> str:
-    """Return ``<format>/<name of the file>``, without what a name may not hold."""
-    return f"{trace.format}/{CONTROL.sub('_', trace.path.stem)}"[:200]
 
 
 def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str]) -> list[TraceJob]:
@@ -156,11 +152,6 @@ def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Seque
     return [rates[name] for name in chips]
 
 
-def usable_types(job: TraceJob, types: Sequence[str]) -> set[str]:
-    """Return the types that the job may use; all where the cluster has none of those it asks for."""
-    return {name for name in types if name in job.allowed} or set(types)
-
-
 def work_of(f: Filled, trace: Trace) -> int:
     """Return the iterations of a job."""
     if f.job.iterations is not None:
@@ -172,7 +163,8 @@ def work_of(f: Filled, trace: Trace) -> int:
 
 def to_job(f: Filled, tenant: str, types: Sequence[str], trace: Trace, start: float) -> Job:
     """Return the job of the instance: all work in one epoch of one chunk, arrival counted from `start`."""
-    job, usable, work = f.job, usable_types(f.job, types), work_of(f, trace)
+    job, work = f.job, work_of(f, trace)
+    usable = {name for name in types if name in job.allowed} or set(types)
     rates = zip(types, rates_for(f.stand_in, f.rates, types), strict=True)
     # Traces resolve arrivals to microseconds at best; below that the subtraction leaves rounding noise.
     submit, deadline = round(job.submit_s - start, 6), None
@@ -217,16 +209,6 @@ def told_left_out(trace: Trace) -> list[str]:
     """Return one sentence for every reason why jobs were left out."""
     total = len(trace.jobs) + sum(trace.left_out.values())
     return [f"{n} of {count(total)} left out: {reason}" for reason, n in trace.left_out.items() if n > 0]
-
-
-def told_fillings(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> list[str]:
-    """Return one sentence for every kind of filling."""
-    return [
-        *told_rates(filled, trace),
-        *told_types(filled, types),
-        *told_work(filled, types, trace),
-        *told_tenants(filled, trace),
-    ]
 
 
 def told_rates(filled: Sequence[Filled], trace: Trace) -> list[str]:

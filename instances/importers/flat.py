@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class Flat:
 
 
 def _column(name: str, kind: Any, **limits: Any) -> Column:
-    return replace(KINDS[kind](name), **limits) if kind in KINDS else Column(name, kind, **limits)
+    return KINDS[kind](name, **limits) if kind in KINDS else Column(name, kind, **limits)
 
 
 def _register(id: str, columns: Mapping[str, dict[str, Any]], words: Mapping[str, str], **facts: Any) -> None:

@@ -93,21 +93,14 @@ def grouped(path: Path, tasks: pd.DataFrame) -> tuple[list[TraceJob], dict[str, 
     table["status"] = last["status"]
     if "user" in ran:
         table["user"] = last["user"]
-    check_gangs(path, table["gpus"])
+    for name, gpus in table.loc[table["gpus"] > MAX_GANG, "gpus"].items():
+        raise InstanceError(f"{path}: job {shown(str(name))}: {gpus:g} GPUs: up to {MAX_GANG} for one job")
     left_out = {
         NO_GPU: tasks["job_name"].nunique() - on_gpus["job_name"].nunique(),
         UNFINISHED: len(unfinished),
     }
     rows = zip(table.index, table.to_dict("records"), strict=True)
     return [to_job(str(name), row) for name, row in rows], left_out
-
-
-def check_gangs(path: Path, gpus: pd.Series) -> None:
-    """Raise on the first job whose tasks together ask for too many GPUs."""
-    wrong = gpus > MAX_GANG
-    if wrong.any():
-        name = str(wrong.index[int(wrong.to_numpy().argmax())])
-        raise InstanceError(f"{path}: job {shown(name)}: {gpus[name]:g} GPUs: up to {MAX_GANG} for one job")
 
 
 def to_job(name: str, row: Mapping[Any, Any]) -> TraceJob:

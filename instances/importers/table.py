@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -63,25 +64,12 @@ class Column:
     optional: bool = False
 
 
-def gang(name: str) -> Column:
-    """Return the column of the number of GPUs of a job."""
-    return Column(name, "whole", f"a whole number of GPUs, 0 to {MAX_GANG}", high=MAX_GANG)
-
-
-def work(name: str) -> Column:
-    """Return the column of the iterations of a job."""
-    right = f"a whole number of iterations, 1 to {MAX_ITERATIONS:g}"
-    return Column(name, "whole", right, low=1, high=MAX_ITERATIONS)
-
-
-def duration(name: str, blank: bool = False) -> Column:
-    """Return the column of the run time of a job in seconds."""
-    return Column(name, "number", f"seconds, 0 to {MAX_DURATION_S:g}", high=MAX_DURATION_S, blank=blank)
-
-
-def arrival(name: str) -> Column:
-    """Return the column of the arrival of a job, in the format's unit."""
-    return Column(name, "number", f"a time, 0 to {LARGEST:g}")
+gang = partial(Column, kind="whole", right=f"a whole number of GPUs, 0 to {MAX_GANG}", high=MAX_GANG)
+_iterations = f"a whole number of iterations, 1 to {MAX_ITERATIONS:g}"
+work = partial(Column, kind="whole", right=_iterations, low=1, high=MAX_ITERATIONS)
+duration = partial(Column, kind="number", right=f"seconds, 0 to {MAX_DURATION_S:g}", high=MAX_DURATION_S)
+arrival = partial(Column, kind="number", right=f"a time, 0 to {LARGEST:g}")
+"""Columns of a job by name: its GPUs, iterations, run time in seconds, and arrival in the format's unit."""
 
 
 def numbers_at(line: str, width: int, positions: Sequence[int]) -> int:

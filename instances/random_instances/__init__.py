@@ -6,7 +6,7 @@ generator and a testing library draw the same kinds of instances.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -30,6 +30,13 @@ class Source(Protocol):
 def pick(rng: Source, among: Sequence[T]) -> T:
     """Return one of a sequence."""
     return among[int(rng.integers(0, len(among)))]
+
+
+def cluster(groups: Iterable[Mapping[str, Any]], prefix: str = "h") -> dict[str, Any]:
+    """Return a cluster of groups of servers: ``h0``, ``h1``, … of one server each, unless a group says otherwise."""
+    servers = [{"name": f"{prefix}{i}", "count": 1, **group} for i, group in enumerate(groups)]
+    types = dict.fromkeys(server["gpu_type"] for server in servers)
+    return {"gpu_types": [{"name": name} for name in types], "servers": servers}
 
 
 @dataclass(frozen=True)

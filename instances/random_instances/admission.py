@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
+from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, cluster, pick
 from schedgap.instances.schema import Instance
 
 MB_PER_S = 1000.0 / 8 / 2
@@ -37,13 +37,7 @@ def instance(
     kinds = list(dict.fromkeys(kind for kind, _, _ in servers))
     content = {
         "name": "case",
-        "cluster": {
-            "gpu_types": [{"name": kind} for kind in kinds],
-            "servers": [
-                {"name": f"s{i}", "count": 1, "gpu_type": kind, "gpus": gpus, "ps_slots": ps}
-                for i, (kind, gpus, ps) in enumerate(servers)
-            ],
-        },
+        "cluster": cluster(({"gpu_type": kind, "gpus": gpus, "ps_slots": ps} for kind, gpus, ps in servers), "s"),
         "worker_types": [{"name": k, "gpu_type": k, "gpus": 1, "bandwidth_gbps": worker_gbps} for k in kinds],
         "ps_types": [{"name": "ps", "bandwidth_gbps": ps_gbps}],
         "jobs": [_record(given, i, kinds, worker_gbps) for i, given in enumerate(jobs)],
@@ -66,18 +60,9 @@ def _record(given: Part, position: int, kinds: Sequence[str], worker_gbps: float
 def draw(
     rng: Source, *, jobs: int = 4, servers: int = 3, room: int = 2, sizes: Sequence[int] = (1, 2, 3), slots: int = 6
 ) -> Instance:
-    """Return an instance of one or two worker types.
+    """Return an instance of one or two worker types, with chunks among `sizes`.
 
-    Parameters
-    ----------
-    rng
-        Source of randomness.
-    jobs, servers, room
-        Most jobs, servers (at least two), and workers per server.
-    sizes
-        Numbers of chunks to choose from.
-    slots
-        Horizon.
+    `jobs`, `servers` (at least two) and `room` are the most jobs, servers, and workers per server.
     """
     kinds = pick(rng, (("w",), ("w",), ("w", "v")))
     hosts = [

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
+from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, cluster, pick
 from schedgap.instances.schema import Instance
 
 TYPES = ("fast", "middle", "slow")
@@ -20,25 +20,15 @@ TYPES = ("fast", "middle", "slow")
 def linear(
     jobs: Sequence[Mapping[str, Any]], gpus: Mapping[str, int], slots: int, slot_s: float = 1.0, servers: int = 1
 ) -> Instance:
-    """Return an instance of these jobs on so many servers per type; without a utility, theirs is the throughput.
+    """Return an instance of these jobs on so many servers per type, with `gpus` on each.
 
-    Parameters
-    ----------
-    jobs
-        Fields of the jobs, but for their names.
-    gpus
-        GPUs of a server of each type.
-    slots, slot_s, servers
-        Horizon; servers of each type.
+    Jobs have all fields but their names; without a utility, theirs is the throughput.
     """
     content = {
         "name": "tiny",
-        "cluster": {
-            "gpu_types": [{"name": name} for name in gpus],
-            "servers": [
-                {"name": f"host {name}", "count": servers, "gpu_type": name, "gpus": n} for name, n in gpus.items()
-            ],
-        },
+        "cluster": cluster(
+            {"name": f"host {name}", "count": servers, "gpu_type": name, "gpus": n} for name, n in gpus.items()
+        ),
         "horizon": {"slot_s": slot_s, "slots": slots},
         "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(jobs)],
     }
@@ -55,12 +45,7 @@ def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instan
     each = [_job(rng, room, end_s) for _ in range(pick(rng, range(1, jobs + 1)))]
     content = {
         "name": "tiny",
-        "cluster": {
-            "gpu_types": [{"name": name} for name in types],
-            "servers": [
-                {"name": f"h{i}", "count": 1, "gpu_type": name, "gpus": n} for i, (name, n) in enumerate(hosts)
-            ],
-        },
+        "cluster": cluster({"gpu_type": name, "gpus": n} for name, n in hosts),
         "horizon": {"slot_s": slot_s, "slots": count},
         "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(each)],
     }

@@ -8,21 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec
+from schedgap.instances.random_instances import RANDOM, RandomSpec, cluster
 from schedgap.instances.schema import Instance
 
 
 def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike | None = None) -> Instance:
     """Return tenants ``u1 …`` with these speedups on one server for each of the types ``GPU1 …``.
 
-    Parameters
-    ----------
-    speedups
-        ``(n, k)``.
-    devices
-        ``(k,)`` whole numbers.
-    reported
-        ``(n, k)`` speedups that tenants report, by default the true ones.
+    Speedups, true and reported (by default the true ones), are ``(n, k)``, devices ``(k,)`` whole numbers.
     """
     true = np.asarray(speedups, float)
     told = true if reported is None else np.asarray(reported, float)
@@ -30,13 +23,9 @@ def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike
     return validate(
         {
             "name": "tenants",
-            "cluster": {
-                "gpu_types": [{"name": name} for name in types],
-                "servers": [
-                    {"name": f"host {j + 1}", "count": 1, "gpu_type": name, "gpus": int(devices[j])}
-                    for j, name in enumerate(types)
-                ],
-            },
+            "cluster": cluster(
+                {"name": f"host {j + 1}", "gpu_type": name, "gpus": int(devices[j])} for j, name in enumerate(types)
+            ),
             "tenants": [
                 {"id": f"u{l + 1}", "job_types": [_kind(types, row, given)]}
                 for l, (row, given) in enumerate(zip(true.tolist(), told.tolist(), strict=True))
@@ -54,14 +43,7 @@ def _kind(types: Sequence[str], true: Sequence[float], told: Sequence[float]) ->
 def draw(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered: bool = False) -> Instance:
     """Return two to so many tenants on two to so many types, each faster than the last, for everybody.
 
-    Parameters
-    ----------
-    rng
-        Source of randomness.
-    tenants, types
-        Most of either.
-    ordered
-        Whether the ratios of neighbouring types rank all tenants alike (and differ).
+    Where `ordered`, the ratios of neighbouring types rank all tenants alike (and differ).
     """
     n, k = int(rng.integers(2, tenants + 1)), int(rng.integers(2, types + 1))
     ratios = 1 + rng.integers(1, 200, (n, k - 1)) / 100

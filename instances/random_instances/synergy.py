@@ -89,8 +89,6 @@ def instance(
         Groups of servers, see :func:`servers`.
     slot_s, slots
         Length and number of rounds.
-    name
-        Name of the instance.
     """
     chips = list(dict.fromkeys(chip for _, chip, *_ in hosts))
     content = {

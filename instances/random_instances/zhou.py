@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
+from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, cluster, pick
 from schedgap.instances.schema import Instance
 
 Part = Mapping[str, Any]
@@ -83,10 +83,7 @@ def instance(
     names = [f"w{i}" for i in range(len(workers))], [f"p{i}" for i in range(len(types))]
     content = {
         "name": name,
-        "cluster": {
-            "gpu_types": [{"name": chip} for chip in dict.fromkeys(g["gpu_type"] for g in groups)],
-            "servers": [{"name": f"g{i}", **group} for i, group in enumerate(groups)],
-        },
+        "cluster": cluster(groups, "g"),
         "worker_types": [{"name": n, **one} for n, one in zip(names[0], workers, strict=True)],
         "ps_types": [{"name": n, **one} for n, one in zip(names[1], types, strict=True)],
         "jobs": [_record(given, i, *names) for i, given in enumerate(jobs)],
@@ -121,12 +118,7 @@ def draw(rng: Source, *, arrivals: Sequence[float] = ARRIVALS) -> Instance:
 
     The first types are small enough for the first servers, so that every job can run with PSs and in a ring.
 
-    Parameters
-    ----------
-    rng
-        Source of randomness.
-    arrivals
-        Submission times to choose from.
+    Submission times are among `arrivals`.
     """
     workers = [worker(bandwidth_gbps=pick(rng, (0.5, 1.0)))]
     workers += [_worker(rng) for _ in range(pick(rng, (0, 0, 1, 2)))]

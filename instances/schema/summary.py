@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from schedgap.instances.schema.content import Content
 from schedgap.instances.schema.job import Job
@@ -28,7 +29,7 @@ def describe(instance: Content) -> list[tuple[str, str]]:
         ("models", _named(Counter(job.model for job in instance.jobs if job.model))),
         ("workers and parameter servers", _worker_types(instance)),
         ("horizon", _horizon(instance)),
-        ("published", _published(instance)),
+        ("published", _named(Counter(p.method for p in instance.published))),
         ("source", instance.source),
         ("licence", instance.licence),
         ("derived", "\n".join(instance.derived)),
@@ -148,10 +149,6 @@ def _horizon(instance: Content) -> str:
     return f"{horizon.slots} slots of {horizon.slot_s:g} s ({_duration(horizon.end_s)})" if horizon else ""
 
 
-def _published(instance: Content) -> str:
-    return _named(Counter(p.method for p in instance.published))
-
-
 def _duration(seconds: float) -> str:
     """Return seconds in the largest unit of which there is at least one."""
     for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
@@ -170,3 +167,33 @@ def _joined(items: Iterable[str]) -> str:
     listed = list(items)
     rest = len(listed) - MAX_LISTED
     return ", ".join(listed[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def furthest(instance: Content) -> str:
+    """Return the field whose values are furthest apart, with the smallest and the largest and where they stand.
+
+    Only positive numbers count. ``minibatch_ms goes from 1e-09 (job-0001, V100 x 1) to 1e+09 (job-0001, K80 x 1)``.
+    """
+    content = instance.model_dump(mode="json", exclude={"published", "schema_version", "name"})
+    fields: dict[str, list[tuple[float, str]]] = {}
+    for field, number, where in _numbers(content, "", ()):
+        fields.setdefault(field, []).append((number, where))
+    found = max(fields, key=lambda field: max(fields[field])[0] / min(fields[field])[0])
+    (least, here), (most, there) = min(fields[found]), max(fields[found])
+    return f"{found} goes from {least:g} ({here}) to {most:g} ({there})"
+
+
+def _numbers(value: Any, field: str, where: tuple[str, ...]) -> Iterator[tuple[str, float, str]]:
+    """Yield positive numbers with the field that they belong to and the names above them."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _numbers(item, field, where)
+    elif isinstance(value, dict):
+        name = value.get("id") or value.get("name")
+        within = (*where, str(name)) if name else where
+        for key, item in value.items():
+            # Keys with values by type are names themselves; those of records are fields.
+            known = key.isidentifier() and key.islower()
+            yield from _numbers(item, key if known else field, within if known else (*within, key))
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+        yield field, float(value), ", ".join(where)

@@ -272,14 +272,15 @@ def view(instance: Instance) -> View:
     count = [group.count for group in instance.cluster.servers]
     if sum(count) > MAX_SERVERS:
         raise NotApplicableError(f"Zhou: {sum(count)} servers, more than {MAX_SERVERS}")
-    slot_s = _slot(instance)
+    horizon = instance.horizon
+    slot_s = horizon.slot_s if horizon and (horizon.slot_s >= HOUR_S or horizon.end_s < SHORT_S) else HOUR_S
     try:
         found = rates(instance.jobs, instance.worker_types, instance.ps_types, slot_s)
     except InstanceError as error:
         raise NotApplicableError(f"Zhou: {error}") from error
     jobs = instance.jobs
     arrival = 1 + np.ceil(np.array([job.submit_s for job in jobs]) / slot_s * (1 - ROUNDING)).astype(np.int64)
-    end = math.ceil(instance.horizon.end_s / slot_s * (1 - ROUNDING)) if instance.horizon else 0
+    end = math.ceil(horizon.end_s / slot_s * (1 - ROUNDING)) if horizon else 0
     fields = {
         "ids": tuple(job.id for job in jobs),
         "arrival": arrival,
@@ -299,14 +300,6 @@ def view(instance: Instance) -> View:
         for name, of in zip(ARCHITECTURES, found, strict=True)
     }
     return View(instance=instance, slot_s=slot_s, architectures=architectures, **fields)  # type: ignore[arg-type]
-
-
-def _slot(instance: Instance) -> float:
-    """Return the length of a slot in seconds."""
-    horizon = instance.horizon
-    if horizon and (horizon.slot_s >= HOUR_S or horizon.end_s < SHORT_S):
-        return horizon.slot_s
-    return HOUR_S
 
 
 def _machines(instance: Instance, ring: bool) -> Machines:
