@@ -321,9 +321,8 @@ def test_import_gavel_and_compare(command: Command, data_dir: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "877 jobs" in result.stdout
     assert "1 of 878 jobs left out" in result.stderr
-    methods = [
-        part for pattern in ("oef.*", "hadar.*", "synergy.lp*", "synergy.tune*") for part in ("--method", pattern)
-    ]
+    patterns = ("oef.*", "hadar.srtf", "hadar.gavel", "synergy.lp*", "synergy.tune")
+    methods = [word for pattern in patterns for word in ("--method", pattern)]
     words = ("--instance", "philly.json", "--format", "json", "--time-limit", "3")
     compared = command("compare", *words, *methods, *LIGHT)
     assert compared.returncode == 0, compared.stderr

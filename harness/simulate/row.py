@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import Metrics
-
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
 
 OK = frozenset({"done", "unfinished", "skipped"})
 """Statuses of policies that ended in order."""

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.engine.codec import packed
 from schedgap.harness.engine.limits import Limits
@@ -25,10 +24,9 @@ from schedgap.harness.verify.history import check
 from schedgap.heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
 from schedgap.instances.sensitivity import profiles
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ class _Loop:
         self.master = Master(packing, first, solver) if len(first) else None
 
     def price(self, prices: Array) -> Priced:
-        """Ask the oracle, and note the bound."""
+        """Ask the oracle, and keep the bound if it is the best."""
         began = clock.now()
         priced = self.oracle(prices)
         self.pricing_s += clock.now() - began

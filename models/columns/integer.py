@@ -224,7 +224,7 @@ class _Packer:
         return "the bound is reached" if self.reached() else LATE
 
     def note(self) -> None:
-        """Keep the solution if it is the best."""
+        """Keep the solution if it is the best so far."""
         if not self.best[2] or self.score > self.best[0] + 1e-9 * abs(self.best[0]):
             self.best = self.score, self.value, dict(self.chosen)
             if self.feasible():
@@ -250,7 +250,7 @@ class _Packer:
         return choice
 
     def load(self, known: Start) -> None:
-        """Take these columns, as far as they fit, instead of what there is."""
+        """Replace the chosen columns by these, as far as they fit."""
         for block in list(self.chosen):
             self.take(block)
         self.room, self.value = self.packing.capacity.astype(float), 0.0  # what rounding has left is gone
@@ -280,7 +280,7 @@ class _Packer:
             self.pool.setdefault((block, choice.rows.tobytes(), choice.amounts.tobytes()), choice)
 
     def payoff(self, block: int) -> float:
-        """Return the payoff of a block's best column at the prices, whatever room there is."""
+        """Return the payoff of a block's best column at the prices, on an empty cluster."""
         wish = self.wishes[block]
         return -np.inf if wish is None else wish.value - wish.cost(self.prices)
 
@@ -317,7 +317,7 @@ class _Packer:
             self.note()
 
     def ruin(self) -> list[int]:
-        """Choose the blocks of a move: any one, then some of those in the way of what it wishes."""
+        """Choose the blocks of a move: a random one, then some of those in the way of its best column."""
         first = int(self.rng.integers(self.packing.blocks))
         wish = self.wishes[first]
         near = np.flatnonzero(self.uses[:, wish.rows].any(axis=1)) if wish else np.array(sorted(self.chosen), np.int64)
@@ -325,7 +325,7 @@ class _Packer:
         return [first, *near[: int(self.rng.integers(1, self.options.ruined))].tolist()]
 
     def shake(self) -> None:
-        """Take out some or all blocks, and insert them in any order at prices that are off by chance."""
+        """Take out some or all blocks, and insert them in random order at randomly changed prices."""
         worth = abs(self.bound) / max(float(self.packing.capacity.sum()), 1e-10)
         random = self.rng.random((2, len(self.prices)))
         prices = self.prices * 2 * random[0] + worth * self.rng.random() * random[1]
@@ -342,7 +342,7 @@ class _Packer:
         return not self.packing.cover or len(self.chosen) == self.packing.blocks
 
     def solved(self) -> bool:
-        """Whether the best is a solution."""
+        """Whether the best solution covers every block that needs a column."""
         return not self.packing.cover or len(self.best[2]) == self.packing.blocks
 
     def reached(self) -> bool:
@@ -386,7 +386,7 @@ class _Packer:
             self.bound = min(self.bound, max(most, self.best[1]) if self.solved() else most)
 
     def choose(self, listed: list[tuple[int, Choice]], nodes: int) -> Solution | None:
-        """Solve the master over these columns and the best ones as a MILP; ``None`` where they cover not all blocks."""
+        """Solve the master over these columns and the best ones as a MILP; ``None`` if they leave blocks uncovered."""
         own = list(self.best[2].items())
         everything = [*own, *listed]
         if self.packing.cover and len({block for block, _ in everything}) < self.packing.blocks:
