@@ -115,14 +115,13 @@ def _toml(text: str) -> dict[str, Any]:
 def read_bytes(path: Path) -> bytes:
     """Return the content of a user's file, with a clear error where that cannot be."""
     try:
-        content = _content(path)
+        return _content(path)
     except FileNotFoundError as error:
         raise InstanceError(f"{path}: no such file") from error
     except InstanceError:
         raise
     except (OSError, ValueError) as error:
         raise InstanceError(f"{path}: cannot be read: {_one_line(error)}") from error
-    return content
 
 
 def _content(path: Path) -> bytes:

@@ -126,12 +126,8 @@ MODELS: Mapping[str, CatalogueModel] = _Models()
 def find(name: str, suite: str | None = None) -> CatalogueModel | None:
     """Return the model of that name or alias, whatever its case and punctuation, or ``None``.
 
-    Parameters
-    ----------
-    name
-        ``ResNet-50 (batch size 64)``, ``vgg19``, ``res18``, ``shufflenet_v2_x1_0``, …
-    suite
-        Where several suites know the name, prefer this one's entry; otherwise the first of the file wins.
+    Names are ``ResNet-50 (batch size 64)``, ``vgg19``, ``res18``, ``shufflenet_v2_x1_0``, … Where several suites know
+    one, the entry of `suite` is preferred; otherwise the first of the file wins.
     """
     known = _names()
     key = _key(name)

@@ -77,14 +77,8 @@ class Registry(Generic[T]):
     def decorator(self, make: Callable[..., T], function: str, **usual: Any) -> Callable[..., Callable[[F], F]]:
         """Return a decorator factory that registers functions: ``@heuristic("oef.mine", source="my idea")``.
 
-        Parameters
-        ----------
-        make
-            Class of the specs.
-        function
-            Field of a spec that the decorated function becomes.
-        **usual
-            Other fields, unless the decorator names them; the paper is that of the id, the problem its first one.
+        The function becomes the field `function` of the spec that `make` returns. `usual` are other fields, unless the
+        decorator names them; the paper is that of the id, the problem its first one.
         """
 
         def named(id: str, **fields: Any) -> Callable[[F], F]:

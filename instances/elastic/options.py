@@ -30,14 +30,10 @@ class Rates:
 
     Attributes
     ----------
-    compute
+    compute, transfer
         ``(n, M)``.
     update
         ``(n, P)`` by PS type; ``(n, 1)`` in a ring.
-    transfer
-        ``(n, M)``.
-    ring
-        Whether workers form a ring.
     """
 
     compute: Array
@@ -59,8 +55,6 @@ class Options:
 
     Attributes
     ----------
-    first
-        ``(n + 1,)``.
     slots, worker_type, ps_type, together, workers
         ``(o,)`` duration, types (PS type −1 in a ring), whether all is on one server, number of workers; within a job
         sorted by the first two, and all on one server first.
@@ -197,12 +191,7 @@ def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates) -> Optio
     Its line 5 sets N̂ = d̂, where N̂ = Φ′ would place the Φ′ workers that d̂ was computed with. It tries every Φ′ up to
     D, and does not ask for a second server.
 
-    Parameters
-    ----------
-    kept
-        Options whose choices on one server (Algorithm 6) remain.
-    work, most, rates
-        As in :func:`options`.
+    Choices of `kept` on one server (Algorithm 6) remain; the other arguments are as in :func:`options`.
     """
     alone = kept.together
     columns = (kept.job, kept.slots, kept.worker_type, kept.ps_type, kept.together, kept.workers)

@@ -59,16 +59,9 @@ class Streams:
 
 @dataclass(frozen=True)
 class Family:
-    """A generator: the class of its specs, and the function that draws the parts of an instance.
+    """A generator: `id` is ``family`` in a spec, `spec` the class of its parameters.
 
-    Parameters
-    ----------
-    id
-        Value of ``family`` in a spec.
-    spec
-        Validated parameters.
-    build
-        ``build(spec, streams)`` returns fields of :class:`~schedgap.instances.schema.Instance` by name.
+    ``build(spec, streams)`` returns fields of :class:`~schedgap.instances.schema.Instance` by name.
     """
 
     id: str

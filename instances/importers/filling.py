@@ -43,16 +43,14 @@ Rating = Literal["recorded", "measured", "catalogue"]
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A job, the catalogue model that stands for it, and its rates.
+    """A job, the catalogue model that stands for it, and where its rates come from.
 
     Attributes
     ----------
     naming
         Whether the trace names the stand-in, names no model, or names one that the catalogue does not know.
     rates
-        Iterations/s of one GPU of each type that a rate is known for; see :func:`rate_on` for the others.
-    rating
-        Where the rates come from.
+        Iterations/s of one GPU of each type that a rate is known for; see :func:`rates_for` for the others.
     """
 
     job: TraceJob

@@ -9,24 +9,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from schedgap.instances.importers import table
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import (
-    Column,
-    arrival,
-    check_unique,
-    duration,
-    gang,
-    header_of,
-    read_table,
-    work,
-)
+from schedgap.instances.importers.table import Column, check_unique, header_of, read_table
 from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
 from schedgap.instances.schema import Instance
 
 NEVER_RAN = "they have no duration"
 
-KINDS = {"gang": gang, "work": work, "duration": duration, "arrival": arrival}
+KINDS = {kind: getattr(table, kind) for kind in ("gang", "work", "duration", "arrival")}
 """Kinds of columns that know what is right."""
 
 
@@ -81,6 +73,6 @@ def _register(id: str, columns: Mapping[str, dict[str, Any]], words: Mapping[str
     IMPORTERS.register(ImporterSpec(id, read=flat.read, recognise=header_of(flat.columns), **words))
 
 
-for _id, _table in tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text("utf-8")).items():
-    _words = {name: _table.pop(name) for name in ("title", "layout", "source", "licence")}
-    _register(_id, _table.pop("columns"), _words, **_table)
+for _id, _facts in tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text("utf-8")).items():
+    _words = {name: _facts.pop(name) for name in ("title", "layout", "source", "licence")}
+    _register(_id, _facts.pop("columns"), _words, **_facts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -168,15 +167,8 @@ def draw(
         rates = {chip: pick(rng, (0.5, 1.0, 2.0, 4.0)) for chip in chips}
         gpus = pick(rng, range(1, min(3, smallest) + 1))
         work = pick(rng, range(1, 41)) * 100
-        made.append(
-            job(
-                gpus=gpus,
-                submit_s=pick(rng, arrivals),
-                iterations=math.ceil(work * gpus),
-                rates=rates,
-                sensitivity=given,
-            )
-        )
+        submit_s = pick(rng, arrivals)
+        made.append(job(gpus=gpus, submit_s=submit_s, iterations=work * gpus, rates=rates, sensitivity=given))
     return instance(made, hosts, name="small")
 
 

@@ -56,11 +56,8 @@ def unique(path: str, field: str, names: Iterable[str]) -> None:
     seen: dict[str, int] = {}
     for i, name in enumerate(names):
         if name in seen:
-            raise violation(
-                f"{path}[{i}].{field}",
-                name,
-                f"already used by {path}[{seen[name]}]; each {field} occurs once",
-            )
+            used = f"already used by {path}[{seen[name]}]; each {field} occurs once"
+            raise violation(f"{path}[{i}].{field}", name, used)
         seen[name] = i
 
 

@@ -95,8 +95,6 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
 
     Parameters
     ----------
-    view
-        Servers and their types.
     job, slot, gpu_type, gpus
         ``(entries,)``; at most ``capacity`` GPUs of a type in a slot, each triple at most once.
 

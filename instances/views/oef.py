@@ -146,14 +146,8 @@ def merged(v: View) -> tuple[View, NDArray[np.int64]]:
 def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -> View:
     """Return a view of plain arrays: tenants ``u1 …``, types ``GPU1 …``, for tests and notebooks.
 
-    Parameters
-    ----------
-    speedups
-        ``(n, k)`` speedups, types from slowest to fastest; normalised by the first column.
-    capacity
-        ``(k,)`` devices of each type.
-    weight
-        ``(n,)`` tenant weights; 1 by default.
+    Speedups ``(n, k)``, types from slowest to fastest, are normalised by the first column; capacities are ``(k,)``
+    devices, weights ``(n,)``, by default 1.
     """
     speedups = np.asarray(speedups, float)
     n, k = speedups.shape

@@ -42,12 +42,10 @@ ROUNDS = 5000
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """Servers by GPU type. ``k`` types; servers without GPUs count nowhere.
+    """Servers by GPU type: totals ``(k,)`` of ``k`` types. Servers without GPUs count nowhere.
 
     Attributes
     ----------
-    gpus, cpus, memory_gb
-        ``(k,)`` totals.
     cpus_per_gpu, memory_gb_per_gpu
         ``(k,)`` the least of any server of the type; 0 for a type without servers.
     largest
