@@ -67,20 +67,9 @@ LIMITS = Limits(time_limit_s=900.0)
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A registered figure.
+    """A registered figure: ``<group>.<name>``, or a name alone where every group of parts `of` that kind has it.
 
-    Parameters
-    ----------
-    id
-        ``<group>.<name>``, as ``hadar.gantt``; a name alone where every group has the figure.
-    title
-        Stands in the figure.
-    caption
-        What is shown, and in which units: the beginning of caption and alternative text.
-    draw
-        ``draw(part)`` returns the figure, or the figure and the end of its caption, or ``None``.
-    of
-        Kind of the parts that it is drawn of (:attr:`Part.of`).
+    Its caption is the beginning of what is said below it, and of its alternative text.
     """
 
     id: str
@@ -122,32 +111,18 @@ def figure(
             FIGURES.register(FigureSpec(id, title, caption, draw, of))
         for key, text in (each or {}).items():
             about = (title.format(text, key=key), caption.format(text, key=key))
-            FIGURES.register(FigureSpec(f"{id}-{key}", *about, partial(_variant, draw, key), of))
+            FIGURES.register(FigureSpec(f"{id}-{key}", *about, partial(lambda key, part: draw(part, key), key), of))
         return draw
 
     return register
 
 
-def _variant(draw: Callable[..., Drawn], key: str, part: Part) -> Drawn:
-    return draw(part, key)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Part:
-    """A part of results that figures are about.
+    """A part of results that figures are about, `of` a kind: ``"paper"``, ``"instance"``, ``"simulation"``.
 
-    Attributes
-    ----------
-    of
-        Its kind: ``"paper"``, ``"instance"``, ``"simulation"``.
-    group
-        The paper, or what else figures are listed under; file names begin with it.
-    heading
-        Stands behind a figure's title.
-    where
-        The instance, or how many there are.
-    suffix
-        Ends file names, where there are several parts of the kind.
+    Figures are listed under `group` (as the paper), with which file names begin; `suffix` ends them, where there are
+    several parts of the kind. `heading` stands behind titles, and `where` names the instance, or how many there are.
     """
 
     of: str
@@ -221,18 +196,8 @@ def saved(figure: Figure, ending: str) -> bytes:
 class Drawing:
     """A drawn figure on its way to files, pages and notebooks.
 
-    Parameters
-    ----------
-    name
-        File name without ending.
-    title, caption
-        What stands in it and below it: what is shown, its units, and n.
-    group, topic
-        What it is about (a paper), and what it shows in a few words, for lists of figures.
-    figure
-        The figure itself; a drawing that comes from a worker has its files only.
-    files
-        Content of files by ending, as far as they are made.
+    `name` is that of its files, `group` (a paper) and `topic` are for lists of figures. A drawing that comes from a
+    worker has no `figure`, only the content of `files` by ending.
     """
 
     name: str
@@ -300,14 +265,12 @@ def registered() -> Registry[FigureSpec]:
 
 
 def figures(results: Any, *names: str) -> Drawings:
-    """Draw the figures of results; one for each part that they are about.
+    """Draw the figures of a comparison, a simulation, or an instance; one for each part that they are about.
 
     Parameters
     ----------
-    results
-        A comparison, a simulation, or an instance.
-    *names
-        Names of figures, as ``gap``, or ids, as ``hadar.gantt``; all where none is named.
+    results, *names
+        What is drawn, and names of figures, as ``gap``, or ids, as ``hadar.gantt``; all where none is named.
 
     Raises
     ------
@@ -349,27 +312,23 @@ def _drawing(spec: FigureSpec, part: Part) -> Drawing | None:
 
 
 def draw_files(results: Any, *, parallel: bool | None = None) -> tuple[list[Drawing], list[str]]:
-    """Draw all figures of results as files; return them in order, and what went wrong with the others.
-
-    Parameters
-    ----------
-    results
-        What figures are drawn of; has ``rows`` and can be pickled.
-    parallel
-        Whether worker processes draw them; by default where that is faster.
-    """
+    """Draw all figures of results as files, in workers where that is faster; return them in order, and the failures."""
     workers = cores()
     if parallel is None:
         parallel = workers > 1 and len(results.rows) > FEW
-    if not parallel:
-        return _in_order(_every(results, 0, 1))
-    step = CHUNKS * workers
-    with tempfile.TemporaryDirectory(prefix="schedgap-") as folder:
-        path = Path(folder) / "results"
-        # Written and read by this program alone, in a folder that nobody else can open.
-        path.write_bytes(dumps(results))
-        tasks = [DrawTask(str(path), first, step, limits=LIMITS) for first in range(step)]
-        return _in_order([item for made in run_all(tasks) for item in made])
+    if parallel:
+        step = CHUNKS * workers
+        with tempfile.TemporaryDirectory(prefix="schedgap-") as folder:
+            path = Path(folder) / "results"
+            # Written and read by this program alone, in a folder that nobody else can open.
+            path.write_bytes(dumps(results))
+            tasks = [DrawTask(str(path), first, step, limits=LIMITS) for first in range(step)]
+            made = [item for each in run_all(tasks) for item in each]
+    else:
+        made = _every(results, 0, 1)
+    found = [item for _, item in sorted(made, key=lambda item: item[0])]
+    failures = dict.fromkeys(item for item in found if isinstance(item, str))
+    return [item for item in found if isinstance(item, Drawing)], list(failures)
 
 
 Placed = tuple[int, Drawing | str]
@@ -419,12 +378,6 @@ def _read(path: str) -> Any:
     return pickle.loads(Path(path).read_bytes())
 
 
-def _in_order(made: Sequence[Placed]) -> tuple[list[Drawing], list[str]]:
-    found = [item for _, item in sorted(made, key=lambda item: item[0])]
-    failures = dict.fromkeys(item for item in found if isinstance(item, str))
-    return [item for item in found if isinstance(item, Drawing)], list(failures)
-
-
 def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
     """Write figures as ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths."""
     target = folder / "figures"
@@ -444,23 +397,17 @@ SVG_ELEMENTS = {"svg", "g", "path", "use", "defs", "clipPath", "rect", "image", 
 
 
 def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
-    """Return an SVG file as an element of a page: with ids of its own, no styles or scripts, no fixed size.
+    """Return an SVG file as an element of a page: no styles or scripts, no fixed size, with alternative text.
 
-    Parameters
-    ----------
-    svg
-        The file's text.
-    prefix
-        Put before every id, so that figures in one page do not refer to each other's parts.
-    alt
-        Alternative text.
+    Its ids begin with `prefix`, so that figures in one page do not refer to each other's parts.
     """
     root = ET.fromstring(svg)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
-    _strip(root)
     for element in root.iter():
         element.tag = _local(element.tag)
         element.attrib = _attributes(element.attrib, prefix, used)
+        element[:] = [child for child in element if _local(child.tag) in SVG_ELEMENTS]
+        element.text, element.tail = element.text if element.tag == "text" else None, None
     root.attrib = {
         "viewBox": root.attrib["viewBox"],
         "role": "img",
@@ -469,18 +416,6 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
         "stroke-linecap": "butt",
     }
     return Markup(ET.tostring(root, encoding="unicode"))
-
-
-def _strip(element: ET.Element) -> None:
-    """Remove all descendants that are not part of the picture, and the white space between."""
-    for child in list(element):
-        if _local(child.tag) in SVG_ELEMENTS:
-            child.tail = None
-            _strip(child)
-        else:
-            element.remove(child)
-    if _local(element.tag) != "text":
-        element.text = None
 
 
 def _local(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -44,14 +46,9 @@ SMALL = 1e-6
 
 
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
-    """Return ``(len(after), R, T)`` prices η when so many jobs have been admitted, in the order of the decision.
+    """Return ``(len(after), R, T)`` prices η when the first jobs of an online decision have been admitted.
 
-    Parameters
-    ----------
-    view, runs
-        What was decided, and the decision of the online algorithm.
-    after
-        Numbers of admitted jobs, ascending.
+    `after` says how many jobs these are, ascending.
     """
     machines = view.machines
     base, total = Desk(view).bases[:, None], machines.total[:, None]
@@ -59,13 +56,12 @@ def replayed(view: View, runs: Runs, after: Ints) -> Array:
     np.add.at(each, (runs.run, runs.worker_type[runs.run]), runs.workers)
     np.add.at(each, (runs.run, len(machines.worker_types) + runs.ps_type[runs.run]), runs.ps)
     used = np.zeros((len(machines.resources), view.slots))
-    seen, done = np.zeros((len(after), *used.shape)), 0
-    for i, count in enumerate(after.tolist()):
-        for a in range(done, count):
+    seen = []
+    for first, last in pairwise([0, *after.tolist()]):
+        for a in range(first, last):
             used[:, runs.start[a] : runs.start[a] + runs.slots[a]] += each[a][:, None]
-        done = count
-        seen[i] = price(base, used, total)
-    return seen
+        seen.append(price(base, used, total))
+    return np.array(seen)
 
 
 @figure("admission.steps", "Prices step by step", of="instance")
@@ -84,15 +80,15 @@ def steps(data: Compared) -> Drawn:
     after = np.arange(admitted + 1) if few else np.unique(np.linspace(0, admitted, MAX_STEPS + 1).astype(np.int64))[1:]
     prices = replayed(view, runs, after)
     shown = _dearest(prices)
-    titles = [f"price η of one {label(view.machines.resources[r], 20)}" for r in shown]
     columns = 2 if few or len(shown) in (2, 4) else 3
     ylabel = "utility per slot" if few else "admitted jobs"
-    canvas, axes = panels(len(shown), 2.0, columns, f"time [slots of {number(view.slot_s)} s]", ylabel)
-    for ax, title in zip(axes, titles, strict=True):
-        ax.set_title(title)
-    if few:
-        for ax, r in zip(axes, shown.tolist(), strict=True):
+    xlabel = f"time [slots of {number(view.slot_s)} s]"
+    canvas, axes = panels(len(shown), 2.0, columns, xlabel, ylabel, "y" if few else "")
+    for ax, r in zip(axes, shown, strict=True):
+        ax.set_title(f"price η of one {label(view.machines.resources[r], 20)}")
+        if few:
             _stacked(ax, prices[:, r])
+    if few:
         ids = [label(view.ids[j], 16) for j in runs.job.tolist()]
         legend_below(canvas, [Patch(color=c, label=i) for c, i in zip(PALETTE, ids, strict=False)], 5)
     else:
@@ -115,7 +111,6 @@ def _stacked(ax: Axes, prices: Array) -> None:
     busy = np.flatnonzero(prices[-1] > 0)
     ax.set(xlim=(max(busy[0] - 1, 0), min(busy[-1] + 2, prices.shape[1])), ylim=(0.0, prices.max() * 1.08))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid(axis="y")
 
 
 def _maps(canvas: Figure, axes: list[Axes], prices: Array, after: Ints) -> None:
@@ -154,8 +149,6 @@ def workers(data: Compared) -> Drawn:
     The decision of largest utility among the others, and that of admission.online.
     """
     shown = data.beside(ONLINE, data.running(Runs), lambda row: row.problem == UTILITY.id)
-    if not shown:
-        return None
     view: View = data.view
     worth = {row.method: row.objective for row in data.rows}
     bars = {

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots.results import Compared
+from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.plots.style import (
-    DASHED,
+    BOUND,
     FAINT,
     INK,
     KIND_COLOURS,
@@ -25,6 +25,7 @@ from schedgap.harness.plots.style import (
     PALETTE,
     label,
     legend_below,
+    line_legend,
     log_axis,
     note,
     one_axes,
@@ -43,6 +44,16 @@ FLAT = 1e-6
 BOX_FROM = 4
 """Least number of points of which a box says something."""
 
+BOX: dict[str, Any] = {
+    "color": "#eef1f4",
+    "linecolor": MUTED,
+    "linewidth": 0.8,
+    "width": 0.66,
+    "showfliers": False,
+    "zorder": 1,
+}
+BOX["medianprops"] = {"color": INK, "linewidth": 1.2}
+
 PITCH, DENSE_PITCH, MANY = 0.3, 0.22, 20
 """Height of a method's line in inches; lower where there are more methods than that."""
 
@@ -57,18 +68,8 @@ GUIDE = "#e8ecf0"
 class Marks:
     """How the rows of a figure become points.
 
-    Parameters
-    ----------
-    value
-        Place on the x axis.
-    hollow
-        Whether the point is no exact value but an estimate or a limit.
-    marker
-        Its marker then: an arrow to the side where the truth may lie.
-    names
-        What solid and hollow points are called in the legend.
-    text
-        What stands beside a method's only point.
+    Points at `value` are hollow where that is an estimate or a limit, with an arrow (`marker`) to the side of the
+    truth; `names` are those of solid and hollow points, `text` stands beside a method's only point.
     """
 
     value: Callable[[Row], float]
@@ -83,10 +84,7 @@ def by_method(
 ) -> tuple[Figure, Axes, dict[tuple[str, str], float]]:
     """Draw one line per method with its points, a box behind them where there are many; problems apart.
 
-    Returns
-    -------
-    tuple
-        Figure, axes, and the height of each line by problem and method; `more` handles end the legend.
+    Also return the height of each line by problem and method; `more` handles end the legend.
     """
     lines: dict[tuple[str, str], list[Row]] = {}
     problems = list(dict.fromkeys(row.problem for row in rows))
@@ -96,16 +94,17 @@ def by_method(
     headed = len(problems) > 1
     place = {line: float(i + headed * (problems.index(line[0]) + 1)) for i, line in enumerate(lines)}
     last = max(place.values())
-    figure, ax = one_axes(1.35 + (PITCH if len(lines) <= MANY else DENSE_PITCH) * (last + 1))
+    figure, ax = one_axes(1.35 + (PITCH if len(lines) <= MANY else DENSE_PITCH) * (last + 1), xlabel, grid="x")
     ax.hlines(list(place.values()), 0.0, 1.0, transform=ax.get_yaxis_transform(), color=GUIDE, lw=0.6, zorder=0)
     for line, mine in lines.items():
-        _box(ax, place[line], [marks.value(row) for row in mine])
+        if len(mine) >= BOX_FROM:
+            where = {"x": list(map(marks.value, mine)), "y": [place[line]] * len(mine)}
+            sns.boxplot(**where, orient="h", native_scale=True, ax=ax, **BOX)
     _points(ax, {place[line]: mine for line, mine in lines.items()}, marks)
     if headed:
         _headings(ax, {problem: min(y for (p, _), y in place.items() if p == problem) - 1 for problem in problems})
     ax.set_yticks(list(place.values()), [label(method, 40) for _, method in place])
     ax.tick_params(axis="y", length=0, pad=8)
-    ax.grid(axis="x")
     ax.set(xlabel=xlabel, ylabel="", ylim=(last + 0.6, -0.6))
     legend_below(figure, [*_legend(rows, marks), *more], columns=5)
     return figure, ax, place
@@ -119,13 +118,6 @@ def _headings(ax: Axes, places: Mapping[str, float]) -> None:
         note(ax, short, (0.0, y), (-8, 0), xycoords=ax.get_yaxis_transform(), **look)
 
 
-def _box(ax: Axes, y: float, values: Sequence[float]) -> None:
-    if len(values) >= BOX_FROM:
-        look = {"color": "#eef1f4", "linecolor": MUTED, "linewidth": 0.8, "width": 0.66, "showfliers": False}
-        where = {"x": values, "y": [y] * len(values), "orient": "h", "native_scale": True}
-        sns.boxplot(**where, **look, medianprops={"color": INK, "linewidth": 1.2}, zorder=1, ax=ax)
-
-
 def _points(ax: Axes, groups: Mapping[float, Sequence[Row]], marks: Marks) -> None:
     """Draw all points of one look at once: artists, not points, are what drawing takes its time for."""
     looks: dict[tuple[str, bool, bool], list[tuple[float, float]]] = {}
@@ -135,8 +127,7 @@ def _points(ax: Axes, groups: Mapping[float, Sequence[Row]], marks: Marks) -> No
             look = (KIND_COLOURS.get(row.kind, MUTED), marks.hollow(row), alone)
             looks.setdefault(look, []).append((marks.value(row), y + offset))
         if alone:
-            place = (marks.value(group[0]), y)
-            note(ax, marks.text(group[0]), place, (7, 0), va="center")
+            note(ax, marks.text(group[0]), (marks.value(group[0]), y), (7, 0), va="center")
     for (colour, hollow, alone), points in looks.items():
         shape = _marker(marks, hollow, colour)
         ax.plot(*zip(*points, strict=True), **shape, ms=6.5 if alone else 4.5, mew=1.2, clip_on=False, zorder=3)
@@ -182,9 +173,7 @@ def gap(data: Compared) -> Drawn:
 
     Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap is at most this.
     """
-    rows = [row for row in data.rows if row.certified]
-    if not rows:
-        return None
+    rows = some([row for row in data.rows if row.certified])
     canvas, ax, _ = by_method(rows, GAP, "gap to the best certified bound [%]")
     largest = max(map(GAP.value, rows))
     if largest > 200.0:
@@ -211,9 +200,8 @@ def guarantees(data: Compared) -> Drawn:
 
     Upright bars: the guarantee on the same instance.
     """
-    rows = [row for row in data.rows if row.certified and row.ratio is not None and row.guarantee_factor is not None]
-    if not rows:
-        return None
+    promised = (row for row in data.rows if row.certified and row.guarantee_factor is not None)
+    rows = some([row for row in promised if row.ratio is not None])
     key = Line2D([], [], color=INK, lw=1.8, label="guarantee")
     canvas, ax, heights = by_method(rows, RATIO, "ratio to the optimum [1 = optimal]", [key])
     limits = [row.guarantee_factor or 1.0 for row in rows]
@@ -245,9 +233,7 @@ def timed(row: Row) -> bool:
 @figure("time", "Solve time by method")
 def times(data: Compared) -> Drawn:
     """Time in the solver or heuristic in seconds, by method, on a logarithmic axis."""
-    rows = [row for row in data.rows if timed(row)]
-    if not rows:
-        return None
+    rows = some([row for row in data.rows if timed(row)])
     canvas, ax, _ = by_method(rows, TIME, "solve time [s]")
     log_axis(ax, "x", "{:g}".format)
     values = [TIME.value(row) for row in rows]
@@ -261,20 +247,13 @@ def times(data: Compared) -> Drawn:
 @figure("traces", "Bound over time", of="instance")
 def traces(data: Compared) -> Drawn:
     """Best objective found (incumbent) and certified bound over time in seconds; the area between them is the gap."""
-    known = _traces(data)
-    if not known:
-        return None
+    known = some(_traces(data))
     shown = dict(list(known.items())[:MAX_TRACES])
     columns = 2 if len(shown) in (2, 4) else 3
-    canvas, axes = panels(len(shown), 1.9, columns, "time [s]", "objective")
+    canvas, axes = panels(len(shown), 1.9, columns, "time [s]", "objective", "y")
     for ax, (method, points) in zip(axes, shown.items(), strict=True):
         _trace(ax, method, points)
-    handles = [
-        Line2D([], [], color=PALETTE[0], label="incumbent"),
-        Line2D([], [], color=PALETTE[3], ls=DASHED, label="bound"),
-        Line2D([], [], color=FAINT, lw=7, label="gap"),
-    ]
-    legend_below(canvas, handles)
+    line_legend(canvas, {"incumbent": {"color": PALETTE[0]}, "bound": BOUND, "gap": {"color": FAINT, "lw": 7}})
     count = len(known)
     chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"
     return canvas, f"{chosen} solve{'s' * (count != 1)} on {data.where}."
@@ -297,7 +276,7 @@ def _trace(ax: Axes, method: str, points: Sequence[Mapping[str, Any]]) -> None:
     time, incumbent, bound = np.array(columns, float)  # None becomes NaN
     ax.fill_between(time, incumbent, bound, step="post", color=FAINT, alpha=0.8, lw=0)
     ax.step(time, incumbent, where="post", color=PALETTE[0], marker="." if len(time) <= 40 else "")
-    ax.step(time, bound, where="post", color=PALETTE[3], ls=DASHED)
+    ax.step(time, bound, where="post", **BOUND)
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
     known = np.isfinite(last)
     end = f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if known else "gap unknown"
@@ -310,4 +289,3 @@ def _trace(ax: Axes, method: str, points: Sequence[Mapping[str, Any]]) -> None:
         # An axis of rounding errors would show a gap where there is none.
         middle, room = values.mean(), 0.05 * abs(values.mean()) + 1e-9
         ax.set_ylim(middle - room, middle + room)
-    ax.grid(axis="y")

@@ -61,15 +61,7 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """What the panels of a Gantt chart share.
-
-    Attributes
-    ----------
-    servers
-        The rows.
-    gpu_types, jobs
-        Their names.
-    """
+    """What the panels of a Gantt chart share: the servers, and the names of GPU types and jobs."""
 
     servers: Servers
     gpu_types: Sequence[str]
@@ -88,23 +80,15 @@ def server_rows(instance: Instance, rows: Ints, jobs: Sequence[str]) -> Chart:
 def merged(job: ArrayLike, server: ArrayLike, gpus: ArrayLike, start: ArrayLike, end: ArrayLike) -> Bars:
     """Return bars, those of the same job, server and GPUs that follow one another merged into one.
 
-    Parameters
-    ----------
-    job, server, gpus
-        ``(entries,)`` whole numbers; a job holds GPUs of a server once at a time.
-    start, end
-        ``(entries,)`` seconds.
+    All are ``(entries,)``, times in seconds; a job holds GPUs of a server once at a time.
     """
-    whole = [np.asarray(a, np.int64) for a in (job, server, gpus)]
-    begin, until = np.asarray(start, float), np.asarray(end, float)
-    order = np.lexsort((begin, whole[1], whole[0]))
-    whole, begin, until = [a[order] for a in whole], begin[order], until[order]
+    order = np.lexsort(np.array([start, server, job], float))
+    whole = np.array([job, server, gpus], np.int64)[:, order]
+    begin, until = np.array([start, end], float)[:, order]
     apart = begin[1:] - until[:-1] > TOUCHING * np.maximum(1.0, np.abs(until[:-1]))
-    new = np.ones(len(begin), bool)
-    new[1:] = apart | np.any([a[1:] != a[:-1] for a in whole], axis=0)
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], len(begin))[: len(first)] - 1
-    return Bars(whole[0][first], whole[1][first], whole[2][first], begin[first], until[last])
+    new = np.append(True, apart | (whole[:, 1:] != whole[:, :-1]).any(axis=0))[: len(begin)]
+    last = np.append(new[1:], True)[: len(begin)]
+    return Bars(whole[0, new], whole[1, new], whole[2, new], begin[new], until[last])
 
 
 def of_schedule(view: View, schedule: Schedule) -> Bars:
@@ -121,19 +105,7 @@ def of_trace(trace: Trace) -> Bars:
 
 
 def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
-    """Return the bars of elastic jobs, times in seconds from the start of slot `first`.
-
-    Parameters
-    ----------
-    runs
-        A verified decision.
-    held
-        ``(e,)`` how many rows of its server each entry fills.
-    slot_s
-        Length of a slot in seconds.
-    first
-        Number of the first slot.
-    """
+    """Return the bars of elastic jobs, whose entries fill `held` rows; seconds count from the start of slot `first`."""
     some = held > 0
     run = runs.run[some]
     start = (runs.start[run] - first) * slot_s
@@ -141,14 +113,7 @@ def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
 
 
 def lanes(bars: Bars, gpus: Ints) -> Ints:
-    """Give every bar rows of its server: the lowest ones that are free, as many as it has GPUs.
-
-    Parameters
-    ----------
-    bars
-        At most as many GPUs at a time as the server has.
-    gpus
-        ``(h,)`` GPUs of the servers.
+    """Give every bar the lowest free rows of its server (which has ``(h,)`` `gpus`), as many as it has GPUs.
 
     Returns
     -------
@@ -168,15 +133,7 @@ def lanes(bars: Bars, gpus: Ints) -> Ints:
 
 
 def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Figure, str]:
-    """Return a figure with one Gantt chart below the other on the same time axis, and what its caption says of it.
-
-    Parameters
-    ----------
-    chart
-        Servers, and names.
-    bars
-        Bars by title.
-    """
+    """Return a figure with one Gantt chart (bars by title) below the other, and what its caption says of it."""
     rows, bottom = _rows(chart.servers)
     end_s = max((float(each.end.max()) for each in bars.values() if each.end.size), default=1.0)
     unit_s, unit = time_unit(end_s)
@@ -184,7 +141,7 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Figure, str]:
     figure, axes = panels(len(bars), height, columns=1, xlabel=f"time [{unit}]", sharex=True)
     for ax, (title, each) in zip(axes, bars.items(), strict=True):
         ax.set(title=title, ylim=(bottom, 0.0), xlim=(0.0, end_s / unit_s))
-        _panel(ax, chart, rows, each, (unit_s, end_s))
+        _panel(ax, chart, rows, each, unit_s)
     few = len(chart.jobs) <= NAMED_JOBS
     _key(figure, axes, chart, few)
     shown = int(np.isfinite(rows).sum())
@@ -208,11 +165,10 @@ def _rows(servers: Servers) -> tuple[Array, float]:
     return top, max(at - TYPE_GAP, 1.0)
 
 
-def _panel(ax: Axes, chart: Chart, top: Array, bars: Bars, scale: tuple[float, float]) -> None:
-    unit_s, end_s = scale
+def _panel(ax: Axes, chart: Chart, top: Array, bars: Bars, unit_s: float) -> None:
     shown = np.flatnonzero(np.isfinite(top))
     gpus = chart.servers.gpus
-    ax.add_collection(boxes(0.0, end_s / unit_s, top[shown], gpus[shown], facecolors=IDLE, linewidths=0))
+    ax.add_collection(boxes(*ax.get_xlim(), top[shown], gpus[shown], facecolors=IDLE, linewidths=0))
     pieces = lanes(bars, gpus)
     pieces = pieces[np.isfinite(top[bars.server[pieces[:, 0]]])]
     bar, row, count = pieces.T
@@ -220,7 +176,7 @@ def _panel(ax: Axes, chart: Chart, top: Array, bars: Bars, scale: tuple[float, f
     line = 0.15 if len(pieces) > RASTER_FROM else 0.4
     place = (bars.start[bar] / unit_s, bars.end[bar] / unit_s, top[bars.server[bar]] + row, count)
     ax.add_collection(boxes(*place, facecolors=colours, edgecolors="white", linewidths=line, zorder=2))
-    ax.hlines(top[shown], 0.0, end_s / unit_s, color="white", lw=1.1, zorder=3)
+    ax.hlines(top[shown], *ax.get_xlim(), color="white", lw=1.1, zorder=3)
     _names(ax, chart, bars.job[bar], *place)
     _type_labels(ax, chart, top)
 
@@ -235,7 +191,7 @@ def boxes(left: ArrayLike, right: ArrayLike, top: ArrayLike, height: ArrayLike, 
 
 def _colours(jobs: int) -> Array:
     if jobs <= NAMED_JOBS:
-        return np.array([mpl.colors.to_rgba(c) for c in PALETTE])
+        return mpl.colors.to_rgba_array(PALETTE)
     return np.asarray(mpl.colormaps["viridis"](np.linspace(0.0, 1.0, jobs)))
 
 

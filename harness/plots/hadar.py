@@ -30,8 +30,6 @@ def schedules(data: Compared) -> Drawn:
     The schedule of largest utility among the others, and that of hadar.online.
     """
     shown = data.beside(ONLINE, data.running(Schedule), lambda row: row.problem != FORKED.id)
-    if not shown:
-        return None
     view: View = data.view
     worth = {row.method: row.objective for row in data.rows}
     bars = {
@@ -62,8 +60,6 @@ def completion_times(data: Compared) -> Drawn:
     """
     known = data.running(Schedule)
     methods, out = fitting(known, MAX_LINES)
-    if not methods:
-        return None
     times = {method: completion_s(data.view, known[method]) for method in methods}
     return completion_cdf(times, data.looks), out + data.n(len(methods))
 
@@ -78,21 +74,18 @@ def gpus_in_use(data: Compared) -> Drawn:
     """GPUs held by jobs, in per cent of all GPUs, over time (neighbouring slots are averaged where there are many)."""
     known = data.running(Schedule)
     methods, out = fitting(known, MAX_ROWS)
-    if not methods:
-        return None
     held = {method: shares(data.view, known[method]) for method in methods}
     return utilisation(held, data.view.slot_s, data.looks), out + data.n(len(methods))
 
 
 def price_field(view: View, schedule: Schedule) -> Array:
     """Return ``(k, last slot + 1)`` prices (5) of a schedule: the mean over the servers of each type, by their GPUs."""
-    found = prices(Market.of(view))
     hosts = view.servers
-    length = int(schedule.slot.max()) + 1
-    used = np.bincount(schedule.server * length + schedule.slot, schedule.gpus, hosts.size * length)
+    used = np.zeros((hosts.size, int(schedule.slot.max()) + 1), np.int64)
+    np.add.at(used, (schedule.server, schedule.slot), schedule.gpus)
     full = np.maximum(hosts.gpus, 1)[:, None]
-    weighted = hosts.gpus[:, None] * found.price(hosts.gpu_type[:, None], used.reshape(-1, length), full)
-    total = np.zeros((view.capacity.size, length))
+    weighted = hosts.gpus[:, None] * prices(Market.of(view)).price(hosts.gpu_type[:, None], used, full)
+    total = np.zeros((view.capacity.size, used.shape[1]))
     np.add.at(total, hosts.gpu_type, weighted)
     return total / np.maximum(view.capacity, 1)[:, None]
 

@@ -14,7 +14,7 @@ from schedgap.harness.compare.summary import Measure, profiles
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.common import SHORTEST_S, timed
 from schedgap.harness.plots.pieces import share_line
-from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.results import Compared, counted, some
 from schedgap.harness.plots.style import (
     MAX_LINES,
     MUTED,
@@ -40,37 +40,21 @@ SIZES = 3
 # ---------------------------------------------------------------- performance profiles
 
 
-@figure("profile-time", "Performance profiles of time")
-def time_profiles(data: Compared) -> Drawn:
-    """Dolan and Moré's performance profiles of solve time, by problem.
+@figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"})
+def performance(data: Compared, measure: Measure) -> Drawn:
+    """Dolan and Moré's performance profiles of {}, by problem.
 
-    Share of cases in which a method's solve time is at most so many times that of the fastest. Failures count as never,
-    so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits.
+    Share of cases in which a method is within a factor of the best. Failures count as never, so a line that ends below
+    1 failed on the rest. A case is an instance with a seed and limits.
     """
-    return _performance(data, "time", "time / fastest")
-
-
-@figure("profile-objective", "Performance profiles of the objective")
-def objective_profiles(data: Compared) -> Drawn:
-    """Dolan and Moré's performance profiles of the objective, by problem.
-
-    Share of cases in which a method's objective is within a factor of the best that any of them found. Failures count
-    as never, so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits.
-    """
-    return _performance(data, "objective", "ratio to the best objective")
-
-
-def _performance(data: Compared, measure: Measure, xlabel: str) -> Drawn:
-    found = {}
-    for problem, rows in _by_problem(data.rows).items():
-        known = _complete(profiles(_applicable(rows, measure), measure))
-        if len(known) > 1:
-            found[problem] = known
-    found = dict(list(found.items())[:MOST_PANELS])
-    if not found:
-        return None
+    every = {
+        problem: _complete(profiles(_applicable(rows, measure), measure))
+        for problem, rows in _by_problem(data.rows).items()
+    }
+    found = dict(some([item for item in every.items() if len(item[1]) > 1])[:MOST_PANELS])
     sizes = {problem: next(iter(ratios.values())).size for problem, ratios in found.items()}
     titles = [f"{label(problem, 34)}, n = {size}" for problem, size in sizes.items()]
+    xlabel = "time / fastest" if measure == "time" else "ratio to the best objective"
     canvas, shown, more = _profiles(data, found, titles, xlabel)
     skipped = len({row.method for row in data.rows if row.status == "skipped"})
     left = f"Left out because somewhere skipped: {counted(skipped, 'method')}. " if skipped else ""
@@ -106,15 +90,12 @@ def _profiles(
 ) -> tuple[Figure, list[str], str]:
     """Draw the share of cases in which each method is within a factor, a panel per problem.
 
-    Returns
-    -------
-    tuple
-        The figure, the methods that have a line, and a sentence about those without.
+    Also return the methods that have a line, and a sentence about those without.
     """
     methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))
     styles = {method: data.looks[method] for method in methods[:MAX_LINES]}
     drawn = [(r, title) for r, title in zip(problems.values(), titles, strict=True) if styles.keys() & r.keys()]
-    canvas, axes = panels(len(drawn), 2.2, 2, xlabel, "share of cases")
+    canvas, axes = panels(len(drawn), 2.2, 2, xlabel, "share of cases", "both")
     for ax, (ratios, title) in zip(axes, drawn, strict=True):
         finite = np.concatenate([values[np.isfinite(values)] for values in ratios.values()])
         end = max(float(finite.max()) * 1.05, 1.01)
@@ -124,8 +105,7 @@ def _profiles(
         if end > WIDE:
             log_axis(ax, "x")
         ax.set(title=title, xlim=(1.0, end), ylim=(0.0, 1.03))
-        ax.grid()
-    line_legend(canvas, {label(method, 30): style for method, style in styles.items()})
+    line_legend(canvas, styles)
     more = f"The first {MAX_LINES} of {len(methods)} methods. " if len(methods) > MAX_LINES else ""
     return canvas, list(styles), more
 
@@ -138,9 +118,7 @@ def bound_ratios(data: Compared) -> Drawn:
     """
     found = {problem: _complete(_ratios(rows)) for problem, rows in _by_problem(data.rows).items()}
     size = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
-    chosen = sorted((p for p in found if found[p]), key=lambda problem: -size[problem])[:MOST_PANELS]
-    if not chosen:
-        return None
+    chosen = some(sorted((p for p in found if found[p]), key=lambda problem: -size[problem])[:MOST_PANELS])
     titles = [label(problem, 34) for problem in chosen]
     canvas, shown, more = _profiles(data, {p: found[p] for p in chosen}, titles, "ratio to the bound")
     count = counted(sum(found[p][m].size for p in chosen for m in shown if m in found[p]), "result")
@@ -169,9 +147,7 @@ def scaling(data: Compared) -> Drawn:
 
     Lines are least-squares fits of a·n^b, the exponent b is in the legend.
     """
-    found = _times_by_size(data)
-    if not found:
-        return None
+    found = some(_times_by_size(data))
     shown = dict(list(found.items())[:MAX_LINES])
     unit = "jobs" if any(one.jobs for one in data.run.instances.values()) else "tenants"
     more = f"The {MAX_LINES} slowest of {len(found)} methods. " if len(found) > MAX_LINES else ""
@@ -183,13 +159,12 @@ def scaling(data: Compared) -> Drawn:
 
 def _times_by_size(data: Compared) -> dict[str, tuple[list[float], list[float]]]:
     """Return sizes and seconds by method, those that take longest first; methods of few sizes are left out."""
+    count = {mark: len(one.jobs) or len(one.tenants) for mark, one in data.run.instances.items()}
     found: dict[str, tuple[list[float], list[float]]] = {}
     for row in data.rows:
-        instance = data.run.instances.get(row.fingerprint)
-        size = len(instance.jobs) or len(instance.tenants) if instance else 0
-        if timed(row) and size:
+        if timed(row) and count.get(row.fingerprint):
             sizes, seconds = found.setdefault(row.method, ([], []))
-            sizes.append(float(size))
+            sizes.append(float(count[row.fingerprint]))
             seconds.append(max(row.solve_s or 0.0, SHORTEST_S))
     grown = {method: points for method, points in found.items() if len(set(points[0])) >= SIZES}
     return dict(sorted(grown.items(), key=lambda item: -max(item[1][1])))
@@ -202,48 +177,32 @@ def decision_time(
     xlabel: str = "jobs",
     ylabel: str = "time per decision [s]",
 ) -> Figure:
-    """Return seconds per decision against the number of jobs, both logarithmic, with fitted exponents.
-
-    Parameters
-    ----------
-    points
-        By method: numbers of jobs and positive seconds.
-    styles
-        Look of each method's line.
-    limit_s
-        A round or another limit, drawn as a line.
-    xlabel, ylabel
-        What is counted, and what takes the time.
-    """
+    """Return positive seconds against numbers of jobs, both logarithmic, with fitted exponents and the limit."""
     styles = styles or looks(points)
-    canvas, ax = one_axes(3.2)
-    names = {}
+    canvas, ax = one_axes(3.2, xlabel, ylabel, "both")
+    ends = {}
     for method, (jobs, seconds) in points.items():
         x, y = np.asarray(jobs, float), np.asarray(seconds, float)
         style = styles[method]
         exponent = fitted_exponent(x, y)
-        known = bool(np.isfinite(exponent))
         ax.plot(x, y, marker="o", markersize=4, ls="", color=style["color"])
-        if known:
-            ends = np.array([x.min(), x.max()])
-            ax.plot(ends, np.exp(np.log(y).mean() + exponent * (np.log(ends) - np.log(x).mean())), **style)
-        names[label(method, 34) + (f": n^{exponent:.2f}" if known else "")] = style
+        if np.isfinite(exponent):
+            span = np.array([x.min(), x.max()])
+            ax.plot(span, np.exp(np.log(y).mean() + exponent * (np.log(span) - np.log(x).mean())), **style)
+            ends[method] = f": n^{exponent:.2f}"
     log_axis(ax, "y", "{:g}".format)
-    sizes = np.unique(np.concatenate([np.asarray(jobs, float) for jobs, _ in points.values()]))
     log_axis(ax, "x")
+    sizes = np.unique(np.concatenate([np.asarray(jobs, float) for jobs, _ in points.values()]))
     ax.xaxis.set_major_locator(FixedLocator(sizes[:: -(-len(sizes) // 8)].tolist()))
     ax.xaxis.set_minor_locator(NullLocator())
     if limit_s is not None:
         ax.axhline(limit_s, color=MUTED, lw=0.9)
         note(ax, f"{limit_s:g} s", (sizes[0], limit_s), (0, 3))
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.grid()
-    line_legend(canvas, names, columns=2)
+    line_legend(canvas, {method: styles[method] for method in points}, 2, limit=34, ends=ends)
     return canvas
 
 
 def fitted_exponent(jobs: ArrayLike, seconds: ArrayLike) -> float:
     """Return ``b`` of the least-squares fit ``seconds = a · jobs^b``; NaN with fewer than two sizes."""
     x, y = np.log(np.asarray(jobs, float)), np.log(np.asarray(seconds, float))
-    spread = x - x.mean()
-    return float(spread @ y / (spread @ spread)) if np.ptp(x) > 0 else float("nan")
+    return float(np.polyfit(x, y, 1)[0]) if np.ptp(x) > 0 else float("nan")

@@ -20,7 +20,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.results import Compared, counted, some
 from schedgap.harness.plots.style import (
     DASHED,
     INK,
@@ -70,7 +70,7 @@ ENVY_COLOURS = sns.light_palette(PALETTE[3], as_cmap=True)
 def _allocations(data: Compared) -> dict[str, Allocation]:
     """Return the verified allocations that are drawn, by method."""
     known = [(method, d) for method, d in data.decisions.items() if isinstance(d, Allocation)]
-    return dict(known[:MAX_PANELS])
+    return dict(some(known[:MAX_PANELS]))
 
 
 def _order(view: View) -> NDArray[np.intp]:
@@ -98,10 +98,7 @@ def _words(data: Compared, what: str) -> str:
 @figure("oef.efficiency", "Efficiency per tenant", of="instance")
 def efficiencies(data: Compared) -> Drawn:
     """Efficiency of every tenant at its true speedups."""
-    allocations = _allocations(data)
-    if not allocations:
-        return None
-    view = data.view
+    allocations, view = _allocations(data), data.view
     split = per_tenant(view, efficiency(view.true_speedups, view.equal_split))
     reached = {method: per_tenant(view, efficiency(view.true_speedups, d.devices)) for method, d in allocations.items()}
     if len(view.tenants) <= FEW_TENANTS and len(allocations) <= len(PALETTE):
@@ -117,7 +114,7 @@ def efficiencies(data: Compared) -> Drawn:
 
 
 def _efficiency_bars(view: View, reached: Mapping[str, Array], split: Array, styles: Mapping[str, Look]) -> Figure:
-    figure, ax = one_axes(3.2)
+    figure, ax = one_axes(3.2, grid="y")
     frame = pd.DataFrame(dict(reached)).melt(ignore_index=False, var_name="method", value_name="efficiency")
     look = {"palette": {method: styles[method]["color"] for method in reached}, "saturation": 1, "width": 0.84}
     sns.barplot(frame, x=frame.index, y="efficiency", hue="method", gap=0.08, ax=ax, **look)
@@ -127,7 +124,6 @@ def _efficiency_bars(view: View, reached: Mapping[str, Array], split: Array, sty
     ax.hlines(split, places - 0.46, places + 0.46, color=INK, ls=DASHED, lw=1.3, zorder=3, label="equal split")
     ax.set_xticks(places, [label(name, 14) for name in view.tenants])
     ax.tick_params(axis="x", length=0)
-    ax.grid(axis="y")
     ax.set(xlabel="tenant", ylabel="efficiency\n[slowest-GPU equivalents]")
     legend_below(figure, [*handles, *ax.get_legend_handles_labels()[0][-1:]], 3)
     return figure
@@ -138,21 +134,20 @@ def _efficiency_map(view: View, methods: Sequence[str], relative: Array) -> Figu
     groups = bins(relative.shape[1], CELLS)
     cells = np.array([[row[group].mean() for group in groups] for row in relative])
     figure, ax = one_axes(1.6 + 0.3 * len(methods))
+    numbered = len(groups) <= NUMBERED_CELLS
     # one tenant that takes a whole type would leave no colour for all the others
     away = min(1.0, max(cells.max() - 1.0, 1.0 - cells.min(), 0.05))
     extend = "max" if cells.max() > 1.0 + away else "neither"
-    sns.heatmap(
-        cells,
-        ax=ax,
-        cmap="PuOr_r",
-        vmin=1.0 - away,
-        vmax=1.0 + away,
-        annot=len(groups) <= NUMBERED_CELLS,
-        fmt=".2f" if len(groups) <= NUMBERED_CELLS / 2 else ".1f",
-        annot_kws={"fontsize": 6.5},
-        linewidths=0.4,
-        cbar_kws={"label": "efficiency / equal split [1]", "pad": 0.02, "extend": extend},
-    )
+    bar = {"label": "efficiency / equal split [1]", "pad": 0.02, "extend": extend}
+    colours: dict[str, Any] = {
+        "cmap": "PuOr_r",
+        "vmin": 1.0 - away,
+        "vmax": 1.0 + away,
+        "linewidths": 0.4,
+        "cbar_kws": bar,
+    }
+    digits = ".2f" if len(groups) <= NUMBERED_CELLS / 2 else ".1f"
+    sns.heatmap(cells, annot=numbered, fmt=digits, annot_kws={"fontsize": 6.5}, ax=ax, **colours)
     sparse_ticks(ax, "x", _group_labels(view, groups), 10)
     sparse_ticks(ax, "y", [label(method, 40) for method in methods], len(methods))
     ax.set_xlabel("tenants by speedup on the fastest type, lowest first")
@@ -184,10 +179,9 @@ def envy(view: View, devices: Array) -> Array:
 @figure("oef.envy", "Who envies whom", of="instance")
 def envies(data: Compared) -> Drawn:
     """Envy at the reported speedups, per unit of weight."""
-    allocations = _allocations(data)
-    if not allocations or not 2 <= data.view.size <= MAX_TENANTS:
+    allocations, view = _allocations(data), data.view
+    if not 2 <= view.size <= MAX_TENANTS:
         return None
-    view = data.view
     few = view.size <= FEW_NODES
     canvas, axes = panels(len(allocations), 1.75)
     for ax, (method, allocation) in zip(axes, allocations.items(), strict=True):
@@ -199,8 +193,8 @@ def envies(data: Compared) -> Drawn:
     if few:
         shape = "An arrow leads from a tenant to one whose devices it would rather have, the wider the more it gains."
         return canvas, _words(data, shape)
-    canvas.supxlabel("envied tenant (by speedup, slowest left)", fontsize=9)
-    canvas.supylabel("envying tenant (slowest on top)", fontsize=9)
+    canvas.supxlabel("envied tenant (by speedup, slowest left)")
+    canvas.supylabel("envying tenant (slowest on top)")
     canvas.colorbar(axes[0].images[0], ax=axes, label="gain [%]", **SLIM)
     shape = (
         "Colour: how much a tenant (row) would gain with another's devices (column), in per cent up to 100; the "
@@ -222,16 +216,8 @@ def _envy_graph(ax: Axes, view: View, gain: Array) -> None:
     widths = [0.8 + 1.8 * edge["weight"] for _, _, edge in graph.edges(data=True)]
     nx.draw_networkx_nodes(graph, places, ax=ax, node_size=node, node_color="white", edgecolors=MUTED)
     nx.draw_networkx_labels(graph, beside, names, ax=ax, font_size=7, font_color=INK)
-    nx.draw_networkx_edges(
-        graph,
-        places,
-        ax=ax,
-        node_size=node,
-        width=widths,
-        edge_color=PALETTE[3],
-        connectionstyle=ARC,
-        arrowsize=9,
-    )
+    arrows: dict[str, Any] = {"width": widths, "edge_color": PALETTE[3], "connectionstyle": ARC, "arrowsize": 9}
+    nx.draw_networkx_edges(graph, places, ax=ax, node_size=node, **arrows)
     ax.set(xlim=(-1.9, 1.9), ylim=(-1.5, 1.5), aspect="equal")
     ax.axis("off")
 
@@ -252,8 +238,6 @@ def _envy_matrix(ax: Axes, view: View, gain: Array) -> None:
 def devices(data: Compared) -> Drawn:
     """Devices of each GPU type (slowest left) by tenant."""
     held = {method: per_tenant(data.view, d.devices) for method, d in _allocations(data).items()}
-    if not held:
-        return None
     if len(data.view.tenants) <= FEW_TENANTS:
         return _device_bars(data.view, held), _words(data, "Dotted outlines: devices there are.")
     words = "Tenants by speedup on the fastest type (lowest on top), neighbours averaged where there are many."
@@ -265,7 +249,7 @@ def _device_bars(view: View, held: Mapping[str, Array]) -> Figure:
     for ax, (method, amounts) in zip(axes, held.items(), strict=True):
         ax.set_title(label(method, 30))
         _stacks(ax, view, amounts)
-    names = [Patch(color=PALETTE[i], label=label(name, 16)) for i, name in enumerate(view.tenants)]
+    names = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, view.tenants, strict=False)]
     idle = Patch(facecolor="none", edgecolor=MUTED, linestyle=":", label="idle")
     legend_below(figure, [*names, idle], 5)
     return figure

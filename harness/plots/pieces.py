@@ -60,15 +60,7 @@ def share_line(ax: Axes, values: Array, start: float, end: float, style: Look) -
 
 
 def completion_cdf(times_s: Mapping[str, Array], styles: Mapping[str, Look] | None = None) -> Figure:
-    """Return the share of jobs that have completed after a time, a line per method.
-
-    Parameters
-    ----------
-    times_s
-        ``(n,)`` seconds from arrival to completion by method; NaN for jobs that never complete.
-    styles
-        Look of each line.
-    """
+    """Return the share of jobs that have completed so many seconds after arrival (NaN: never), a line per method."""
     styles = styles or looks(times_s)
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
     end_s = float(known.max(initial=1e-9))
@@ -76,22 +68,22 @@ def completion_cdf(times_s: Mapping[str, Array], styles: Mapping[str, Look] | No
     # a logarithmic axis reads in the unit of its middle
     unit_s, unit = time_unit(math.sqrt(float(known.min()) * end_s) if wide else end_s)
     end = end_s / unit_s
-    figure, ax = one_axes(3.1)
+    figure, ax = one_axes(3.1, f"completion time [{unit}]", "share of jobs completed", "both")
     for method, times in times_s.items():
         share_line(ax, times / unit_s, 0.0, 1.1 * end, styles[method])
-    ax.set(xlabel=f"completion time [{unit}]", ylabel="share of jobs completed", ylim=(0.0, 1.02))
+    ax.set_ylim(0.0, 1.02)
     if wide:
         log_axis(ax, "x")
     ax.set_xlim((float(known.min()) / unit_s / 1.1, 1.1 * end) if wide else (0.0, 1.02 * end))
-    ax.grid()
-    line_legend(figure, completed(times_s, styles))
+    completion_legend(figure, times_s, styles)
     return figure
 
 
-def completed(times_s: Mapping[str, Array], styles: Mapping[str, Look]) -> dict[str, Look]:
-    """Return the entries of a legend: each method, and how many of its jobs never complete."""
-    never = {method: int(np.count_nonzero(~np.isfinite(times))) for method, times in times_s.items()}
-    return {label(m, 30) + (f" ({count} never)" if count else ""): styles[m] for m, count in never.items()}
+def completion_legend(figure: Figure, times_s: Mapping[str, Array], styles: Mapping[str, Look]) -> None:
+    """Name each method, and how many of its jobs never complete."""
+    never = {method: np.count_nonzero(~np.isfinite(times)) for method, times in times_s.items()}
+    ends = {method: f" ({count} never)" for method, count in never.items() if count}
+    line_legend(figure, {method: styles[method] for method in times_s}, ends=ends)
 
 
 # ---------------------------------------------------------------- over time
@@ -118,33 +110,19 @@ def utilisation(
     styles: Mapping[str, Look] | None = None,
     ylabel: str = "GPUs in use [%]",
 ) -> Figure:
-    """Return a share over time: lines for few methods, a map with a row for each of many.
-
-    Parameters
-    ----------
-    shares
-        ``(slots,)`` by method, from 0 to 1; a method that is done earlier has fewer.
-    slot_s
-        Length of a slot in seconds.
-    styles
-        Look of each line.
-    ylabel
-        What is shared.
-    """
+    """Return shares (0 to 1, by slot) over time: lines for few methods, a map with a row for each of many."""
     cells, times, xlabel = time_cells(list(shares.values()), slot_s)
     if len(shares) > FEW_LINES:
-        figure, ax = one_axes(1.1 + 0.26 * len(shares))
+        figure, ax = one_axes(1.1 + 0.26 * len(shares), xlabel)
         image = heat_map(ax, 100 * cells, Normalize(0.0, 100.0))
         sparse_ticks(ax, "y", [label(method, 40) for method in shares], len(shares))
         time_ticks(ax, times[-1], cells.shape[1])
-        ax.set_xlabel(xlabel)
         figure.colorbar(image, ax=ax, label=ylabel, pad=0.02)
         return figure
-    figure, ax = one_axes(2.9)
+    figure, ax = one_axes(2.9, xlabel, ylabel, "y")
     styles = styles or looks(shares)
     share_stairs(ax, dict(zip(shares, cells, strict=True)), times, styles)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    line_legend(figure, {label(method, 30): styles[method] for method in shares})
+    line_legend(figure, {method: styles[method] for method in shares})
     return figure
 
 
@@ -153,7 +131,6 @@ def share_stairs(ax: Axes, rows: Mapping[str, Array], times: Array, styles: Mapp
     for method, row in rows.items():
         ax.stairs(100 * row, times, baseline=None, lw=1.4, **styles[method])
     ax.set(xlim=(0.0, times[-1]), ylim=(0.0, 103.0))
-    ax.grid(axis="y")
 
 
 def time_ticks(ax: Axes, end: float, cells: int) -> None:
@@ -165,26 +142,13 @@ def time_ticks(ax: Axes, end: float, cells: int) -> None:
 
 
 def price_map(prices: Array, names: Sequence[str], slot_s: float, unit: str = "utility per GPU and slot") -> Figure:
-    """Return prices over time as a map; colours are logarithmic, and 0 white, where they differ a hundredfold.
-
-    Parameters
-    ----------
-    prices
-        ``(k, T)``, 0 or more: duals of capacity, or a posted price.
-    names
-        Names of the rows.
-    slot_s
-        Length of a slot in seconds.
-    unit
-        Unit of the prices.
-    """
+    """Return ``(k, T)`` prices over time as a map; colours are logarithmic where prices differ a hundredfold."""
     cells, times, xlabel = time_cells(list(prices), slot_s)
     shown, norm = wide_norm(cells)
-    figure, ax = one_axes(1.3 + max(0.35 * len(names), LETTER * 5 * len(unit)))
+    figure, ax = one_axes(1.3 + max(0.35 * len(names), LETTER * 5 * len(unit)), xlabel)
     image = heat_map(ax, shown, norm)
     sparse_ticks(ax, "y", [label(name, 16) for name in names], 20)
     time_ticks(ax, times[-1], cells.shape[1])
-    ax.set_xlabel(xlabel)
     figure.colorbar(image, ax=ax, label=f"price\n[{unit}]", pad=0.02, format=lambda value, _: number(value))
     return figure
 
@@ -194,17 +158,7 @@ def price_map(prices: Array, names: Sequence[str], slot_s: float, unit: str = "u
 
 @dataclass(frozen=True)
 class Group:
-    """Methods that one bound is about.
-
-    Attributes
-    ----------
-    values
-        By method.
-    bound
-        What none of them gets below, if that is known.
-    name
-        What they have in common, for the legend; empty where there is one group.
-    """
+    """Values by method that one lower bound is about, and their name in the legend where there are several groups."""
 
     values: Mapping[str, float]
     bound: float | None
@@ -212,21 +166,16 @@ class Group:
 
 
 def beside_bounds(groups: Sequence[Group], xlabel: str) -> Figure:
-    """Return a bar for each method, one group below the other, with its ratio to the group's lower bound.
-
-    Parameters
-    ----------
-    groups
-        Methods with their values, and bounds in the same unit.
-    xlabel
-        What the values are, with their unit.
-    """
+    """Return a bar for each method, one group below the other, with its ratio to the group's lower bound."""
     names = [name for group in groups for name in group.values]
-    figure, ax = one_axes(1.25 + 0.25 * len(names))
+    figure, ax = one_axes(1.25 + 0.25 * len(names), xlabel, grid="x")
     first, end = 0, 1e-300
     for colour, group in zip(PALETTE, groups, strict=False):
         bars = ax.barh(range(first, first + len(group.values)), list(group.values.values()), 0.62, color=colour)
-        texts = [_beside(value, group.bound) for value in group.values.values()]
+        texts = [
+            number(value) + (f"  ({ratio(value / group.bound, True)})" if group.bound else "")
+            for value in group.values.values()
+        ]
         ax.bar_label(bars, texts, padding=4, fontsize=8, color=MUTED)
         room = [v / (1.0 - LETTER * (len(t) + 2)) for v, t in zip(group.values.values(), texts, strict=True)]
         end, last = max(end, *room), first + len(group.values)
@@ -236,18 +185,13 @@ def beside_bounds(groups: Sequence[Group], xlabel: str) -> Figure:
             ax.plot([group.bound] * 2, (first - margin, last - 1 + margin), color=INK, ls=DASHED)
         first = last
     listed_axis(ax, names)
-    ax.set(xlim=(0.0, end), xlabel=xlabel)
+    ax.set_xlim(0.0, end)
     ax.xaxis.set_major_locator(MaxNLocator(6))
     ax.xaxis.set_major_formatter(lambda value, _: number(value))
-    ax.grid(axis="x")
     named = [Patch(color=c, label=g.name) for c, g in zip(PALETTE, groups, strict=False) if g.name]
     bound = Line2D([], [], color=INK, ls=DASHED, label="certified lower bound")
     legend_below(figure, [*named, bound] if any(group.bound for group in groups) else named)
     return figure
-
-
-def _beside(value: float, bound: float | None) -> str:
-    return number(value) + (f"  ({ratio(value / bound, True)})" if bound else "")
 
 
 def times_beside_bounds(groups: Sequence[Group], what: str) -> Figure:

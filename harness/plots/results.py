@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.figure import Part, parts
 from schedgap.harness.plots.style import Look, looks
 from schedgap.harness.text import clean
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
 
@@ -18,19 +19,12 @@ MAX_INSTANCES = 4
 """Instances of a run that have figures of their own, the first of them."""
 
 D = TypeVar("D")
+Things = TypeVar("Things", bound=Sized)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Compared(Part):
-    """Results of a comparison that are about one paper, on all instances or on one.
-
-    Attributes
-    ----------
-    run
-        The whole run.
-    rows
-        The results.
-    """
+    """Results of a comparison that are about one paper, on all instances or on one."""
 
     run: Comparison
     rows: list[Row]
@@ -68,7 +62,7 @@ class Compared(Part):
         rows = [row for row in self.rows if row.method in decisions and row.method != online and rivals(row)]
         best = max(rows, key=lambda row: sign * (row.objective or 0.0), default=None)
         shown = [*([best.method] if best else []), online]
-        return {method: decisions[method] for method in shown if method in decisions}
+        return some({method: decisions[method] for method in shown if method in decisions})
 
     def results(self, problem: str) -> list[Row]:
         """Return the verified results of a problem, of several seeds the first, those of least objective first."""
@@ -129,6 +123,19 @@ def _part(run: Comparison, of: str, paper: str, rows: list[Row], suffix: str = "
     return Compared(of=of, group=paper, heading=heading, where=where, suffix=suffix, run=run, rows=rows)
 
 
+def some(things: Things) -> Things:
+    """Return what is to be drawn.
+
+    Raises
+    ------
+    NotApplicableError
+        If that is nothing.
+    """
+    if not len(things):
+        raise NotApplicableError("nothing to draw")
+    return things
+
+
 def counted(number: int, noun: str) -> str:
     """Return ``1 tenant`` or ``3 tenants``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
@@ -136,6 +143,6 @@ def counted(number: int, noun: str) -> str:
 
 def fitting(methods: Collection[str], most: int) -> tuple[list[str], str]:
     """Return the methods that find room, and a sentence about the others; those with settings are left out first."""
-    kept = sorted(methods, key=lambda method: base_id(method) != method)[:most]
+    kept = sorted(some(methods), key=lambda method: base_id(method) != method)[:most]
     out = ", ".join(clean(method, 30) for method in methods if method not in kept)
     return [method for method in methods if method in kept], f"No room for: {out}. " if out else ""

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from schedgap.harness.figure import Drawn, Part, figure, parts
 from schedgap.harness.plots.gantt import Chart, gantt, of_trace
 from schedgap.harness.plots.pieces import (
     FEW_LINES,
     Group,
-    completed,
     completion_cdf,
+    completion_legend,
     share_line,
     share_stairs,
     time_cells,
     times_beside_bounds,
     utilisation,
 )
-from schedgap.harness.plots.results import counted
+from schedgap.harness.plots.results import counted, some
 from schedgap.harness.plots.style import (
-    DASHED,
+    BOUND,
     FAINT,
     MAX_LINES,
     PALETTE,
@@ -59,15 +59,7 @@ MAX_ROWS = 30
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Histories(Part):
-    """What the figures of a simulation are drawn from.
-
-    Attributes
-    ----------
-    rows
-        Of all instances.
-    traces, rounds
-        Histories of the last instance by policy, and what the rounds of sensitive ones are worth.
-    """
+    """Rows of all instances; histories of the last one by policy, and what the rounds of sensitive ones are worth."""
 
     rows: Sequence[SimulationRow]
     traces: Mapping[str, Trace]
@@ -84,8 +76,8 @@ class Histories(Part):
         return looks(row.policy for row in self.rows)
 
     def few(self, policies: Collection[str], most: int) -> tuple[dict[str, Trace], str]:
-        """Return the histories of the first policies, and the end of a caption: n."""
-        shown = {policy: self.traces[policy] for policy in list(policies)[:most]}
+        """Return the histories of the first policies, of which there is one at least, and the end of a caption: n."""
+        shown = {policy: self.traces[policy] for policy in list(some(policies))[:most]}
         return shown, self.n(len(shown), len(policies))
 
     def n(self, drawn: int, known: int) -> str:
@@ -122,9 +114,10 @@ def total_times(data: Histories) -> Drawn:
 
     In brackets: at most so many times the least that any schedule can reach, by the bound.
     """
+    some(data.traces)
     rows = [row for row in data.rows if row.ttd_s and row.verified][:MAX_ROWS]
     bounds = list(dict.fromkeys(row.ttd_bound_s for row in rows))
-    if not data.traces or len({row.fingerprint for row in data.rows}) > 1 or not any(bounds):
+    if len({row.fingerprint for row in data.rows}) > 1 or not any(bounds):
         return None
     groups = [Group({row.policy: row.ttd_s or 0.0 for row in rows if row.ttd_bound_s == b}, b) for b in bounds]
     return times_beside_bounds(groups, "total time"), data.n(len(rows), len(data.rows))
@@ -134,8 +127,6 @@ def total_times(data: Histories) -> Drawn:
 def schedules(data: Histories) -> Drawn:
     """Which job holds which GPU over time, one row per GPU, servers by type."""
     shown, n = data.few(data.traces, MAX_CHARTS)
-    if not shown:
-        return None
     bars = {f"{label(policy, 30)}: {number(t.makespan_s / 3600)} h": of_trace(t) for policy, t in shown.items()}
     first = data.first
     canvas, words = gantt(Chart(first.servers, first.workload.gpu_types, first.workload.ids), bars)
@@ -146,8 +137,7 @@ def schedules(data: Histories) -> Drawn:
 def completion_times(data: Histories) -> Drawn:
     """Share of all jobs that have completed after a time since their arrival."""
     shown, n = data.few(data.traces, MAX_LINES)
-    times = {policy: trace.jct_s for policy, trace in shown.items()}
-    return (completion_cdf(times, data.looks), n) if shown else None
+    return completion_cdf({policy: trace.jct_s for policy, trace in shown.items()}, data.looks), n
 
 
 @simulated("simulation.utilisation", "GPUs in use over time")
@@ -155,7 +145,7 @@ def gpus_in_use(data: Histories) -> Drawn:
     """Share of the GPU time of each round in which GPUs computed."""
     shown, n = data.few(data.traces, MAX_LINES)
     shares = {policy: _over_time(trace, trace.utilisation) for policy, trace in shown.items()}
-    return (utilisation(shares, data.first.round_s, data.looks), n) if shown else None
+    return utilisation(shares, data.first.round_s, data.looks), n
 
 
 def _over_time(trace: Trace, shares: Array) -> Array:
@@ -187,39 +177,30 @@ def rounds_beside_lp1(data: Histories) -> Drawn:
     """
     shown, n = data.few([policy for policy, each in data.rounds.items() if np.any(each.most > 0)], MAX_PANELS)
     worth = {p: Worth(trace.start_s, data.rounds[p].progress, data.rounds[p].most) for p, trace in shown.items()}
-    return (against_lp1(worth, data.first.round_s), n) if shown else None
+    return against_lp1(worth, data.first.round_s), n
 
 
 def against_lp1(worth: Mapping[str, Worth], round_s: float) -> Figure:
     """Return the progress of rounds under the most that LP1 allows, a panel per policy; long runs are averaged."""
     first_s = min(float(each.start_s[0]) for each in worth.values())
-    end_s = max(float(each.start_s[-1]) for each in worth.values()) + round_s
-    slots = round((end_s - first_s) / round_s)
-    top = max(float(np.nanmax(each.most)) for each in worth.values())
-    cells = []
-    for each in worth.values():
-        row = np.rint((each.start_s - first_s) / round_s).astype(np.int64)
-        full = np.zeros((2, slots))
-        full[:, row] = np.nan_to_num([each.progress, each.most])
-        cells += [*full]
-    means, times, xlabel = time_cells(cells, round_s)
-    canvas, axes = panels(len(worth), 1.7, 2, xlabel, "progress [fair shares]", sharex=True, sharey=True)
-    for i, (ax, (policy, each)) in enumerate(zip(axes, worth.items(), strict=True)):
-        until = (each.start_s[-1] - first_s) / round_s * times[-1] / slots * (1 + 1e-9)
+    at = [np.rint((each.start_s - first_s) / round_s).astype(np.int64) for each in worth.values()]
+    cells = np.zeros((len(worth), 2, max(int(rows[-1]) for rows in at) + 1))
+    for full, rows, each in zip(cells, at, worth.values(), strict=True):
+        full[:, rows] = np.nan_to_num([each.progress, each.most])
+    top = float(cells[:, 1].max())
+    means, times, xlabel = time_cells([*cells.reshape(-1, cells.shape[2])], round_s)
+    canvas, axes = panels(len(worth), 1.7, 2, xlabel, "progress [fair shares]", "y", sharex=True, sharey=True)
+    for i, (ax, rows, (policy, each)) in enumerate(zip(axes, at, worth.items(), strict=True)):
+        until = rows[-1] * times[-1] / cells.shape[2] * (1 + 1e-9)
         progress, most = np.where(times[:-1] <= until, means[2 * i : 2 * i + 2], np.nan)
         ax.stairs(most, times, baseline=progress, fill=True, color=FAINT)
-        ax.stairs(most, times, baseline=None, color=PALETTE[3], lw=1.1, ls=DASHED)
+        ax.stairs(most, times, baseline=None, lw=1.1, **BOUND)
         ax.stairs(progress, times, baseline=None, color=PALETTE[0], lw=1.3)
         known = np.isfinite(each.most) & (each.most > 0)
         mean = float((each.progress[known] / each.most[known]).mean()) if known.any() else np.nan
         ax.set(title=f"{label(policy, 30)}: mean {100 * mean:.1f} %", xlim=(0.0, times[-1]), ylim=(0.0, top * 1.04))
-        ax.grid(axis="y")
-    handles = [
-        Line2D([], [], color=PALETTE[0], label="progress of the round"),
-        Line2D([], [], color=PALETTE[3], ls=DASHED, label="most by LP1 for the jobs picked"),
-        Line2D([], [], color=FAINT, lw=7, label="distance"),
-    ]
-    legend_below(canvas, handles)
+    names: dict[str, Look] = {"progress of the round": {"color": PALETTE[0]}, "most by LP1 for the jobs picked": BOUND}
+    line_legend(canvas, {**names, "distance": {"color": FAINT, "lw": 7}}, limit=40)
     return canvas
 
 
@@ -227,8 +208,7 @@ def against_lp1(worth: Mapping[str, Worth], round_s: float) -> Figure:
 def short_and_long_jobs(data: Histories) -> Drawn:
     """Share of all jobs that have completed after a time since their arrival, on two scales."""
     shown, n = data.few(data.rounds, MAX_LINES)
-    times = {policy: trace.jct_s for policy, trace in shown.items()}
-    return (short_and_long(times, LONG_S, data.looks), n) if shown else None
+    return short_and_long({policy: trace.jct_s for policy, trace in shown.items()}, LONG_S, data.looks), n
 
 
 def short_and_long(times_s: Mapping[str, Array], split_s: float, styles: Mapping[str, Look] | None = None) -> Figure:
@@ -237,17 +217,15 @@ def short_and_long(times_s: Mapping[str, Array], split_s: float, styles: Mapping
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
     end_s = max(float(known.max(initial=0.0)), 1.5 * split_s)
     hours, end = split_s / 3600, end_s / 3600
-    canvas, (left, right) = panels(2, 2.4, 2, "completion time [h]", "share of jobs completed", sharey=True)
-    for ax in (left, right):
-        for policy, times in times_s.items():
-            share_line(ax, times / 3600, 0.0, 1.1 * end, styles[policy])
-        ax.grid()
+    canvas, (left, right) = panels(2, 2.4, 2, "completion time [h]", "share of jobs completed", "both", sharey=True)
+    for ax, (policy, times) in product((left, right), times_s.items()):
+        share_line(ax, times / 3600, 0.0, 1.1 * end, styles[policy])
     left.set(title=f"short: below {hours:g} h", xlim=(0.0, hours), ylim=(0.0, 1.02))
     right.set(title=f"long: {hours:g} h and more")
     if end_s > 8 * split_s:
         log_axis(right, "x")
     right.set_xlim(hours, end * 1.02)
-    line_legend(canvas, completed(times_s, styles))
+    completion_legend(canvas, times_s, styles)
     return canvas
 
 
@@ -263,7 +241,7 @@ def gpus_and_cpus(data: Histories) -> Drawn:
         "CPUs given": {p: _over_time(trace, trace.cpu_utilisation) for p, trace in shown.items()},
         "CPUs needed": {p: _over_time(trace, data.rounds[p].cpus_needed) for p, trace in shown.items()},
     }
-    return (resources(shares, data.first.round_s, data.looks), n) if shown else None
+    return resources(shares, data.first.round_s, data.looks), n
 
 
 def resources(
@@ -275,26 +253,25 @@ def resources(
         return _mean_shares(shares, policies)
     styles = styles or looks(policies)
     cells, times, xlabel = time_cells([values for each in shares.values() for values in each.values()], slot_s)
-    canvas, axes = panels(len(shares), 1.45, 1, xlabel, "[%]", sharex=True)
+    canvas, axes = panels(len(shares), 1.45, 1, xlabel, "[%]", "y", sharex=True)
     for i, (ax, resource) in enumerate(zip(axes, shares, strict=True)):
         mine = cells[i * len(policies) : (i + 1) * len(policies)]
         share_stairs(ax, dict(zip(policies, mine, strict=True)), times, styles)
         ax.set_title(resource)
-    line_legend(canvas, {label(policy, 30): styles[policy] for policy in policies})
+    line_legend(canvas, {policy: styles[policy] for policy in policies})
     return canvas
 
 
 def _mean_shares(shares: Mapping[str, Mapping[str, Array]], policies: Sequence[str]) -> Figure:
     """Return the mean shares of each resource by policy, each up to the policy's own end."""
-    canvas, ax = one_axes(1.2 + 0.3 * len(policies))
+    canvas, ax = one_axes(1.2 + 0.3 * len(policies), "mean over the run [%]", grid="both")
     for i, (resource, each) in enumerate(shares.items()):
         means = [100 * float(values.mean()) for values in each.values()]
         # side by side, so that equal shares hide no one
         y = np.arange(len(policies)) + 0.22 * (i - (len(shares) - 1) / 2)
         ax.plot(means, y, ls="", marker="os^D"[i % 4], ms=5, color=PALETTE[i], label=resource)
     listed_axis(ax, policies)
-    ax.set(xlim=(0.0, 103.0), xlabel="mean over the run [%]")
-    ax.grid()
+    ax.set_xlim(0.0, 103.0)
     legend_below(canvas, ax.get_legend_handles_labels()[0])
     return canvas
 
@@ -334,9 +311,9 @@ def times_by_load(data: Histories) -> Drawn:
 def by_load(points: Mapping[str, Sequence[tuple[float, float]]], styles: Mapping[str, Look] | None = None) -> Figure:
     """Return mean completion times against the load, a line per policy: points are jobs per hour and seconds."""
     styles = styles or looks(points)
-    canvas, ax = one_axes(3.2)
     values = [seconds for each in points.values() for _, seconds in each]
     unit_s, unit = time_unit(float(np.median(values)))
+    canvas, ax = one_axes(3.2, "arrivals [jobs per hour]", f"mean completion time [{unit}]", "both")
     for policy, each in points.items():
         load, seconds = np.array(sorted(each)).T
         ax.plot(load, seconds / unit_s, marker="o", markersize=4, **styles[policy])
@@ -344,7 +321,5 @@ def by_load(points: Mapping[str, Sequence[tuple[float, float]]], styles: Mapping
         log_axis(ax, "y")
     else:
         ax.set_ylim(0.0, max(values) / unit_s * 1.05)
-    ax.set(xlabel="arrivals [jobs per hour]", ylabel=f"mean completion time [{unit}]")
-    ax.grid()
-    line_legend(canvas, {label(policy, 30): styles[policy] for policy in points})
+    line_legend(canvas, {policy: styles[policy] for policy in points})
     return canvas

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -20,6 +21,9 @@ from numpy.typing import NDArray
 from schedgap.harness.text import clean, number
 from schedgap.instances.arrays import Array
 
+Look = Mapping[str, Any]
+"""Colour and dashes of a line."""
+
 INK, MUTED, FAINT = "#1b1f24", "#57606a", "#d8dee4"
 
 PALETTE: tuple[str, ...] = (*sns.color_palette("colorblind", 6).as_hex(), "#882255", "#949494", "#8a7a00", "#56b4e9")
@@ -30,6 +34,9 @@ DASHED = (0, (4, 1.5))
 """Dashes that stay visible in a thin line."""
 
 DASHES = ("-", DASHED, (0, (1, 1.2)))
+
+BOUND: Look = {"color": PALETTE[3], "ls": DASHED}
+"""Look of a bound beside what reaches at most so much."""
 
 MAX_LINES = len(PALETTE)
 """Lines of one figure; more could not be told apart."""
@@ -46,60 +53,44 @@ KIND_COLOURS = {
 WIDTH_IN = 6.8
 """Width of every figure in inches: two text columns of a paper, 650 px on a screen."""
 
+EDGE_IN = 0.9
+"""Height of a figure's title, legend and lowest label."""
+
 WIDE = 20.0
 """An axis is logarithmic where its largest value is this many times the smallest."""
 
-Look = Mapping[str, Any]
-"""Colour and dashes of a line."""
-
-
-def look(i: int) -> Look:
-    """Return colour and dashes of line number `i`: neighbours differ in both."""
-    return {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % len(DASHES)]}
-
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return the look of each method, the same in all figures that name the same methods."""
-    return {method: look(i) for i, method in enumerate(dict.fromkeys(methods))}
+    """Return colour and dashes of each method, the same in all figures of these methods; neighbours share neither."""
+    styles = zip(cycle(PALETTE), cycle(DASHES), strict=False)
+    return {method: {"color": c, "ls": ls} for method, (c, ls) in zip(dict.fromkeys(methods), styles, strict=False)}
 
 
 # ---------------------------------------------------------------- figures and axes
 
 
-def new_figure(height_in: float) -> Figure:
-    """Return an empty figure of the common width, independent of pyplot."""
-    return Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
-
-
-def one_axes(height_in: float) -> tuple[Figure, Axes]:
+def one_axes(height_in: float, xlabel: str = "", ylabel: str = "", grid: str = "") -> tuple[Figure, Axes]:
     """Return a figure with one set of axes."""
-    figure = new_figure(height_in)
-    return figure, figure.add_subplot()
+    figure, (ax,) = panels(1, height_in - EDGE_IN, 1, xlabel, ylabel, grid)
+    return figure, ax
 
 
 def panels(
-    count: int, height_in: float, columns: int = 3, xlabel: str = "", ylabel: str = "", **kwargs: Any
+    count: int, height_in: float, columns: int = 3, xlabel: str = "", ylabel: str = "", grid: str = "", **kwargs: Any
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with small axes in rows, labelled where they stand at the edge.
+    """Return a figure, independent of pyplot, with small axes in rows of that height, labelled at the edge.
 
-    Parameters
-    ----------
-    count, columns
-        How many there are, and how many stand side by side.
-    height_in
-        Height of a row in inches.
-    xlabel, ylabel
-        Label of the lowest axes of each column, and of the first of each row.
-    **kwargs
-        As ``sharex``, for :meth:`matplotlib.figure.Figure.subplots`.
+    `grid` names the axis whose lines are drawn, or ``"both"``; `kwargs` are those of ``Figure.subplots``.
     """
     columns = min(columns, count)
     rows = math.ceil(count / columns)
-    figure = new_figure(0.9 + rows * height_in)
+    figure = Figure(figsize=(WIDTH_IN, EDGE_IN + rows * height_in), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **kwargs).ravel().tolist()
     for spare in axes[count:]:
         spare.remove()
     for i, ax in enumerate(axes[:count]):
+        if grid:
+            ax.grid(axis=grid)
         ax.set_ylabel(ylabel if i % columns == 0 else "")
         if i + columns >= count:
             ax.set_xlabel(xlabel)
@@ -134,9 +125,9 @@ def label(text: str, limit: int = 16) -> str:
     return f"\u200a{shown}" if shown.startswith("_") else shown
 
 
-def listed_axis(ax: Axes, names: Sequence[str], limit: int = 40) -> None:
+def listed_axis(ax: Axes, names: Sequence[str]) -> None:
     """Name the rows 0, 1, … of a chart, the first on top."""
-    ax.set_yticks(range(len(names)), [label(name, limit) for name in names])
+    ax.set_yticks(range(len(names)), [label(name, 40) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
 
@@ -147,9 +138,17 @@ def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 4) -> No
         figure.legend(handles=handles, loc="outside lower left", ncols=min(columns, len(handles)))
 
 
-def line_legend(figure: Figure, lines: Mapping[str, Look], more: Sequence[Any] = (), columns: int = 3) -> None:
-    """Put the names of lines below all axes, and other handles behind them."""
-    legend_below(figure, [*(Line2D([], [], label=name, **style) for name, style in lines.items()), *more], columns)
+def line_legend(
+    figure: Figure,
+    lines: Mapping[str, Look],
+    columns: int = 3,
+    *,
+    limit: int = 30,
+    ends: Mapping[str, str] | None = None,
+) -> None:
+    """Put the names of lines below all axes, cut to `limit` letters and followed by their `ends`."""
+    words = {name: label(name, limit) + (ends or {}).get(name, "") for name in lines}
+    legend_below(figure, [Line2D([], [], label=words[name], **look) for name, look in lines.items()], columns)
 
 
 def note(ax: Axes, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
@@ -193,26 +192,14 @@ def no_dust(cells: Array, least: float) -> Array:
 
 
 def sparse_ticks(ax: Axes, axis: str, labels: Sequence[str], at_most: int, room: int = 60) -> None:
-    """Label cells 0, 1, … of a heat map.
-
-    Parameters
-    ----------
-    ax, axis
-        Where: ``"x"`` or ``"y"``.
-    labels
-        One for each cell.
-    at_most
-        Largest number of them that is shown, at equal distances.
-    room
-        Letters that fit side by side; labels of an x axis stand upright where they are more.
-    """
+    """Label cells 0, 1, … of a heat map, at equal distances; on an x axis upright above `room` letters."""
     step = math.ceil(len(labels) / at_most)
     places = np.arange(0, len(labels), step)
     shown = [labels[int(i)] for i in places]
     crowded = axis == "x" and sum(map(len, shown)) > room
-    set_ticks = ax.set_xticks if axis == "x" else ax.set_yticks
-    set_ticks(places + 0.5, shown, rotation=90 if crowded else 0)
-    ax.tick_params(axis="x" if axis == "x" else "y", length=2)
+    side = ax.xaxis if axis == "x" else ax.yaxis
+    side.set_ticks(places + 0.5, shown, rotation=90 if crowded else 0)
+    side.set_tick_params(length=2)
 
 
 def bins(count: int, at_most: int) -> list[NDArray[np.int64]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.gantt import boxes
 from schedgap.harness.plots.pieces import Group, times_beside_bounds
-from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.results import Compared, counted, some
 from schedgap.harness.plots.style import INK, PALETTE, heat_map, label, panels, sparse_ticks
 from schedgap.harness.text import clean, number
 from schedgap.instances.arrays import Array
@@ -38,16 +38,8 @@ RESOURCES = ("GPUs", "CPUs", "memory")
 class Speedups:
     """Rates of one model's gang on its best GPU type, divided by that with its proportional share.
 
-    Attributes
-    ----------
-    model, gpus
-        Name, and GPUs of the gang.
-    cpus, memory_gb
-        ``(A,)`` and ``(B,)`` levels per GPU that a gang may have.
-    speedup
-        ``(B, A)``.
-    share
-        Level of memory and of CPUs of the proportional share.
+    `cpus` ``(A,)`` and `memory_gb` ``(B,)`` are levels per GPU, `speedup` is ``(B, A)``, and `share` has the
+    proportional share's level of memory and of CPUs.
     """
 
     model: str
@@ -63,7 +55,9 @@ def speedups(view: View) -> list[Speedups]:
     found: dict[str, Speedups] = {}
     for j in np.argsort(view.workload.gpus[view.possible], kind="stable").tolist():
         job = int(view.possible[j])
-        name = _short(view.instance.jobs[job].model or view.workload.ids[job])
+        # without the name of the paper that measured it, and without its batch size
+        model = view.instance.jobs[job].model or view.workload.ids[job]
+        name = model.removeprefix("Synergy ").partition(" (")[0]
         if name not in found:
             found[name] = _speedups(view, name, int(view.profiles.kind[job]))
     return sorted(found.values(), key=lambda one: -float(one.speedup.max()))
@@ -73,18 +67,12 @@ def _speedups(view: View, name: str, kind: int) -> Speedups:
     tables, needs = view.profiles, view.needs
     i = view.preference[kind][0]
     gpus = int(tables.gpus[kind])
-    limit = needs.limit[kind, i] * (1 + ROUNDING)
+    limit, share = needs.limit[kind, i] * (1 + ROUNDING), needs.share[kind, i] * (1 + ROUNDING)
     cpus, memory_gb = tables.cpus[kind], tables.memory_gb[kind]
-    within = np.ix_(cpus <= limit[0], memory_gb <= limit[1])
-    share = needs.share[kind, i] * (1 + ROUNDING)
-    return Speedups(
-        model=name,
-        gpus=gpus,
-        cpus=cpus[cpus <= limit[0]] / gpus,
-        memory_gb=memory_gb[memory_gb <= limit[1]] / gpus,
-        speedup=(tables.rate[kind, i][within] / needs.fair[kind, i]).T,
-        share=(int((memory_gb <= share[1]).sum()) - 1, int((cpus <= share[0]).sum()) - 1),
-    )
+    few, small = cpus <= limit[0], memory_gb <= limit[1]
+    speedup = (tables.rate[kind, i][np.ix_(few, small)] / needs.fair[kind, i]).T
+    level = (int((memory_gb <= share[1]).sum()) - 1, int((cpus <= share[0]).sum()) - 1)
+    return Speedups(name, gpus, cpus[few] / gpus, memory_gb[small] / gpus, speedup, level)
 
 
 @figure("synergy.sensitivity", "Speedup by CPUs and memory", of="instance")
@@ -117,11 +105,6 @@ def _gangs(shown: Sequence[Speedups]) -> str:
     return "one GPU" if gangs == [1] else f"the smallest gang of each ({span} GPUs)"
 
 
-def _short(model: str) -> str:
-    """Return a model's name without the name of the paper that measured it and without its batch size."""
-    return model.removeprefix("Synergy ").partition(" (")[0]
-
-
 # ---------------------------------------------------------------- servers
 
 
@@ -131,9 +114,7 @@ def servers(data: Compared) -> Drawn:
 
     A job has the same colour everywhere; colours repeat.
     """
-    shown = {m: data.decisions[m] for m in SHOWN if isinstance(data.decisions.get(m), Schedule)}
-    if not shown:
-        return None
+    shown = some({m: data.decisions[m] for m in SHOWN if isinstance(data.decisions.get(m), Schedule)})
     view: View = data.view
     known = np.flatnonzero(view.servers.gpus > 0)
     hosts = known[:MAX_SERVERS]
@@ -147,11 +128,9 @@ def servers(data: Compared) -> Drawn:
     for ax, resource in zip(axes, RESOURCES, strict=False):
         ax.set_title(resource)
     axes[-1].set_xticks(range(0, len(hosts), max(1, -(-len(hosts) // 8))))
-    some = f"the first {MAX_SERVERS} of {known.size} servers" if known.size > MAX_SERVERS else ""
-    return canvas, (
-        f"n = {counted(view.runnable.size, 'job')} of the round on {some or counted(known.size, 'server')}, "
-        f"{counted(len(shown), 'mechanism')} on {data.where}."
-    )
+    of = f"the first {MAX_SERVERS} of " if known.size > MAX_SERVERS else ""
+    jobs, mechanisms = counted(view.runnable.size, "job"), counted(len(shown), "mechanism")
+    return canvas, f"n = {jobs} of the round on {of}{counted(known.size, 'server')}, {mechanisms} on {data.where}."
 
 
 def _stacks(ax: Axes, schedule: Schedule, part: Array, hosts: NDArray[np.int64]) -> None:
@@ -164,8 +143,7 @@ def _stacks(ax: Axes, schedule: Schedule, part: Array, hosts: NDArray[np.int64])
     total = np.cumsum(height) - height
     bottom = total - total[np.searchsorted(x, x)]
     colours = [PALETTE[j % len(PALETTE)] for j in schedule.job[order].tolist()]
-    look = {"facecolors": colours, "edgecolors": "white", "linewidths": 0.5}
-    ax.add_collection(boxes(x - 0.43, x + 0.43, bottom, height, **look))
+    ax.add_collection(boxes(x - 0.43, x + 0.43, bottom, height, facecolors=colours, edgecolors="white", linewidths=0.5))
 
 
 # ---------------------------------------------------------------- mean completion times
@@ -175,13 +153,11 @@ def _stacks(ax: Axes, schedule: Schedule, part: Array, hosts: NDArray[np.int64])
 def mean_times(data: Compared) -> Drawn:
     """Mean time from arrival to completion of all jobs, by method."""
     known = data.results(RUN.id)
-    rows = known[:MAX_RUNS]
-    if not rows:
-        return None
+    rows = some(known[:MAX_RUNS])
     values = {row.method: row.objective or 0.0 for row in rows}
     canvas = times_beside_bounds([Group(values, rows[0].best_bound)], "mean completion time")
     source = rows[0].bound_from
     by = f"In brackets: at most so many times the best possible mean, by the bound of {clean(source)}. "
-    some = f"The {MAX_RUNS} fastest of {len(known)}" if len(known) > MAX_RUNS else counted(len(known), "method")
+    count = f"The {MAX_RUNS} fastest of {len(known)}" if len(known) > MAX_RUNS else counted(len(known), "method")
     jobs = counted(data.view.possible.size, "job")
-    return canvas, f"{by if source else ''}n = {jobs}, {some} on {data.where}."
+    return canvas, f"{by if source else ''}n = {jobs}, {count} on {data.where}."

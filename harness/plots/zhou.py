@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots.gantt import Bars, boxes, gantt, of_runs, server_rows
 from schedgap.harness.plots.pieces import Group, beside_bounds, price_map
-from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.results import Compared, counted, some
 from schedgap.harness.plots.style import DASHED, FAINT, INK, MUTED, PALETTE, label, legend_below, no_dust, note, panels
 from schedgap.harness.text import clean, number
 from schedgap.instances.arrays import Array, Ints
@@ -57,9 +57,7 @@ def windows(data: Compared) -> Drawn:
     A batch runs in a window of α rounds of A_maxweight; numbers above are the rounds that scheduled jobs, where windows
     are wide enough.
     """
-    online = {arch: schedule for arch in ARCHITECTURES if (schedule := _online(data, arch))}
-    if not online:
-        return None
+    online = some({arch: schedule for arch in ARCHITECTURES if (schedule := _online(data, arch))})
     view: View = data.view
     height = min(max(0.1 * view.size, 1.1), 3.4) + 0.55
     xlabel = f"time [slots of {number(view.slot_s)} s]"
@@ -131,8 +129,6 @@ def schedules(data: Compared, arch: str) -> Drawn:
     mine = {row.method for row in data.rows if row.problem == problem}
     known = {method: d for method, d in data.running(Schedule).items() if method in mine}
     shown = data.beside(f"zhou.{arch}.online", known, lambda row: row.objective is not None, sign=-1.0)
-    if not shown:
-        return None
     view: View = data.view
     worth = {row.method: row.objective for row in data.rows}
     bars = {f"{label(m, 30)}: Σ w·c = {number(worth.get(m))}": gpu_bars(view, arch, d) for m, d in shown.items()}
@@ -213,10 +209,9 @@ def dual_prices(data: Compared, arch: str) -> Drawn:
     return _price_map(data, arch, no_dust(each, SMALL), "Σ w·c per server and slot")
 
 
-def _price_map(data: Compared, arch: str, field: Array, unit: str) -> tuple[Figure, str] | None:
+def _price_map(data: Compared, arch: str, field: Array, unit: str) -> tuple[Figure, str]:
     rows, words = dearest(field)
-    if not rows.size:
-        return None
+    some(rows)
     classes = [label(name.removesuffix(".0"), 10) for name in data.view.architectures[arch].classes.names]
     names = [f"{name} {resource}" for name in classes for resource in SHORT]
     return price_map(field[rows], [names[i] for i in rows], data.view.slot_s, unit), words + data.n(1)
@@ -229,9 +224,8 @@ def _price_map(data: Compared, arch: str, field: Array, unit: str) -> tuple[Figu
 def completion_times(data: Compared, arch: str) -> Drawn:
     """Total weighted completion time Σ w·c of all jobs with {}, completions counted from slot 1, by method."""
     kinds = {"completion": "without interruptions", "preemptive": "jobs may be interrupted"}
-    found = {text: rows for kind, text in kinds.items() if (rows := data.results(f"zhou.{arch}.{kind}")[:MAX_BARS])}
-    if not found:
-        return None
+    known = {text: data.results(f"zhou.{arch}.{kind}")[:MAX_BARS] for kind, text in kinds.items()}
+    found = some({text: rows for text, rows in known.items() if rows})
     groups = [
         Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
         for text, rows in found.items()

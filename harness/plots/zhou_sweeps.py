@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from schedgap.harness.compare.row import Row
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots.results import Compared, fitting
+from schedgap.harness.plots.results import Compared, fitting, some
 from schedgap.harness.plots.style import (
     DASHED,
     INK,
@@ -48,6 +47,9 @@ PARAMETERS = {
 BRIEF = {"unit_worth": "F", "worker_type": "worker type"}
 """What a title says of it, where that is shorter."""
 
+POINTS: Look = {"marker": "o", "ms": 4}
+BOUND: Look = {"color": INK, "ls": DASHED, "lw": 1.1, "zorder": 1}
+
 UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
 """Smallest objective that is shown in a unit, the unit, and its name."""
 
@@ -56,18 +58,10 @@ Value = float | str
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Results of one architecture at different values of a parameter, all others being the same.
+    """Results of one architecture at different values of a parameter, in order, all others being the same.
 
-    Attributes
-    ----------
-    arch, parameter
-        What is shown.
-    values
-        Values on the x axis, in order.
-    others
-        Values of the other parameters that differ somewhere.
-    results
-        ``value, method, fingerprint, objective, bound``; the index is the place among the rows of the comparison.
+    `others` differ elsewhere; `results` are ``value, method, fingerprint, objective, bound``, by the place among the
+    rows of the comparison.
     """
 
     arch: str
@@ -109,57 +103,44 @@ def found(data: Compared, kinds: Sequence[str]) -> list[Panel]:
     """Return a panel for each parameter that differs, and architecture, where there are two values or more."""
     instances = data.run.instances
     rows = {
-        i: row
+        i: {
+            "arch": row.problem.split(".")[1],
+            "method": row.method.split(".", 2)[2],
+            "fingerprint": row.fingerprint,
+            "objective": row.objective,
+            "bound": None if row.problem.endswith("preemptive") else row.best_bound,
+        }
         for i, row in enumerate(data.rows)
         if row.verified and row.objective is not None and row.fingerprint in instances
         if row.problem.split(".")[2] in kinds
     }
-    known = {row.fingerprint: settings(row.instance, instances[row.fingerprint]) for row in rows.values()}
-    names = dict.fromkeys(key for each in known.values() for key in each)
-    differ = [key for key in names if len({each.get(key) for each in known.values()}) > 1]
+    if not rows:
+        return []
+    results = pd.DataFrame.from_dict(rows, orient="index").astype({"bound": float})
+    names = {row.fingerprint: row.instance for row in data.rows}
+    known = [settings(names[mark], instances[mark]) for mark in results["fingerprint"]]
+    parameters = pd.DataFrame(known, results.index, dtype=object)
+    differ = [str(key) for key in parameters if len(parameters[key].unique()) > 1]
     differ = sorted(differ, key=lambda key: [*PARAMETERS, key].index(key))[:MAX_PARAMETERS]
-    made = [_panel(arch, parameter, differ, known, rows) for parameter in differ for arch in ARCHITECTURES]
+    archs = [(arch, results[results["arch"] == arch]) for arch in ARCHITECTURES]
+    made = [_panel(arch, key, mine, parameters.loc[mine.index, differ]) for key in differ for arch, mine in archs]
     return [panel for panel in made if panel]
 
 
-def _panel(
-    arch: str,
-    parameter: str,
-    differ: Sequence[str],
-    known: Mapping[str, Mapping[str, Value]],
-    rows: Mapping[int, Row],
-) -> Panel | None:
+def _panel(arch: str, parameter: str, results: pd.DataFrame, parameters: pd.DataFrame) -> Panel | None:
     """Return the results at those values of the other parameters for which this one has most values."""
-    others = [key for key in differ if key != parameter]
-    groups: dict[tuple[Value | None, ...], dict[int, Row]] = {}
-    for i, row in rows.items():
-        each = known[row.fingerprint]
-        if row.problem.split(".")[1] == arch and parameter in each:
-            groups.setdefault(tuple(each.get(key) for key in others), {})[i] = row
-    at = {key: [known[row.fingerprint][parameter] for row in mine.values()] for key, mine in groups.items()}
-    best = max(groups, key=lambda key: len(set(at[key])), default=None)
-    if best is None or len(set(at[best])) < 2:
+    known = parameters[parameters[parameter].notna()]
+    others = [str(key) for key in known if key != parameter]
+    groups: Iterable[tuple[Any, pd.DataFrame]]
+    groups = known.groupby(others, sort=False, dropna=False) if others else [((), known)]
+    same, best = max(groups, key=lambda group: group[1][parameter].nunique(), default=((), known))
+    values = list(best[parameter].unique())
+    if len(values) < 2:
         return None
-    values = list(dict.fromkeys(at[best]))
     if all(isinstance(value, float) for value in values):
         values.sort()
-    mine = list(groups[best].values())
-    columns = {
-        "value": pd.Series(at[best], list(groups[best]), object),
-        "method": [_short(row) for row in mine],
-        "fingerprint": [row.fingerprint for row in mine],
-        "objective": [row.objective for row in mine],
-        "bound": pd.Series(
-            [None if row.problem.endswith("preemptive") else row.best_bound for row in mine], groups[best], float
-        ),
-    }
-    same = {key: value for key, value in zip(others, best, strict=True) if value is not None}
-    return Panel(arch, parameter, values, same, pd.DataFrame(columns))
-
-
-def _short(row: Row) -> str:
-    """Return a method's name without paper and architecture."""
-    return row.method.split(".", 2)[2]
+    fixed = {key: value for key, value in zip(others, same, strict=True) if not pd.isna(value)}
+    return Panel(arch, parameter, values, fixed, results.loc[best.index].assign(value=best[parameter]))
 
 
 def compared(panel: Panel, methods: Iterable[str]) -> pd.DataFrame:
@@ -192,15 +173,14 @@ def completed_weight(data: Compared) -> Drawn:
 
 def _sweep(data: Compared, kinds: Sequence[str], ylabel: str) -> Drawn:
     """Draw a line per method for each parameter that differs, parameter servers beside rings."""
-    shown = found(data, kinds)
-    if not shown:
-        return None
+    shown = some(found(data, kinds))
     methods, out = fitting(dict.fromkeys(m for panel in shown for m in panel.results["method"]), MAX_LINES)
     styles = {method: next(look for name, look in data.looks.items() if name.endswith(method)) for method in methods}
     heights = pd.concat([panel.results["objective"] for panel in shown]).abs()
     unit, name = next((size, text) for least, size, text in UNITS if heights.max() >= least)
     both = len({panel.arch for panel in shown}) > 1
-    canvas, axes = panels(len(shown), 2.5, 2, ylabel=ylabel.format(name), sharey="row" if both else False)
+    sharey = "row" if both else False
+    canvas, axes = panels(len(shown), 2.5, 2, ylabel=ylabel.format(name), grid="both", sharey=sharey)
     bounds, drawn = False, set[int]()
     for ax, panel in zip(axes, shown, strict=True):
         results = compared(panel, methods)
@@ -213,26 +193,22 @@ def _sweep(data: Compared, kinds: Sequence[str], ylabel: str) -> Drawn:
         else:
             ax.set_ylim(bottom=0.0)
         _values(ax, panel)
-        ax.grid()
-    bound = [Line2D([], [], color=INK, ls=DASHED, lw=1.1, label="certified bound")] if bounds else []
-    line_legend(canvas, {label(method, 26): {"marker": "o", "ms": 4, **styles[method]} for method in methods}, bound, 4)
+    bound = {"certified bound": BOUND} if bounds else {}
+    line_legend(canvas, {method: {**POINTS, **styles[method]} for method in methods} | bound, 4, limit=26)
     return canvas, out + data.sample(data.rows[i] for i in sorted(drawn))
 
 
 def _lines(ax: Axes, panel: Panel, results: pd.DataFrame, styles: Mapping[str, Look], unit: float) -> bool:
     """Draw means over instances, from the least to the largest result; return whether there is a bound to draw."""
-    x = pd.Series(panel.places, dtype=float)
+    placed = results.assign(x=results["value"].map(panel.places))
     for method, style in styles.items():
-        mine = results[results["method"] == method].groupby("value")["objective"].agg(["mean", "min", "max"]) / unit
-        at = x.index[x.index.isin(mine.index)]
-        mine = mine.loc[at]
-        ax.plot(x[at], mine["mean"], marker="o", markersize=4, **style)
-        ax.vlines(x[at], mine["min"], mine["max"], color=style["color"], lw=0.8)
-    each = results.groupby(["value", "fingerprint"])["bound"].first()
-    means = each.groupby("value").agg(lambda bounds: bounds.mean(skipna=False)).dropna() / unit
-    at = x.index[x.index.isin(means.index)]
-    ax.plot(x[at], means[at], color=INK, ls=DASHED, lw=1.1, zorder=1)
-    return bool(len(at))
+        mine = placed[placed["method"] == method].groupby("x")["objective"].agg(["mean", "min", "max"]) / unit
+        ax.plot(mine.index, mine["mean"], **POINTS, **style)
+        ax.vlines(mine.index, mine["min"], mine["max"], color=style["color"], lw=0.8)
+    each = placed.groupby(["x", "fingerprint"])["bound"].first()
+    means = each.groupby("x").agg(lambda bounds: bounds.mean(skipna=False)).dropna() / unit
+    ax.plot(means.index, means, **BOUND)
+    return bool(len(means))
 
 
 def _values(ax: Axes, panel: Panel) -> None:
