@@ -1,8 +1,8 @@
 """One way to run a study: plan → what an earlier folder already has → run → journal → collect.
 
 A *study* is tasks, how one task runs in a worker, how its result is journalled, and how results are put together.
-Comparisons, sweeps, simulations, audits and searches are studies; each is found by its
-kind, so that a results folder of any kind can be read, resumed, merged and reported.
+Comparisons, sweeps, simulations, audits and searches are studies; each is found by its kind
+(:data:`schedgap.harness.engine.KINDS`), so that a results folder of any kind can be read, resumed, merged and reported.
 """
 
 from __future__ import annotations
