@@ -1,7 +1,7 @@
-"""Pyomo, imported without those parts of scipy that no model uses: half a second less for each process.
+"""Pyomo, imported without those parts of scipy that no model uses: half a second less for each process that solves.
 
-Pyomo imports all of scipy's statistics, integration and geometry as soon as somebody imports scipy, or at once if that
-has happened. While it is imported it finds empty modules of these names; later on everybody gets the real ones.
+Once both Pyomo and scipy are imported, Pyomo imports all of scipy's statistics, integration and geometry, to be ready
+for expressions in which they occur. It finds empty modules of these names here; everybody else gets the real ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from importlib import import_module
 _UNUSED = [name for name in ("scipy.stats", "scipy.integrate", "scipy.spatial") if name not in sys.modules]
 
 sys.modules.update({name: types.ModuleType(name) for name in _UNUSED})
-import_module("scipy")
-import_module("pyomo.environ")
-for _name in _UNUSED:
-    del sys.modules[_name]
+try:
+    import_module("pyomo.environ")
+    import_module("scipy")  # whichever of the two comes last starts these imports
+finally:
+    for _name in _UNUSED:
+        del sys.modules[_name]

@@ -11,6 +11,7 @@ import typer
 
 from schedgap.harness.cli.output import finish
 from schedgap.harness.cli.terminal import progress
+from schedgap.harness.engine import KINDS
 from schedgap.harness.table import Format
 from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
 
@@ -57,6 +58,10 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
     """
 
     def command(output: Format, report: bool, **given: Any) -> None:
+        if run.__name__ in KINDS and not given["dask"]:  # only its file says how many threads a sweep has
+            from schedgap.harness.engine.pool import start_server
+
+            start_server(f"schedgap.harness.{run.__name__}.task", given.get("threads", 1))
         with progress() as (start, advance):
             found = run(**given, on_start=start, on_result=advance)
         finish(found, output, report)

@@ -70,10 +70,8 @@ def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
 
 def started(workers: int, threads: int, module: str) -> ProcessPool:
     """Return a pool whose workers run so many threads each; they have imported `module` when they start."""
-    context = _Context()
-    context.set_forkserver_preload([module])
-    _start_fork_server(threads)
-    return ProcessPool(max_workers=workers, initializer=_settle_worker, context=context)
+    start_server(module, threads)
+    return ProcessPool(max_workers=workers, initializer=_settle_worker, context=_Context())
 
 
 def submit(pool: ProcessPool, task: Task[R]) -> Any:
@@ -143,16 +141,18 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
 
 
-def _start_fork_server(threads: int) -> None:
-    """Start the server, whose workers inherit what it is: deaf to Ctrl-C, and with so many threads of linear algebra.
+def start_server(module: str, threads: int) -> None:
+    """Start the process that workers are forked from, unless it runs already; it imports `module` meanwhile.
 
-    A terminal sends Ctrl-C to all processes of a command. With as many threads as cores in every worker, checks of
-    runs of 2000 jobs took 0.4 to 3.1 s instead of 0.2 to 0.4 s. Python puts the working directory first on the path of
-    the server and of the tracker of resources that it starts before, unless it is asked for a safe path.
+    Workers inherit what it is: deaf to Ctrl-C, which a terminal sends to all processes of a command, and with so many
+    threads of linear algebra. With as many as cores in every worker, checks of runs of 2000 jobs took 0.4 to 3.1 s
+    instead of 0.2 to 0.4 s. Python puts the working directory first on the path of the server and of the tracker of
+    resources that it starts before, unless it is asked for a safe path.
     """
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
     with _environment(asked), _on_ctrl_c(signal.SIG_IGN):
+        forkserver.set_forkserver_preload([module])
         forkserver.ensure_running()
 
 

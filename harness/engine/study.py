@@ -1,8 +1,8 @@
 """One way to run a study: plan → what an earlier folder already has → run → journal → collect.
 
 A *study* is tasks, how one task runs in a worker, how its result is journalled, and how results are put together.
-Comparisons, sweeps, simulations, audits and searches are studies; each module that defines one names it here by its
-kind, so that a results folder of any kind can be read, resumed, merged and reported.
+Comparisons, sweeps, simulations, audits and searches are studies; each is found by its kind
+(:data:`schedgap.harness.engine.KINDS`), so that a results folder of any kind can be read, resumed, merged and reported.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from schedgap.harness import environment
+from schedgap.harness.engine import KINDS
 from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damage_explained, new_folder, open_stored
 from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.result import Result, Stored
@@ -29,9 +30,6 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
 F = TypeVar("F")
-
-KINDS = ("compare", "simulate", "audit", "adversary")
-"""Kinds of studies: each is a package of that name, with ``task.py``, ``row.py`` and, in ``run.py``, its ``STUDY``."""
 
 Reference = str | Path | Instance
 """What names an instance, or a loaded one."""
