@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from schedgap import instances
-from schedgap.harness.compare.certify import certify
 from schedgap.harness.compare.methods import Spec, specs
 from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.run import certify
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine import codec
-from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.explain import stated
 from schedgap.harness.verify import VERIFIERS
 from schedgap.instances.canonical import to_json

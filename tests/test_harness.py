@@ -23,15 +23,14 @@ import pytest
 from conftest import Command
 
 from schedgap import harness
-from schedgap.harness.compare.certify import certify, gap, ratio
 from schedgap.harness.compare.methods import find_spec, select
 from schedgap.harness.compare.row import FAILED, FIELDS, Row
-from schedgap.harness.compare.run import compare, read_run
+from schedgap.harness.compare.run import certify, compare, gap, ratio, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import Folder, new_folder
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import run_all, workers_for
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.table import visible
 from schedgap.harness.verify.oef import check

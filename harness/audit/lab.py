@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from schedgap.harness.audit.registry import Count, Evidence, Witness
+from schedgap.harness.audit.row import Count, Evidence, Witness
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
@@ -69,7 +69,7 @@ class Lab(Count):
 def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 20.0) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to the time limit."""
     from schedgap.harness.compare.run import compare_here
-    from schedgap.harness.engine.limits import Limits
+    from schedgap.harness.engine.task import Limits
 
     limits = Limits(time_limit_s=time_limit_s, rel_gap=EXACT_GAP)
     return {row.method: row for row in compare_here(instance, methods, limits=limits).rows}
@@ -130,7 +130,7 @@ def measured(
     inside
         Whether what the theorem assumes holds on an instance; others are measured, and do not count.
     """
-    from schedgap.harness.compare.certify import proved_ratio
+    from schedgap.harness.compare.run import proved_ratio
 
     outside = Count("beyond the assumptions")
     most: tuple[float, float, Witness | None] = (0.0, math.inf, None)

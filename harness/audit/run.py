@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from schedgap.harness.audit.registry import CLAIMS, Claim
-from schedgap.harness.audit.row import Audit, Finding
+from schedgap.harness.audit.row import CLAIMS, Audit, Claim, Finding
 from schedgap.harness.audit.task import ClaimTask
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.audit import blocks
 from schedgap.harness.table import to_json, to_markdown
 from schedgap.instances.errors import UnknownNameError, UsageError

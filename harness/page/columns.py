@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.audit.registry import REFUTED
-from schedgap.harness.audit.row import FAILED
+from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
 from schedgap.harness.table import Column
 from schedgap.harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict

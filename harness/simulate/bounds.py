@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.task import Task
+from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.published import with_published
 from schedgap.harness.simulate.row import Bound, SimulationRow
 from schedgap.harness.verify import TOLERANCE

@@ -12,9 +12,9 @@ from typing import Unpack
 
 import numpy as np
 
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.result import Later, Opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.task import SimulationResult, SimulationTask
