@@ -40,7 +40,7 @@ _HOME = {
     "compare": "compare.run",
     "read_run": "compare.run",
     "sweep": "compare.sweep",
-    "Limits": "engine.limits",
+    "Limits": "engine.task",
     "Explanation": "explain",
     "explain": "explain",
     "figures": "figure",

@@ -35,17 +35,7 @@ Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 
 @dataclass(frozen=True)
 class RowChange:
-    """A method on an instance in both runs.
-
-    Attributes
-    ----------
-    before, after
-        The rows.
-    objective, bound
-        What became of its objective and of its own bound (a tighter bound is better).
-    trouble
-        What is wrong now and was not, in words; empty otherwise.
-    """
+    """A method on an instance in both runs: what became of its objective and own bound, and what is wrong only now."""
 
     before: Row
     after: Row

@@ -68,16 +68,9 @@ M = TypeVar("M", bound=Measuring)
 
 
 def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided: Sequence[Measured] = ()) -> list[M]:
-    """Return the rows with what was published about their methods, beside what they measure.
+    """Return certified rows with what was published about their methods, beside what rows of the same case measure.
 
-    Parameters
-    ----------
-    rows
-        Certified rows. Ratios are between rows of one case.
-    instances
-        Instances by fingerprint.
-    decided
-        What the checker found of each row's decision beside what the row says.
+    `decided` is what the checker found of each row's decision beside what the row says.
     """
     peers: dict[tuple[str, ...], dict[str, Measured]] = {}
     for row, more in zip(rows, decided or [{}] * len(rows), strict=True):
@@ -94,16 +87,9 @@ def asked(entries: Iterable[Published], measured: Measured) -> Measured:
 
 
 def evaluated(entries: Iterable[Published], method: str, measured: Mapping[str, Measured]) -> tuple[Entry, ...]:
-    """Return what was published about a method, beside what is measured; what is not measured is left out.
+    """Return what was published about a method, beside what is measured of each; what is not measured is left out.
 
-    Parameters
-    ----------
-    entries
-        What was published about the instance. Numbers with a scope, which are not about it alone, are left out.
-    method
-        Id of the method.
-    measured
-        What is measured of each method on the instance.
+    Numbers with a scope, which are not about the instance alone, are left out, too.
     """
     mine = (entry for entry in entries if entry.method == method and not entry.scope)
     found = ((entry, _value(entry.quantity, method, measured)) for entry in mine)
@@ -120,14 +106,9 @@ def split(quantity: str) -> tuple[str, str]:
 
 
 def measured_as(name: str, names: Container[str]) -> tuple[str, float] | None:
-    """Return the measured quantity from which a published one follows, and how many of its units make one.
+    """Return which of `names` a published quantity follows from, and how many of its units make one.
 
-    Parameters
-    ----------
-    name
-        Published quantity, without the method to which it may be a ratio.
-    names
-        What is measured.
+    `name` is without the method to which it may be a ratio.
     """
     stem = name.removesuffix("_ratio")
     wanted = [(name, 1.0), (f"{name[:-2]}_s", 3600.0)] if name.endswith("_h") else [(name, 1.0)]

@@ -324,12 +324,7 @@ PARQUET: dict[str, Any] = {"str": "string", "Status": "string", "int": "Int64", 
 def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> bytes:
     """Return records as a Parquet file with the same schema whatever they hold; lists and mappings are JSON text.
 
-    Parameters
-    ----------
-    types
-        Type of each field, as in the source of a dataclass.
-    records
-        The records.
+    `types` has the type of each field, as in the source of a dataclass.
     """
     import pandas as pd
 

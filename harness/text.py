@@ -53,15 +53,7 @@ def rounded(value: float, decimals: int, up: bool) -> Decimal:
 
 
 def percent(fraction: float | None, up: bool = False) -> str:
-    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``.
-
-    Parameters
-    ----------
-    fraction
-        0.129 for 12.9 %.
-    up
-        Round upwards, for numbers that are upper estimates.
-    """
+    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``; `up` rounds upwards, for upper estimates."""
     if fraction is None or not math.isfinite(fraction):
         return number(fraction)
     value = 100.0 * fraction

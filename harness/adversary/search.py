@@ -224,18 +224,9 @@ def searchable() -> list[HeuristicSpec]:
 
 @dataclass(frozen=True)
 class Lab:
-    """Where a heuristic is tried.
+    """Where a heuristic is tried: models that prove optima, in the order in which they are asked (:func:`usable`).
 
-    Attributes
-    ----------
-    heuristic
-        Its id.
-    models
-        Models that prove optima, in the order in which they are asked; see :func:`usable`.
-    anywhere
-        Count instances, too, on which a guarantee of the paper promises nothing.
-    limits
-        What one of them may take on a small instance.
+    `anywhere` counts instances, too, on which a guarantee of the paper promises nothing.
     """
 
     heuristic: str
@@ -290,20 +281,9 @@ def usable(heuristic: str) -> tuple[str, ...]:
 
 
 def search(lab: Lab, seed: int, start: Sequence[Instance], tries: int, seconds: float, most: int) -> Slice:
-    """Try random instances and changes of the worst ones known.
+    """Try random instances and changes of the worst ones known, `start` and random ones first.
 
-    Parameters
-    ----------
-    lab
-        Heuristic and models.
-    seed
-        Seed of the changes.
-    start
-        Instances to begin with, beside random ones.
-    tries, seconds
-        The search ends after so many instances, or so much time.
-    most
-        Most jobs (tenants) of an instance.
+    The search ends after so many tries or so many seconds; instances have at most `most` jobs (tenants).
     """
     rng, ends = np.random.default_rng(seed), time.perf_counter() + seconds
     paper = find_spec(lab.heuristic).paper
@@ -345,12 +325,7 @@ def worst(found: Sequence[Proved]) -> list[Proved]:
 def shrink(lab: Lab, found: Proved, tries: int, seconds: float = math.inf) -> Proved:
     """Return a simpler instance with (nearly) the same ratio: one thing at a time, until nothing more can go.
 
-    Parameters
-    ----------
-    lab, found
-        Where it was found, and what.
-    tries, seconds
-        Most simplifications, and most time.
+    `tries` and `seconds` are the most simplifications, and the most time.
     """
     least, ends = found.ratio * (1 - KEPT), time.perf_counter() + seconds
     for _ in range(tries):

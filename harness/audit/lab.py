@@ -25,19 +25,8 @@ EXACT_GAP = 0.0
 class Lab(Count):
     """Where one claim is tried, and its cases are counted; the same for the same claim, seed and effort.
 
-    Parameters
-    ----------
-    claim
-        Id of the claim.
-    seed, effort
-        Seed, and factor on how many random cases are tried.
-
-    Attributes
-    ----------
-    numbers
-        The numbers that count, by name.
-    also
-        Witnesses beside the smallest counterexample.
+    `effort` is a factor on how many random cases are tried. `numbers` are those that count, by name; `also` are
+    witnesses beside the smallest counterexample.
     """
 
     def __init__(self, claim: str, seed: int = 0, effort: float = 1.0) -> None:
@@ -115,20 +104,9 @@ def measured(
 ) -> str:
     """Count how often the guarantee of a method was exceeded, and say so with its largest proved ratio.
 
-    Parameters
-    ----------
-    lab
-        Where it is counted.
-    drawn
-        Random instances; the worst ones of the catalogue are tried besides.
-    method
-        Method with a guarantee on every instance.
-    exact
-        Models that prove the optimum.
-    what
-        Which instances are drawn, for the text.
-    inside
-        Whether what the theorem assumes holds on an instance; others are measured, and do not count.
+    Beside the instances `drawn`, of which `what` tells in the text, the worst ones of the catalogue are tried. The
+    models `exact` prove optima. `inside` returns whether what the theorem assumes holds on an instance; others are
+    measured, and do not count.
     """
     from schedgap.harness.compare.run import proved_ratio
 
@@ -183,16 +161,7 @@ def recomputed(
 ) -> str:
     """Count how many of the printed numbers are what the paper's own numbers make, and list them.
 
-    Parameters
-    ----------
-    lab
-        Where they are counted.
-    numbers
-        The printed numbers.
-    narrower
-        A name for some of them, and which.
-    witnesses
-        Instances on which they can be seen, if any.
+    `narrower` names some of them; `witnesses` are instances on which they can be seen.
     """
     lab.scope, lab.numbers, lab.also = "as printed", {n.what: n.made for n in numbers}, witnesses
     for count, some in ((lab, numbers), *([(lab.within(narrower[0]), narrower[1])] if narrower else ())):

@@ -28,17 +28,7 @@ CONFIRMED, REFUTED, NOT_TESTABLE, ONLY = "confirmed", "refuted", "not testable",
 
 @dataclass(frozen=True)
 class Witness:
-    """An instance that shows what was found.
-
-    Attributes
-    ----------
-    instance
-        The smallest one found.
-    methods
-        Methods whose rows show it: ``harness compare --instance … --method …``.
-    shows
-        What to look at, in one line.
-    """
+    """The smallest instance found that shows something, the methods whose rows show it, and what to look at."""
 
     instance: Instance
     methods: tuple[str, ...]
@@ -47,15 +37,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many cases of a scope were tried, and in how many of them the claim failed.
-
-    Attributes
-    ----------
-    scope
-        Assumptions, such that "only for …" can be followed by it.
-    tested, failed
-        Numbers of cases.
-    """
+    """How many cases of a scope (which can follow "only for …") were tried, and in how many the claim failed."""
 
     scope: str
     tested: int
@@ -69,20 +51,9 @@ class Tally:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a check found.
+    """What a check found: cases within the scope that the paper states, and within narrower ones.
 
-    Attributes
-    ----------
-    stated
-        Cases within the scope that the paper states.
-    narrower
-        Cases within narrower scopes, each of them as the verdict "only for …" may name it.
-    text
-        Which cases these were, and the numbers that count.
-    numbers
-        The same numbers by name.
-    witnesses
-        Instances that show it; the smallest counterexample first.
+    `text` says which cases these were and the numbers that count; `witnesses` begin with the smallest counterexample.
     """
 
     stated: Tally
@@ -148,12 +119,7 @@ def claim(
 ) -> Callable[[T], T]:
     """Register the decorated function as the check of a claim: its docstring, unless `text` says it.
 
-    Parameters
-    ----------
-    id, location, how, scope, text
-        See :class:`Claim`; the id begins with that of the paper.
-    **given
-        Further arguments of the function, for one that checks several claims.
+    The id begins with that of the paper; `given` are further arguments of a function that checks several claims.
     """
 
     def register(check: T) -> T:
@@ -165,13 +131,7 @@ def claim(
 
 
 class Count:
-    """Counts cases of a scope and keeps the smallest instance in which the claim failed.
-
-    Parameters
-    ----------
-    scope
-        See :class:`Tally`.
-    """
+    """Counts cases of a scope and keeps the smallest instance in which the claim failed."""
 
     def __init__(self, scope: str = "as stated") -> None:
         self.scope = scope

@@ -190,17 +190,7 @@ def _text(descriptor: int, stream: TextIO, errors: str) -> TextIO:
 
 
 def finish(found: Found[Any], output: Format, report: bool) -> NoReturn:
-    """Write the page, print the results whatever happens to it, and end with the exit code.
-
-    Parameters
-    ----------
-    found
-        What the command found.
-    output
-        How its rows are printed.
-    report
-        Whether to write the page, if there is anything to report.
-    """
+    """Write the page, if wanted, print the results whatever happens to it, and end with the exit code."""
     from schedgap.harness.page import blocks
 
     say(f"results: {found.folder}")
@@ -283,13 +273,10 @@ RUNNING: dict[str, tuple[Any, Any]] = {
 
 
 def study(run: Callable[..., Any]) -> Callable[..., None]:
-    """Return the command of a function that runs a study.
+    """Return the command of a function that runs a study and returns what was found.
 
-    Parameters
-    ----------
-    run
-        Its parameters are options of the command, but for ``**running``, which takes what all studies have
-        (:class:`schedgap.harness.engine.study.Running`); it returns what was found.
+    Its parameters are options of the command, but for ``**running``, which takes what all studies have
+    (:class:`schedgap.harness.engine.study.Running`).
     """
 
     def command(output: Format, report: bool, **given: Any) -> None:

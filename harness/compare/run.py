@@ -160,12 +160,7 @@ def compare_here(
 def staged(tasks: Sequence[MethodTask], helpers: bool = True) -> Stages:
     """Return the stages of a comparison: models that start from known decisions come last, with those of the others.
 
-    Parameters
-    ----------
-    tasks
-        One per instance, method, seed and kind of limits.
-    helpers
-        Whether heuristics that only these models need run as well.
+    `helpers` says whether heuristics that only these models need run as well.
     """
     last = [task for task in tasks if starts_from_decisions(find_spec(task.method))]
     first = [task for task in tasks if not starts_from_decisions(find_spec(task.method))]

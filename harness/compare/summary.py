@@ -73,15 +73,7 @@ class MethodSummary:
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
-    """Return ``exp(mean(log(x + shift))) − shift``, or ``None`` of nothing.
-
-    Parameters
-    ----------
-    values
-        Numbers above ``−shift``; one that is infinite makes the mean infinite.
-    shift
-        Positive, in the unit of the values.
-    """
+    """Return ``exp(mean(log(x + shift))) − shift`` of numbers above ``−shift``; ``None`` of nothing."""
     if not values:
         return None
     if any(math.isinf(value) for value in values):
@@ -94,12 +86,7 @@ def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | Non
 def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0) -> list[MethodSummary]:
     """Return a summary per method and kind of limits, in the order of the rows.
 
-    Parameters
-    ----------
-    rows
-        Certified rows of a run.
-    allowed_s
-        Seconds that a method was allowed (by name of the limits, where there are several).
+    `allowed_s` is the seconds that a method was allowed, by name of the limits where there are several.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -149,13 +136,8 @@ def _summary(rows: Sequence[Row], allowed: float) -> MethodSummary:
 def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.float64]]:
     """Return the performance ratios of each method of one problem, sorted; ``inf`` where it failed.
 
-    Parameters
-    ----------
-    rows
-        Rows of methods that solve the same problem; a case is an instance with a seed and limits.
-    measure
-        ``"time"``: seconds against the fastest that succeeded on the case. ``"objective"``: the objective against the
-        best verified one; both are ratios of at least 1.
+    A case is an instance with a seed and limits. ``"time"`` measures seconds against the fastest that succeeded on the
+    case, ``"objective"`` the objective against the best verified one.
 
     Notes
     -----

@@ -90,16 +90,9 @@ class Found(Generic[R]):
 
 @dataclass(frozen=True)
 class Stored:
-    """A results folder as it was found.
+    """A results folder as it was found: content of ``run.json``, and instances by fingerprint.
 
-    Attributes
-    ----------
-    path, meta
-        The folder, and the content of ``run.json``.
-    lines
-        The journal's lines by key, the last one of each; a line torn by a kill is left out.
-    instances
-        Instances of the run by fingerprint.
+    `lines` has the journal's lines by key, the last one of each; a line torn by a kill is left out.
     """
 
     path: Path
@@ -148,13 +141,7 @@ class Result(ABC):
 
 
 class Later(Generic[T]):
-    """A value that is read when it is first asked for.
-
-    Parameters
-    ----------
-    read
-        Reads it; picklable.
-    """
+    """A value that is read, by a picklable function, when it is first asked for."""
 
     def __init__(self, read: Callable[[], T]) -> None:
         self._read = read
@@ -183,13 +170,7 @@ def opened(value: T | Later[T]) -> T:
 
 
 class Opened(Mapping[K, T]):
-    """A mapping some of whose values are read when they are first asked for.
-
-    Parameters
-    ----------
-    values
-        Values, or :class:`Later` ones.
-    """
+    """A mapping some of whose values are :class:`Later` ones, read when they are first asked for."""
 
     def __init__(self, values: Mapping[K, T | Later[T]]) -> None:
         self._values = values

@@ -155,17 +155,7 @@ def _problems(run: Comparison) -> list[tuple[str, str]]:
 def page(
     run: Comparison, drawings: Sequence[Drawing], failures: Sequence[str] = (), more: Sequence[Section] = ()
 ) -> str:
-    """Return the page of `run`.
-
-    Parameters
-    ----------
-    run
-        The run.
-    drawings, failures
-        Its figures, and what is said about those that could not be drawn.
-    more
-        Sections that follow the published numbers, such as the table of an audit.
-    """
+    """Return the page of a comparison; sections of `more`, such as an audit's table, follow the published numbers."""
     rows = run.rows
     told = answers(run)
     sections = [

@@ -81,24 +81,10 @@ class Section:
 class Page:
     """A page without its frame.
 
-    Attributes
-    ----------
-    question
-        Stands above the title.
-    title
-        What the page is about.
-    headline
-        The sentence that answers the question.
-    trouble
-        Whether something failed or is WRONG.
-    answers, name
-        The answer in parts: (about what, text), and what they are the parts of.
-    counts
-        Numbers that sum the page up: (number, of what).
-    sections
-        In order.
-    meta
-        Content of ``run.json``: what the page says of environment and reproduction.
+    The `question` stands above the title; the `headline` answers it, the `answers` (about what, text) do so in parts,
+    and `name` says what these are parts of. `trouble` says whether something failed or is WRONG, `counts` are numbers
+    that sum the page up (number, of what); of environment and reproduction the page says what `meta`, the content of
+    ``run.json``, has.
     """
 
     question: str
@@ -170,16 +156,9 @@ def notes_section(listed: Sequence[tuple[str, str]]) -> list[Section]:
 def figures_section(
     drawings: Sequence[Drawing], titles: Mapping[str, str], failures: Sequence[str] = ()
 ) -> list[Section]:
-    """Return the figures by group, each with links to its figures; nothing where there are none.
+    """Return the figures by group, each with links to its figures, and what is said about those that were not drawn.
 
-    Parameters
-    ----------
-    drawings
-        The figures.
-    titles
-        Headings by group; a group without is headed by its name.
-    failures
-        What is said about figures that could not be drawn.
+    `titles` are headings by group; a group without is headed by its name. There is no section where there is nothing.
     """
     if not drawings and not failures:
         return []
