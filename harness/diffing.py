@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.text import some
 
 TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds are the same."""
@@ -155,15 +156,10 @@ def _different_instances(before: Comparison, after: Comparison) -> list[str]:
         changed = [here.instances[m].name for m in marks if here.instances[m].name in same_name]
         others = [here.instances[m].name for m in marks if here.instances[m].name not in same_name]
         if changed and which == "first":
-            found.append(f"{_listed(changed)}: the same name, but other content, so not compared.")
+            found.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
         if others:
-            found.append(f"Only the {which} run has {_listed(others)}.")
+            found.append(f"Only the {which} run has {some(others, 4)}.")
     return found
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _why_times_differ(before: Comparison, after: Comparison) -> list[str]:

@@ -13,11 +13,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from schedgap.harness.compare.row import MEASURED
+from schedgap.harness.engine.result import CheckedRow
 from schedgap.harness.simulate.row import ALIASES, SENSITIVE
 from schedgap.harness.simulate.row import MEASURED as SIMULATED
 from schedgap.harness.verify import TOLERANCE, VERIFIERS
@@ -36,35 +37,7 @@ LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
 """How names of times, and of what else is better where there is less of it, end."""
 
 
-class Measuring(Protocol):
-    """A row of a study that measures methods."""
-
-    @property
-    def method(self) -> str:
-        """Id of the method."""
-        ...
-
-    @property
-    def case(self) -> tuple[str, ...]:
-        """What rows share that may be compared: the fingerprint of the instance first."""
-        ...
-
-    @property
-    def measured(self) -> dict[str, Any]:
-        """What it measures, by quantity."""
-        ...
-
-    @property
-    def published(self) -> tuple[Mapping[str, Any], ...]:
-        """Published numbers beside it."""
-        ...
-
-    def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed."""
-        ...
-
-
-M = TypeVar("M", bound=Measuring)
+M = TypeVar("M", bound=CheckedRow)
 
 
 def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided: Sequence[Measured] = ()) -> list[M]:
@@ -252,7 +225,7 @@ def unmeasured(entry: Published) -> str | None:
     return unknown(f"quantity of {entry.method}", name.removesuffix("_ratio"), sorted(known))
 
 
-def not_shown(rows: Iterable[Measuring], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
+def not_shown(rows: Iterable[CheckedRow], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
     """Return what was published about an instance and stands beside none of its rows, and why.
 
     Numbers that this study measures of methods that were not run are left out: that was asked for.

@@ -6,7 +6,7 @@ import fnmatch
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from schedgap.harness.audit.row import CLAIMS, Audit, Claim, Finding
 from schedgap.harness.audit.task import ClaimTask
@@ -17,9 +17,6 @@ from schedgap.harness.table import to_json, to_markdown
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.ranges import LARGEST_SEED
 from schedgap.instances.registry import PAPERS, unknown
-
-if TYPE_CHECKING:
-    pass
 
 MOST_EFFORT = 1000.0
 """Largest effort: about a day."""

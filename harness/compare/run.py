@@ -115,8 +115,6 @@ def plan(
     instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], kinds: Mapping[str, Limits]
 ) -> list[MethodTask]:
     """Return one task per instance, method, seed and kind of limits, in the order of the table."""
-    if len({i.fingerprint for i in instances}) < len(instances):
-        raise UsageError("two of the instances have the same content; name each once")
     return [
         MethodTask(text, instance.name, instance.fingerprint, spec.id, seed, name, limits=limits)
         for instance in instances

@@ -148,16 +148,13 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
     for row in rows:
         cases.setdefault((row.fingerprint, row.seed, row.limits), {})[row.method] = row
     methods = list(dict.fromkeys(method for case in cases.values() for method in case))
-    whole = [case for case in cases.values() if len(case) == len(methods) and not _any_skipped(case)]
+    ran = [case for case in cases.values() if all(row.status != "skipped" for row in case.values())]
+    whole = [case for case in ran if len(case) == len(methods)]
     found = {method: [] for method in methods}  # type: dict[str, list[float]]
     for case in whole:
         for method, ratio in _ratios(case, measure).items():
             found[method].append(ratio)
     return {method: np.sort(np.array(ratios)) for method, ratios in found.items()}
-
-
-def _any_skipped(case: Mapping[str, Row]) -> bool:
-    return any(row.status == "skipped" for row in case.values())
 
 
 def _ratios(case: Mapping[str, Row], measure: Measure) -> dict[str, float]:

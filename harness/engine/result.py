@@ -42,6 +42,37 @@ class DataRow:
         return replace(self, **changes)  # type: ignore[type-var]
 
 
+class CheckedRow(DataRow):
+    """A row about a method on an instance: how it ended, what the checker says, and published numbers beside it.
+
+    `case` is what rows share that are compared with each other, the fingerprint of the instance first; `measured` is
+    what published numbers can be compared with, by quantity; `in_order` says whether the status is that of a success.
+    """
+
+    instance: Any
+    method: Any
+    case: Any
+    measured: Any
+    published: Any
+    verified: Any
+    in_order: Any
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the checker refuted it."""
+        return self.verified is False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the method did not end in order (being skipped or WRONG is another matter)."""
+        return not self.in_order and not self.wrong
+
+    @property
+    def ok(self) -> bool:
+        """Whether the method ended in order and every certificate held."""
+        return bool(self.in_order) and not self.wrong
+
+
 @dataclass
 class Found(Generic[R]):
     """What a study found, as plain data; :mod:`schedgap.harness.page` knows how it is shown.

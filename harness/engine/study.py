@@ -23,7 +23,7 @@ from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damag
 from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, some
 from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
@@ -121,6 +121,8 @@ def execute(
     UsageError
         If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
     """
+    if len({one.fingerprint for one in instances}) < len(instances):
+        raise UsageError("two of the instances have the same content; name each once")
     plugins.refresh()
     results, resume = running.get("results"), running.get("resume")
     meta = described(study.kind, meta, instances)
@@ -262,12 +264,6 @@ def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored
                 f"{folder}: a run under other rules ({stored.meta.get('rules')}); it cannot be resumed under these"
             )
     return stored
-
-
-def some(names: Sequence[str], most: int = 5) -> str:
-    """Return names with commas, of many only the first ones."""
-    more = len(names) - most
-    return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 def reopen(folder: Path, kind: str | None = None) -> Any:

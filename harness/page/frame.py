@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from schedgap.harness.engine.result import CheckedRow
 from schedgap.harness.figure import Drawing
 from schedgap.harness.table import Table
 from schedgap.harness.text import clean, seconds
@@ -47,16 +48,7 @@ def title_of(paper: str) -> str:
     return clean(PAPERS.get(paper).title if paper in PAPERS else paper, 120)
 
 
-class InstanceRow(Protocol):
-    """A row about an instance."""
-
-    @property
-    def instance(self) -> str:
-        """Name of the instance."""
-        ...
-
-
-def titled(rows: Sequence[InstanceRow]) -> str:
+def titled(rows: Sequence[CheckedRow]) -> str:
     """Return the name of the instance that rows are about, or how many there are."""
     names = list(dict.fromkeys(row.instance for row in rows))
     return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
