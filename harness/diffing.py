@@ -64,16 +64,10 @@ class RowChange:
 
 @dataclass(frozen=True)
 class MethodTest:
-    """A method over all instances that both runs have.
+    """A method over the rows (instances with seeds and limits) in which both runs have an objective.
 
-    Attributes
-    ----------
-    rows, better, same, worse
-        Rows (instances with seeds and limits) in which both have an objective, and how these compare.
-    objective_p, time_p
-        Two-sided p-values of Wilcoxon's signed-rank test on the pairs; ``None`` with too few that differ.
-    times
-        Geometric mean of how many times slower it is now; ``None`` where times are not comparable.
+    The p-values are two-sided, of Wilcoxon's signed-rank test on the pairs; ``None`` with too few that differ. `times`
+    is the geometric mean of how many times slower it is now; ``None`` where times are not comparable.
     """
 
     method: str

@@ -145,14 +145,8 @@ def _agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") 
 class Measures:
     """What a study measures of methods on an instance.
 
-    Parameters
-    ----------
-    command, option
-        Words of the command line that run a method.
-    methods
-        Returns the ids of all methods that it can run.
-    quantities
-        Returns what it measures of a method; nothing where it cannot run it.
+    `command` and `option` are the words of the command line that run a method, `methods` returns the ids of all that it
+    can run, and `quantities` what it measures of one, nothing where it cannot run it.
     """
 
     command: str

@@ -118,12 +118,7 @@ class Worst(DataRow):
         """Return :data:`FIELDS` by name, without the instances; an infinite ratio is ``null``."""
         found = {name: getattr(self.found, name) if self.found else None for name in PROVED}
         mark = self.found.instance.fingerprint if self.found else None
-        extra = {
-            "exceeded": self.exceeded,
-            "nothing": self.nothing is not None,
-            "tried": self.tried,
-            "proved": self.proved,
-        }
+        extra = {"exceeded": self.exceeded, "nothing": bool(self.nothing), "tried": self.tried, "proved": self.proved}
         return {"heuristic": self.heuristic, "problem": self.problem, **found, "fingerprint": mark, **extra}
 
 

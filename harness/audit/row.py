@@ -80,24 +80,10 @@ def decide(stated: Tally, narrower: Sequence[Tally] = ()) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and how it is tested.
+    """What a paper says, where, and what it assumes; `how` says how it is tested.
 
-    Parameters
-    ----------
-    id
-        ``<paper>.<name>``.
-    paper
-        Id of the paper.
-    location
-        Theorem, equation, figure, line.
-    claim
-        The claim in one sentence.
-    scope
-        What it assumes.
-    how
-        How it is tested.
-    check
-        ``check(lab)`` tries it, counts cases (:class:`~schedgap.harness.audit.lab.Lab`), and says which they were.
+    ``check(lab)`` tries it, counts cases (:class:`~schedgap.harness.audit.lab.Lab`), and says which they were. The id
+    is ``<paper>.<name>``.
     """
 
     id: str
@@ -173,22 +159,9 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Finding(DataRow, Result):
-    """A claim with its verdict.
+    """A claim with its verdict; `evidence` is ``None`` where the check failed, for some `reason`.
 
-    Attributes
-    ----------
-    id
-        Id of the claim.
-    evidence
-        What was found; ``None`` where the check failed.
-    reason
-        Why it failed.
-    seconds
-        How long it took.
-    folder
-        Results folder that holds the witnesses, if they were saved.
-    key
-        Key of its task.
+    `folder` is the results folder that holds the witnesses, if they were saved.
     """
 
     id: str

@@ -35,22 +35,11 @@ Measure = Literal["time", "objective"]
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """A method over all its results of a run.
+    """A method over all its results of a run: counts, its certified gaps, and seconds in the solver or heuristic.
 
-    Attributes
-    ----------
-    method, kind, problem, limits
-        As in its rows.
-    results, verified, failed, wrong, skipped
-        Counts.
-    median_gap, largest_gap, mean_gap
-        Of its certified gaps; the mean is a shifted geometric one. ``None`` where there are none.
-    gap_is_upper
-        Whether one of them is to a bound, not to a proved optimum.
-    largest_ratio
-        Largest ratio to a proved optimum (see :data:`CAVEAT`), and `largest_on`, the instance it was found on.
-    median_s, mean_s
-        Seconds in the solver or heuristic; in the shifted geometric mean failures count with what they were allowed.
+    Means are shifted geometric ones; in that of times failures count with what they were allowed. `gap_is_upper` says
+    whether one of the gaps is to a bound, not to a proved optimum; `largest_ratio` is to a proved optimum (see
+    :data:`CAVEAT`), found on `largest_on`. What there is none of is ``None``.
     """
 
     method: str

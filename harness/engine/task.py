@@ -91,12 +91,8 @@ R = TypeVar("R", bound=Any)
 class Task(ABC, Generic[R]):
     """A piece of work of a study; picklable. Whatever happens to it becomes a result.
 
-    Parameters
-    ----------
-    limits
-        What it may take.
-    code
-        Digest of the code at planning time: results keep the plan's key even if a file is edited while they run.
+    `limits` is what it may take, `code` the digest of the code at planning time: results keep the plan's key even if a
+    file is edited while they run.
     """
 
     limits: Limits = field(default_factory=Limits, kw_only=True)

@@ -210,11 +210,8 @@ FIRST = "hadar"
 def resolve(names: Iterable[str]) -> list[PolicySpec]:
     """Return the policies of these names, each once, in the order in which they are named first.
 
-    Parameters
-    ----------
-    names
-        Ids (``hadar.gavel``), shell patterns (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a paper
-        (``hadar``) for its own online algorithm; several may be joined by commas.
+    A name is an id (``hadar.gavel``), a shell pattern (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a
+    paper (``hadar``) for its own online algorithm; several may be joined by commas.
 
     Raises
     ------

@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.harness.engine.codec import packed, unpacked
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, Result, Stored
+from schedgap.harness.engine.result import Later, Result, Stored, packed, unpacked
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
