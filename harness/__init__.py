@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from schedgap.harness.compare.row import Comparison
     from schedgap.harness.compare.run import compare, read_run
     from schedgap.harness.compare.sweep import sweep
-    from schedgap.harness.engine.limits import Limits
+    from schedgap.harness.engine.task import Limits
     from schedgap.harness.explain import Explanation, explain
     from schedgap.harness.figure import figures
     from schedgap.harness.page import to_html
@@ -40,7 +40,7 @@ _HOME = {
     "compare": "compare.run",
     "read_run": "compare.run",
     "sweep": "compare.sweep",
-    "Limits": "engine.limits",
+    "Limits": "engine.task",
     "Explanation": "explain",
     "explain": "explain",
     "figures": "figure",

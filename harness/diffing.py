@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.text import some
 
 TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds are the same."""
@@ -35,17 +36,7 @@ Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 
 @dataclass(frozen=True)
 class RowChange:
-    """A method on an instance in both runs.
-
-    Attributes
-    ----------
-    before, after
-        The rows.
-    objective, bound
-        What became of its objective and of its own bound (a tighter bound is better).
-    trouble
-        What is wrong now and was not, in words; empty otherwise.
-    """
+    """A method on an instance in both runs: what became of its objective and own bound, and what is wrong only now."""
 
     before: Row
     after: Row
@@ -73,16 +64,10 @@ class RowChange:
 
 @dataclass(frozen=True)
 class MethodTest:
-    """A method over all instances that both runs have.
+    """A method over the rows (instances with seeds and limits) in which both runs have an objective.
 
-    Attributes
-    ----------
-    rows, better, same, worse
-        Rows (instances with seeds and limits) in which both have an objective, and how these compare.
-    objective_p, time_p
-        Two-sided p-values of Wilcoxon's signed-rank test on the pairs; ``None`` with too few that differ.
-    times
-        Geometric mean of how many times slower it is now; ``None`` where times are not comparable.
+    The p-values are two-sided, of Wilcoxon's signed-rank test on the pairs; ``None`` with too few that differ. `times`
+    is the geometric mean of how many times slower it is now; ``None`` where times are not comparable.
     """
 
     method: str
@@ -165,15 +150,10 @@ def _different_instances(before: Comparison, after: Comparison) -> list[str]:
         changed = [here.instances[m].name for m in marks if here.instances[m].name in same_name]
         others = [here.instances[m].name for m in marks if here.instances[m].name not in same_name]
         if changed and which == "first":
-            found.append(f"{_listed(changed)}: the same name, but other content, so not compared.")
+            found.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
         if others:
-            found.append(f"Only the {which} run has {_listed(others)}.")
+            found.append(f"Only the {which} run has {some(others, 4)}.")
     return found
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _why_times_differ(before: Comparison, after: Comparison) -> list[str]:

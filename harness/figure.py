@@ -34,9 +34,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
 
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import run_all
-from schedgap.harness.engine.task import Task
+from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.environment import cores
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import write_atomically

@@ -21,15 +21,7 @@ WIDTH_PX = 720
 
 
 def show(figures: Figure | Iterable[Figure | Drawing], alt: str) -> None:
-    """Show one figure of the project or several; they are drawn without pyplot.
-
-    Parameters
-    ----------
-    figures
-        Figures, in order.
-    alt
-        What they show, in words, for those who do not see them.
-    """
+    """Show one figure of the project or several; `alt` says what they show for those who do not see them."""
     from IPython.display import Image, display
 
     from schedgap.harness.figure import saved
@@ -39,13 +31,7 @@ def show(figures: Figure | Iterable[Figure | Drawing], alt: str) -> None:
 
 
 def listing(*objects: Callable[..., Any]) -> Any:
-    """Return the source of functions and classes of the project without their docstrings, for a cell to show.
-
-    Parameters
-    ----------
-    *objects
-        Functions or classes.
-    """
+    """Return the source of functions and classes of the project without their docstrings, for a cell to show."""
     from IPython.display import Markdown
 
     return Markdown("```python\n" + "\n\n".join(map(_source, objects)) + "```")  # type: ignore[no-untyped-call]

@@ -13,11 +13,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from schedgap.harness.compare.row import MEASURED
+from schedgap.harness.engine.result import CheckedRow
 from schedgap.harness.simulate.row import ALIASES, SENSITIVE
 from schedgap.harness.simulate.row import MEASURED as SIMULATED
 from schedgap.harness.verify import TOLERANCE, VERIFIERS
@@ -36,48 +37,13 @@ LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
 """How names of times, and of what else is better where there is less of it, end."""
 
 
-class Measuring(Protocol):
-    """A row of a study that measures methods."""
-
-    @property
-    def method(self) -> str:
-        """Id of the method."""
-        ...
-
-    @property
-    def case(self) -> tuple[str, ...]:
-        """What rows share that may be compared: the fingerprint of the instance first."""
-        ...
-
-    @property
-    def measured(self) -> dict[str, Any]:
-        """What it measures, by quantity."""
-        ...
-
-    @property
-    def published(self) -> tuple[Mapping[str, Any], ...]:
-        """Published numbers beside it."""
-        ...
-
-    def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed."""
-        ...
-
-
-M = TypeVar("M", bound=Measuring)
+M = TypeVar("M", bound=CheckedRow)
 
 
 def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided: Sequence[Measured] = ()) -> list[M]:
-    """Return the rows with what was published about their methods, beside what they measure.
+    """Return certified rows with what was published about their methods, beside what rows of the same case measure.
 
-    Parameters
-    ----------
-    rows
-        Certified rows. Ratios are between rows of one case.
-    instances
-        Instances by fingerprint.
-    decided
-        What the checker found of each row's decision beside what the row says.
+    `decided` is what the checker found of each row's decision beside what the row says.
     """
     peers: dict[tuple[str, ...], dict[str, Measured]] = {}
     for row, more in zip(rows, decided or [{}] * len(rows), strict=True):
@@ -94,16 +60,9 @@ def asked(entries: Iterable[Published], measured: Measured) -> Measured:
 
 
 def evaluated(entries: Iterable[Published], method: str, measured: Mapping[str, Measured]) -> tuple[Entry, ...]:
-    """Return what was published about a method, beside what is measured; what is not measured is left out.
+    """Return what was published about a method, beside what is measured of each; what is not measured is left out.
 
-    Parameters
-    ----------
-    entries
-        What was published about the instance. Numbers with a scope, which are not about it alone, are left out.
-    method
-        Id of the method.
-    measured
-        What is measured of each method on the instance.
+    Numbers with a scope, which are not about the instance alone, are left out, too.
     """
     mine = (entry for entry in entries if entry.method == method and not entry.scope)
     found = ((entry, _value(entry.quantity, method, measured)) for entry in mine)
@@ -120,14 +79,9 @@ def split(quantity: str) -> tuple[str, str]:
 
 
 def measured_as(name: str, names: Container[str]) -> tuple[str, float] | None:
-    """Return the measured quantity from which a published one follows, and how many of its units make one.
+    """Return which of `names` a published quantity follows from, and how many of its units make one.
 
-    Parameters
-    ----------
-    name
-        Published quantity, without the method to which it may be a ratio.
-    names
-        What is measured.
+    `name` is without the method to which it may be a ratio.
     """
     stem = name.removesuffix("_ratio")
     wanted = [(name, 1.0), (f"{name[:-2]}_s", 3600.0)] if name.endswith("_h") else [(name, 1.0)]
@@ -191,14 +145,8 @@ def _agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") 
 class Measures:
     """What a study measures of methods on an instance.
 
-    Parameters
-    ----------
-    command, option
-        Words of the command line that run a method.
-    methods
-        Returns the ids of all methods that it can run.
-    quantities
-        Returns what it measures of a method; nothing where it cannot run it.
+    `command` and `option` are the words of the command line that run a method, `methods` returns the ids of all that it
+    can run, and `quantities` what it measures of one, nothing where it cannot run it.
     """
 
     command: str
@@ -271,7 +219,7 @@ def unmeasured(entry: Published) -> str | None:
     return unknown(f"quantity of {entry.method}", name.removesuffix("_ratio"), sorted(known))
 
 
-def not_shown(rows: Iterable[Measuring], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
+def not_shown(rows: Iterable[CheckedRow], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
     """Return what was published about an instance and stands beside none of its rows, and why.
 
     Numbers that this study measures of methods that were not run are left out: that was asked for.

@@ -331,12 +331,7 @@ PARQUET = {
 def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> bytes:
     """Return records as a Parquet file with the same schema whatever they hold; lists and mappings are JSON text.
 
-    Parameters
-    ----------
-    types
-        Type of each field, as in the source of a dataclass.
-    records
-        The records.
+    `types` has the type of each field, as in the source of a dataclass.
     """
     import pyarrow as pa
     import pyarrow.json as arrow_json  # an array made of a list would import pandas, for half a second of every run

@@ -32,6 +32,12 @@ def shorten(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
 
 
+def some(names: Sequence[str], most: int = 5) -> str:
+    """Return names with commas, of many only the first ones."""
+    more = len(names) - most
+    return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
+
+
 def number(value: float | None, digits: int = 4) -> str:
     """Return `value` with that many significant digits: ``4.154``, ``12,346``, ``1e-05``; ``–`` if absent."""
     if value is None or math.isnan(value):
@@ -53,15 +59,7 @@ def rounded(value: float, decimals: int, up: bool) -> Decimal:
 
 
 def percent(fraction: float | None, up: bool = False) -> str:
-    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``.
-
-    Parameters
-    ----------
-    fraction
-        0.129 for 12.9 %.
-    up
-        Round upwards, for numbers that are upper estimates.
-    """
+    """Return a fraction in per cent: ``12.9 %``, ``0.05 %``, ``< 0.01 %``; `up` rounds upwards, for upper estimates."""
     if fraction is None or not math.isfinite(fraction):
         return number(fraction)
     value = 100.0 * fraction

@@ -15,10 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import harness
-from schedgap.harness.adversary.mutations import document, mutated, numbers, possible, simpler
 from schedgap.harness.adversary.row import Proved
 from schedgap.harness.adversary.run import adversary, resolve, seconds_of
-from schedgap.harness.adversary.search import Lab, search, searchable, shrink, usable, worst
+from schedgap.harness.adversary.search import (
+    Lab,
+    document,
+    mutated,
+    numbers,
+    possible,
+    search,
+    searchable,
+    shrink,
+    simpler,
+    usable,
+    worst,
+)
 from schedgap.harness.adversary.task import SearchTask, ShrinkTask
 from schedgap.harness.compare.run import compare_here
 from schedgap.instances.canonical import read

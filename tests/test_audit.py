@@ -14,8 +14,19 @@ import pytest
 
 from schedgap import harness
 from schedgap.harness.audit.lab import Lab, certified, measured
-from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence, Tally, Witness, decide
-from schedgap.harness.audit.row import FIELDS, Audit, Finding, headline
+from schedgap.harness.audit.row import (
+    CLAIMS,
+    FIELDS,
+    Audit,
+    Claim,
+    Count,
+    Evidence,
+    Finding,
+    Tally,
+    Witness,
+    decide,
+    headline,
+)
 from schedgap.harness.audit.run import select
 from schedgap.harness.audit.task import ClaimTask
 from schedgap.harness.cli import main

@@ -25,8 +25,8 @@ from schedgap.harness.compare.row import FAILED
 from schedgap.harness.compare.run import plan
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.cluster import connect, run_remotely
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import packed
+from schedgap.harness.engine.task import Limits
 from schedgap.instances import plugins
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from schedgap import instances
-from schedgap.harness.compare.certify import certify
 from schedgap.harness.compare.methods import Spec, specs
 from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.run import certify
 from schedgap.harness.compare.task import MethodResult, MethodTask
-from schedgap.harness.engine import codec
-from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.result import decode, encode
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.explain import stated
 from schedgap.harness.verify import VERIFIERS
 from schedgap.instances.canonical import to_json
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, Me
         return
     assert again.row.objective == results[spec.id].row.objective
     if again.decision is not None:
-        assert codec.encode(again.decision) == codec.encode(results[spec.id].decision)
+        assert encode(again.decision) == encode(results[spec.id].decision)
 
 
 def test_bounds_are_on_the_right_side(results: dict[str, MethodResult]) -> None:
@@ -98,8 +98,8 @@ def test_decisions_survive_json(spec: Spec, results: dict[str, MethodResult]) ->
     decision = results[spec.id].decision
     if decision is None:
         pytest.skip(f"no decision: {results[spec.id].row.reason}")
-    plain = codec.encode(decision)
-    assert codec.encode(codec.decode(PAPERS.get(spec.paper).decision, plain)) == plain
+    plain = encode(decision)
+    assert encode(decode(PAPERS.get(spec.paper).decision, plain)) == plain
 
 
 @pytest.mark.parametrize("paper", PAPERS.ids())

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap.harness.compare.certify import certify
 from schedgap.harness.compare.methods import specs
+from schedgap.harness.compare.run import certify
 from schedgap.harness.compare.task import MethodTask
-from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.task import Limits
 from schedgap.instances.canonical import to_json, validate
 
 LIMITS = Limits(time_limit_s=10, all_sizes=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from schedgap import instances, models
 from schedgap.harness.compare.task import MethodTask
-from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.verify import VERIFIERS
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError

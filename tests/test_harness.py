@@ -23,15 +23,14 @@ import pytest
 from conftest import Command
 
 from schedgap import harness
-from schedgap.harness.compare.certify import certify, gap, ratio
 from schedgap.harness.compare.methods import find_spec, select
 from schedgap.harness.compare.row import FAILED, FIELDS, Row
-from schedgap.harness.compare.run import compare, read_run
+from schedgap.harness.compare.run import certify, compare, gap, ratio, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
-from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import Folder, new_folder
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import run_all, workers_for
+from schedgap.harness.engine.result import decode, encode
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.table import visible
 from schedgap.harness.verify.oef import check
@@ -248,7 +247,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "schedule a list": _rewrite("schedules/*", lambda c: gzip.compress(b"[1]")),
     "schedule nested deeply": _rewrite("schedules/*", lambda c: gzip.compress(b"[" * 10**5)),
     "schedule of another decision": _rewrite(
-        "schedules/*", lambda c: gzip.compress(json.dumps(codec.encode(Allocation(np.ones((1, 1))))).encode())
+        "schedules/*", lambda c: gzip.compress(json.dumps(encode(Allocation(np.ones((1, 1))))).encode())
     ),
     "row without trace": _edit("rows.jsonl", _without("trace")),
     "trace of pairs": _edit("rows.jsonl", lambda d: d | {"trace": [[1, 2]]}),
@@ -497,12 +496,12 @@ def test_the_oef_checker_names_what_is_wrong(devices: Any, rounds: Any, violatio
 
 def test_codec_keeps_types_and_refuses_strangers() -> None:
     decision = Allocation(np.eye(2), np.ones((3, 2, 2), np.int64))
-    back = codec.decode(Allocation, json.loads(json.dumps(codec.encode(decision))))
+    back = decode(Allocation, json.loads(json.dumps(encode(decision))))
     assert back.rounds is not None
     assert back.rounds.dtype == np.int64
     assert (back.devices == decision.devices).all()
     with pytest.raises(ValueError, match="not a Allocation"):
-        codec.decode(Allocation, {"other": 1})
+        decode(Allocation, {"other": 1})
 
 
 def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:

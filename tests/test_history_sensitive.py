@@ -12,7 +12,7 @@ import synergy_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap.harness.simulate.history import rounds
+from schedgap.harness.simulate.task import rounds
 from schedgap.harness.verify.history import check
 from schedgap.heuristics.simulator import POLICIES, Assignment, Shares, State, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import Window, measure

@@ -14,8 +14,8 @@ from schedgap import harness
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import read_run
 from schedgap.harness.diffing import Difference, diff, signed_rank_p
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import merge
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.difference import lines, sentence
 from schedgap.instances.errors import UsageError
 

@@ -18,17 +18,16 @@ import pytest
 from conftest import HARNESS, Command
 
 from schedgap import harness, instances
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import reopen
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.page.headline import headline_of_simulation as headline
 from schedgap.harness.page.simulate import blocks
 from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
-from schedgap.harness.simulate.history import history_file
 from schedgap.harness.simulate.row import FIELDS, Simulation, SimulationRow
 from schedgap.harness.simulate.run import resolve
-from schedgap.harness.simulate.task import SimulationTask
+from schedgap.harness.simulate.task import SimulationTask, history_file
 from schedgap.harness.table import to_csv, to_json, to_markdown
 from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rules, State
 from schedgap.heuristics.simulator.metrics import Window

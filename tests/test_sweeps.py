@@ -15,7 +15,7 @@ from schedgap.harness.compare import sweep as sweeping
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare, read_run
 from schedgap.harness.compare.sweep import Sweep, read, sweep
-from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.task import Limits
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
 

@@ -14,10 +14,9 @@ from conftest import HARNESS
 from extremes import extreme
 from numba.core import event
 
-from schedgap.harness.compare.certify import certify
 from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import compare, compare_here
-from schedgap.harness.engine.limits import Limits
+from schedgap.harness.compare.run import certify, compare, compare_here
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.compare import caption
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances import load

@@ -19,19 +19,7 @@ FIELDS = ("heuristic", "problem", *PROVED, "fingerprint", "exceeded", "nothing",
 
 @dataclass(frozen=True)
 class Proved:
-    """A heuristic on an instance whose optimum is proved.
-
-    Attributes
-    ----------
-    instance, model
-        The instance; the model that proved its optimum.
-    ratio
-        Optimum to objective or the reverse, at least 1; infinite where the heuristic reaches nothing.
-    objective, optimum
-        Verified objective of the heuristic; the optimum.
-    guarantee, guarantee_factor
-        The paper's worst-case ratio on this instance.
-    """
+    """A heuristic on an instance whose optimum a model proved; its ratio is infinite where it reaches nothing."""
 
     instance: Instance
     model: str
@@ -60,22 +48,10 @@ class Proved:
 
 @dataclass(frozen=True)
 class Slice(Result):
-    """What a part of the search found: its worst instances of a finite ratio, and how many it tried.
+    """What a part of the search found, or, where it is `shrunk`, made of what was found before.
 
-    Attributes
-    ----------
-    heuristic
-        Whose ratio.
-    elite, nothing
-        The worst first; the smallest instance on which it reaches nothing although something can be had.
-    tried, proved
-        Instances that were tried, and those whose optimum was proved.
-    shrunk
-        Whether it is no search, but made what was found simpler.
-    reason
-        Why it found nothing, if its worker died.
-    key
-        Key of its task.
+    `elite` has its worst instances of a finite ratio, the worst first, `nothing` the smallest instance on which the
+    heuristic reaches nothing although something can be had. `reason` says why it found nothing, if its worker died.
     """
 
     heuristic: str
@@ -115,18 +91,9 @@ class Slice(Result):
 
 @dataclass(frozen=True)
 class Worst(DataRow):
-    """The worst that was found of one heuristic.
+    """The worst finite ratio that was found of one heuristic, ``None`` where nothing was proved.
 
-    Attributes
-    ----------
-    heuristic, problem
-        Whose ratio, to the optimum of which problem.
-    found
-        The worst finite ratio; ``None`` where nothing was proved.
-    nothing
-        The smallest instance on which it reaches nothing although something can be had; its ratio is infinite.
-    tried, proved
-        Instances that were tried, and those whose optimum was proved.
+    `nothing` is the smallest instance on which it reaches nothing although something can be had.
     """
 
     heuristic: str
@@ -151,12 +118,7 @@ class Worst(DataRow):
         """Return :data:`FIELDS` by name, without the instances; an infinite ratio is ``null``."""
         found = {name: getattr(self.found, name) if self.found else None for name in PROVED}
         mark = self.found.instance.fingerprint if self.found else None
-        extra = {
-            "exceeded": self.exceeded,
-            "nothing": self.nothing is not None,
-            "tried": self.tried,
-            "proved": self.proved,
-        }
+        extra = {"exceeded": self.exceeded, "nothing": bool(self.nothing), "tried": self.tried, "proved": self.proved}
         return {"heuristic": self.heuristic, "problem": self.problem, **found, "fingerprint": mark, **extra}
 
 

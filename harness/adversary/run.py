@@ -12,10 +12,9 @@ from schedgap.harness.adversary.row import Adversary, Proved, Slice, Worst
 from schedgap.harness.adversary.search import EXACT, Lab, provers, searchable, usable, worst
 from schedgap.harness.adversary.task import SearchTask, ShrinkTask
 from schedgap.harness.compare.methods import find_spec
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import workers_for
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
-from schedgap.harness.engine.task import Task
+from schedgap.harness.engine.task import Limits, Task
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.canonical import to_json
 from schedgap.instances.catalogue import load, references

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from schedgap.harness.audit.registry import Count, Evidence, Witness
+from schedgap.harness.audit.row import Count, Evidence, Witness
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
@@ -25,19 +25,8 @@ EXACT_GAP = 0.0
 class Lab(Count):
     """Where one claim is tried, and its cases are counted; the same for the same claim, seed and effort.
 
-    Parameters
-    ----------
-    claim
-        Id of the claim.
-    seed, effort
-        Seed, and factor on how many random cases are tried.
-
-    Attributes
-    ----------
-    numbers
-        The numbers that count, by name.
-    also
-        Witnesses beside the smallest counterexample.
+    `effort` is a factor on how many random cases are tried. `numbers` are those that count, by name; `also` are
+    witnesses beside the smallest counterexample.
     """
 
     def __init__(self, claim: str, seed: int = 0, effort: float = 1.0) -> None:
@@ -69,7 +58,7 @@ class Lab(Count):
 def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 20.0) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to the time limit."""
     from schedgap.harness.compare.run import compare_here
-    from schedgap.harness.engine.limits import Limits
+    from schedgap.harness.engine.task import Limits
 
     limits = Limits(time_limit_s=time_limit_s, rel_gap=EXACT_GAP)
     return {row.method: row for row in compare_here(instance, methods, limits=limits).rows}
@@ -115,22 +104,11 @@ def measured(
 ) -> str:
     """Count how often the guarantee of a method was exceeded, and say so with its largest proved ratio.
 
-    Parameters
-    ----------
-    lab
-        Where it is counted.
-    drawn
-        Random instances; the worst ones of the catalogue are tried besides.
-    method
-        Method with a guarantee on every instance.
-    exact
-        Models that prove the optimum.
-    what
-        Which instances are drawn, for the text.
-    inside
-        Whether what the theorem assumes holds on an instance; others are measured, and do not count.
+    Beside the instances `drawn`, of which `what` tells in the text, the worst ones of the catalogue are tried. The
+    models `exact` prove optima. `inside` returns whether what the theorem assumes holds on an instance; others are
+    measured, and do not count.
     """
-    from schedgap.harness.compare.certify import proved_ratio
+    from schedgap.harness.compare.run import proved_ratio
 
     outside = Count("beyond the assumptions")
     most: tuple[float, float, Witness | None] = (0.0, math.inf, None)
@@ -183,16 +161,7 @@ def recomputed(
 ) -> str:
     """Count how many of the printed numbers are what the paper's own numbers make, and list them.
 
-    Parameters
-    ----------
-    lab
-        Where they are counted.
-    numbers
-        The printed numbers.
-    narrower
-        A name for some of them, and which.
-    witnesses
-        Instances on which they can be seen, if any.
+    `narrower` names some of them; `witnesses` are instances on which they can be seen.
     """
     lab.scope, lab.numbers, lab.also = "as printed", {n.what: n.made for n in numbers}, witnesses
     for count, some in ((lab, numbers), *([(lab.within(narrower[0]), narrower[1])] if narrower else ())):

@@ -1,21 +1,151 @@
-"""An audit as plain data: what was found about each claim, and in short about all."""
+"""An audit as plain data: the papers' claims, what was tried, and the verdict that follows from the counts.
+
+A claim's verdict is computed on every run and written down nowhere. Its check tries cases and counts in how many the
+claim failed, within the scope that the paper states and, where there is one, within a narrower scope; :func:`decide`
+makes the verdict of these counts.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from schedgap.harness.audit.registry import CLAIMS, ONLY, Claim, Evidence, Tally, Witness, decide
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored
 from schedgap.harness.text import plain
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.plugins import options
-from schedgap.instances.registry import unknown
+from schedgap.instances.registry import Registry, unknown
+from schedgap.instances.schema import Instance
+
+CONFIRMED, REFUTED, NOT_TESTABLE, ONLY = "confirmed", "refuted", "not testable", "only for"
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The smallest instance found that shows something, the methods whose rows show it, and what to look at."""
+
+    instance: Instance
+    methods: tuple[str, ...]
+    shows: str
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many cases of a scope (which can follow "only for …") were tried, and in how many the claim failed."""
+
+    scope: str
+    tested: int
+    failed: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was tried and nothing failed."""
+        return self.tested > 0 and self.failed == 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a check found: cases within the scope that the paper states, and within narrower ones.
+
+    `text` says which cases these were and the numbers that count; `witnesses` begin with the smallest counterexample.
+    """
+
+    stated: Tally
+    text: str
+    narrower: tuple[Tally, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    witnesses: tuple[Witness, ...] = ()
+
+
+def decide(stated: Tally, narrower: Sequence[Tally] = ()) -> str:
+    """Return the verdict that follows from what was tried.
+
+    ``not testable`` where nothing could be tried; ``confirmed`` where nothing failed, which is no proof beyond the
+    cases tried; ``only for …`` where something failed, but nothing in a narrower scope that was tried; else
+    ``refuted``.
+    """
+    if stated.tested == 0:
+        return NOT_TESTABLE
+    if stated.failed == 0:
+        return CONFIRMED
+    kept = [tally.scope for tally in narrower if tally.holds]
+    return f"{ONLY} {' and '.join(kept)}" if kept else REFUTED
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, where, and what it assumes; `how` says how it is tested.
+
+    ``check(lab)`` tries it, counts cases (:class:`~schedgap.harness.audit.lab.Lab`), and says which they were. The id
+    is ``<paper>.<name>``.
+    """
+
+    id: str
+    paper: str
+    location: str
+    claim: str
+    scope: str
+    how: str
+    check: Callable[[Any], str]
+
+
+CLAIMS: Registry[Claim] = Registry("claim")
+
+T = TypeVar("T", bound=Callable[..., str])
+
+
+def claim(
+    id: str, location: str, *, how: str, scope: str = "as stated", text: str = "", **given: Any
+) -> Callable[[T], T]:
+    """Register the decorated function as the check of a claim: its docstring, unless `text` says it.
+
+    The id begins with that of the paper; `given` are further arguments of a function that checks several claims.
+    """
+
+    def register(check: T) -> T:
+        said = text or " ".join((check.__doc__ or "").split())
+        CLAIMS.register(Claim(id, id.partition(".")[0], location, said, scope, how, partial(check, **given)))
+        return check
+
+    return register
+
+
+class Count:
+    """Counts cases of a scope and keeps the smallest instance in which the claim failed."""
+
+    def __init__(self, scope: str = "as stated") -> None:
+        self.scope = scope
+        self.tested = self.failed = 0
+        self._smallest: tuple[int, str] | None = None
+        self._witness: Witness | None = None
+
+    def add(self, holds: bool, instance: Instance | None = None, methods: Sequence[str] = (), shows: str = "") -> bool:
+        """Count a case; where the claim failed in it, `instance` may be the witness. Returns `holds`."""
+        self.tested += 1
+        self.failed += not holds
+        if not holds and instance is not None:
+            text = to_json(instance)
+            if self._smallest is None or (len(text), text) < self._smallest:
+                self._smallest = (len(text), text)
+                self._witness = Witness(instance, tuple(methods), shows)
+        return holds
+
+    @property
+    def tally(self) -> Tally:
+        """The counts."""
+        return Tally(self.scope, self.tested, self.failed)
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        """The smallest counterexample, if there is one."""
+        return () if self._witness is None else (self._witness,)
+
 
 FAILED = "failed"
 """Status of a claim whose check did not end in order."""
@@ -29,22 +159,9 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Finding(DataRow, Result):
-    """A claim with its verdict.
+    """A claim with its verdict; `evidence` is ``None`` where the check failed, for some `reason`.
 
-    Attributes
-    ----------
-    id
-        Id of the claim.
-    evidence
-        What was found; ``None`` where the check failed.
-    reason
-        Why it failed.
-    seconds
-        How long it took.
-    folder
-        Results folder that holds the witnesses, if they were saved.
-    key
-        Key of its task.
+    `folder` is the results folder that holds the witnesses, if they were saved.
     """
 
     id: str

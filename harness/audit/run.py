@@ -6,21 +6,17 @@ import fnmatch
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
-from schedgap.harness.audit.registry import CLAIMS, Claim
-from schedgap.harness.audit.row import Audit, Finding
+from schedgap.harness.audit.row import CLAIMS, Audit, Claim, Finding
 from schedgap.harness.audit.task import ClaimTask
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.audit import blocks
 from schedgap.harness.table import to_json, to_markdown
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.ranges import LARGEST_SEED
 from schedgap.instances.registry import PAPERS, unknown
-
-if TYPE_CHECKING:
-    pass
 
 MOST_EFFORT = 1000.0
 """Largest effort: about a day."""

@@ -9,8 +9,7 @@ from typing import Any
 
 from schedgap.harness.audit import claims  # noqa: F401 -- registers the claims, once for all workers
 from schedgap.harness.audit.lab import Lab
-from schedgap.harness.audit.registry import CLAIMS
-from schedgap.harness.audit.row import Finding
+from schedgap.harness.audit.row import CLAIMS, Finding
 from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean
 

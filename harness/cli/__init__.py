@@ -6,8 +6,7 @@ import gc
 import sys
 
 from schedgap.harness.cli import catalogue, folders, studies  # noqa: F401 -- each adds its commands
-from schedgap.harness.cli.app import INTERRUPTED, USAGE, app
-from schedgap.harness.cli.terminal import complain, protect
+from schedgap.harness.cli.app import INTERRUPTED, USAGE, app, complain, protect
 from schedgap.instances.errors import UsageError
 
 

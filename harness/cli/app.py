@@ -1,13 +1,30 @@
-"""The application that every file in ``commands`` adds a command to."""
+"""The application that every file here adds commands to, and what they share: options, streams, how they end."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import inspect
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
-from schedgap.harness.cli.terminal import complain
+from schedgap.harness.engine import KINDS
+from schedgap.harness.table import WRITERS, Block, Format, of_texts, show, table
+from schedgap.instances.errors import UsageError
+from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from schedgap.harness.engine.result import Found
+
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -63,3 +80,221 @@ def all_commands(
     ] = [],  # noqa: B006
 ) -> None:
     """Take what may follow any command."""
+
+
+def stdout() -> Console:
+    """Return a console on standard output; a pipe gets the full width instead of a cut table."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
+
+
+def say(line: str) -> None:
+    """Print a line about the command's own work to standard error, without characters that steer a terminal."""
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(line.split()))
+    sys.stderr.write(f"{text}\n")
+
+
+def complain(what: str) -> None:
+    """Say in one line on standard error why the command ends."""
+    say(f"harness: {what}")
+
+
+class progress:  # noqa: N801 - used as a verb: `with progress() as …`
+    """Show finished rows on standard error, if that is a terminal, while a run goes on."""
+
+    _bar: Progress | None = None
+    _total = 0
+
+    def __enter__(self) -> tuple[Any, Any]:
+        """Return the callbacks for the number of tasks and for each finished row."""
+        return self._start, self._advance
+
+    def __exit__(self, *_: object) -> None:
+        """Take the bar away."""
+        if self._bar:
+            self._bar.stop()
+
+    def _start(self, count: int) -> None:
+        if not sys.stderr.isatty():
+            return
+        if self._bar is None:
+            self._bar = _bar()
+            self._task = self._bar.add_task("running", total=0)
+            self._bar.start()
+        self._total += count
+        self._bar.update(self._task, total=self._total)
+
+    def _advance(self, result: Any) -> None:
+        if self._bar:
+            self._bar.update(self._task, advance=1, description=result.label)
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+STDOUT, STDERR = 1, 2
+
+
+class Outlet(io.FileIO):
+    """A standard stream that stays quiet once its reader has gone (``harness … | head``).
+
+    Raises
+    ------
+    UsageError
+        Once, if the text cannot be written to standard output for another reason, such as a full disk; there is
+        nowhere to say that of standard error.
+    """
+
+    lost = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write bytes, or drop them where they cannot arrive any more."""
+        if not self.lost:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                self.lost = True
+            except OSError as error:
+                self.lost = True
+                if self.fileno() == STDOUT:
+                    raise UsageError(f"standard output: {error.strerror}") from error
+        return memoryview(data).nbytes
+
+
+def protect() -> None:
+    """Make standard output and error safe to write to: closed, full, broken, or in an encoding without ≤ and █."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if absent(stream):
+            # This takes the lowest free descriptor, the closed one; else text would go into the next file opened.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    sys.stdout = _text(STDOUT, sys.stdout, "replace")
+    sys.stderr = _text(STDERR, sys.stderr, "backslashreplace")
+
+
+def absent(stream: object) -> bool:
+    """Return whether Python found a standard stream closed."""
+    return stream is None
+
+
+def _text(descriptor: int, stream: TextIO, errors: str) -> TextIO:
+    outlet = Outlet(descriptor, "wb", closefd=False)
+    encoding = "utf-8" if absent(stream) else stream.encoding
+    return io.TextIOWrapper(
+        io.BufferedWriter(outlet), encoding, errors, line_buffering=descriptor == STDERR or outlet.isatty()
+    )
+
+
+def finish(found: Found[Any], output: Format, report: bool) -> NoReturn:
+    """Write the page, if wanted, print the results whatever happens to it, and end with the exit code."""
+    from schedgap.harness.page import blocks
+
+    say(f"results: {found.folder}")
+    try:
+        if report and found.rows:
+            save_report(found)
+    finally:
+        write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
+    if found.interrupted:
+        say(f"interrupted; go on with: --resume {found.folder}")
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(OK if found.ok else FAILED)
+
+
+def save_report(found: Found[Any], output: Path | None = None, audit: Path | None = None) -> None:
+    """Write the page (and, into a results folder, the figures as files) and say where it is.
+
+    `audit` is a results folder of ``harness audit`` whose table becomes a section.
+    """
+    from schedgap.harness.engine.study import reopen
+    from schedgap.harness.page import save
+    from schedgap.harness.page.audit import section
+
+    if found.folder is None:
+        return
+    path = output or found.folder / "report.html"
+    more = [section(reopen(audit, "audit").rows)] if audit else []
+    try:
+        save(found, path, found.folder if output is None else None, more)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    say(f"report: {path}")
+
+
+def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
+    """Print a listing to standard output."""
+    rows = list(lines)
+    records = [dict(zip(columns, line, strict=True)) for line in rows]
+    write([table(title if output is Format.TABLE else "", of_texts(columns), rows)], columns, records, output)
+
+
+def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
+    """Print blocks for people, or records for programs, to standard output."""
+    if output is Format.TABLE:
+        show(stdout(), blocks)
+    else:
+        sys.stdout.write(WRITERS[output](blocks, fields, records))
+
+
+InstanceOption = Annotated[
+    list[str],
+    typer.Option(help="gen/…, paper/…, worst/…, or a path; ?key=value&… overrides generator parameters. Repeatable."),
+]
+SeedOption = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of random cases, draws and the solver.")]
+SeedsOption = Annotated[
+    list[int], typer.Option("--seed", min=0, max=LARGEST_SEED, help="Seed of heuristics and solver. Repeatable.")
+]
+MemoryOption = Annotated[
+    int, typer.Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of one worker process.")
+]
+JobsOption = Annotated[int, typer.Option(min=0, help="Worker processes; 0: as many as there are cores.")]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Run on the workers of this Dask scheduler (tcp://host:8786) instead."),
+]
+ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results folder is made.")]
+ResumeOption = Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
+ReportOption = Annotated[bool, typer.Option(help="Write report.html and figures, too.")]
+
+RUNNING: dict[str, tuple[Any, Any]] = {
+    "jobs": (JobsOption, 0),
+    "dask": (DaskOption, None),
+    "results": (ResultsOption, Path("results")),
+    "resume": (ResumeOption, None),
+    "output": (FormatOption, Format.TABLE),
+    "report": (ReportOption, True),
+}
+"""Options of every command that runs a study, beside its own: annotation and default."""
+
+
+def study(run: Callable[..., Any]) -> Callable[..., None]:
+    """Return the command of a function that runs a study and returns what was found.
+
+    Its parameters are options of the command, but for ``**running``, which takes what all studies have
+    (:class:`schedgap.harness.engine.study.Running`).
+    """
+
+    def command(output: Format, report: bool, **given: Any) -> None:
+        if run.__name__ in KINDS and not given["dask"]:  # only its file says how many threads a sweep has
+            from schedgap.harness.engine.pool import start_server
+
+            start_server(f"schedgap.harness.{run.__name__}.task", given.get("threads", 1))
+        with progress() as (start, advance):
+            found = run(**given, on_start=start, on_result=advance)
+        finish(found, output, report)
+
+    hints = get_type_hints(run, include_extras=True)
+    own = {name: (hints[name], p.default) for name, p in inspect.signature(run).parameters.items() if name != "running"}
+    options = own | RUNNING
+    command.__name__, command.__doc__ = run.__name__, run.__doc__
+    command.__annotations__ = {name: kind for name, (kind, _) in options.items()}
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d, annotation=k) for n, (k, d) in options.items()]
+    )
+    return command

@@ -10,10 +10,7 @@ from typing import Annotated
 
 import typer
 
-from schedgap.harness.cli.app import app
-from schedgap.harness.cli.options import FormatOption
-from schedgap.harness.cli.output import emit_lines
-from schedgap.harness.cli.terminal import say, stdout
+from schedgap.harness.cli.app import FormatOption, app, emit_lines, say, stdout
 from schedgap.harness.table import Format
 from schedgap.instances.errors import UsageError
 

@@ -7,10 +7,19 @@ from typing import Annotated
 
 import typer
 
-from schedgap.harness.cli.app import FAILED, OK, app
-from schedgap.harness.cli.options import FormatOption, ReportOption, ResultsOption
-from schedgap.harness.cli.output import emit_lines, finish, save_report
-from schedgap.harness.cli.terminal import say, stdout
+from schedgap.harness.cli.app import (
+    FAILED,
+    OK,
+    FormatOption,
+    ReportOption,
+    ResultsOption,
+    app,
+    emit_lines,
+    finish,
+    save_report,
+    say,
+    stdout,
+)
 from schedgap.harness.table import Format, show
 
 

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from schedgap.harness.cli.app import app
-from schedgap.harness.cli.options import InstanceOption, MemoryOption, SeedOption, SeedsOption, study
-from schedgap.harness.engine.limits import Limits
+from schedgap.harness.cli.app import InstanceOption, MemoryOption, SeedOption, SeedsOption, app, study
+from schedgap.harness.engine.task import Limits
 from schedgap.instances.ranges import MOST_THREADS
 
 

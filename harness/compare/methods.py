@@ -68,15 +68,7 @@ def related(spec: Spec) -> list[HeuristicSpec]:
 
 
 def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Sequence[Seed]:
-    """Return those of the known decisions that pass the checker under a model's problem and claims.
-
-    Parameters
-    ----------
-    spec, view
-        The model, and what it is going to decide on.
-    known
-        Methods and their decisions.
-    """
+    """Return those of the known (method, decision) pairs that pass the checker under a model's problem and claims."""
     found = []
     for method, decision in known:
         verdict = VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from schedgap.harness.engine.result import DataRow, Found
+from schedgap.harness.engine.result import CheckedRow, Found
 
 Status = Literal[
     "optimal",
@@ -36,7 +36,7 @@ FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "tim
 
 
 @dataclass(frozen=True)
-class Row(DataRow):
+class Row(CheckedRow):
     """One method on one instance with one seed. Times in seconds; absent numbers are ``None``.
 
     Attributes
@@ -127,19 +127,9 @@ class Row(DataRow):
         return self.fingerprint, str(self.seed), self.limits
 
     @property
-    def wrong(self) -> bool:
-        """Whether the checker refuted it."""
-        return self.verified is False
-
-    @property
-    def failed(self) -> bool:
-        """Whether the method ended without a decision (being skipped or WRONG is another matter)."""
-        return self.status in FAILED and not self.wrong
-
-    @property
-    def ok(self) -> bool:
-        """Whether the method ended in order and every certificate held."""
-        return self.status not in FAILED and not self.wrong
+    def in_order(self) -> bool:
+        """Whether its status is none of those that should have been an answer."""
+        return self.status not in FAILED
 
     @property
     def certified(self) -> bool:

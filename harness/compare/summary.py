@@ -35,22 +35,11 @@ Measure = Literal["time", "objective"]
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """A method over all its results of a run.
+    """A method over all its results of a run: counts, its certified gaps, and seconds in the solver or heuristic.
 
-    Attributes
-    ----------
-    method, kind, problem, limits
-        As in its rows.
-    results, verified, failed, wrong, skipped
-        Counts.
-    median_gap, largest_gap, mean_gap
-        Of its certified gaps; the mean is a shifted geometric one. ``None`` where there are none.
-    gap_is_upper
-        Whether one of them is to a bound, not to a proved optimum.
-    largest_ratio
-        Largest ratio to a proved optimum (see :data:`CAVEAT`), and `largest_on`, the instance it was found on.
-    median_s, mean_s
-        Seconds in the solver or heuristic; in the shifted geometric mean failures count with what they were allowed.
+    Means are shifted geometric ones; in that of times failures count with what they were allowed. `gap_is_upper` says
+    whether one of the gaps is to a bound, not to a proved optimum; `largest_ratio` is to a proved optimum (see
+    :data:`CAVEAT`), found on `largest_on`. What there is none of is ``None``.
     """
 
     method: str
@@ -73,15 +62,7 @@ class MethodSummary:
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
-    """Return ``exp(mean(log(x + shift))) − shift``, or ``None`` of nothing.
-
-    Parameters
-    ----------
-    values
-        Numbers above ``−shift``; one that is infinite makes the mean infinite.
-    shift
-        Positive, in the unit of the values.
-    """
+    """Return ``exp(mean(log(x + shift))) − shift`` of numbers above ``−shift``; ``None`` of nothing."""
     if not values:
         return None
     if any(math.isinf(value) for value in values):
@@ -94,12 +75,7 @@ def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | Non
 def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0) -> list[MethodSummary]:
     """Return a summary per method and kind of limits, in the order of the rows.
 
-    Parameters
-    ----------
-    rows
-        Certified rows of a run.
-    allowed_s
-        Seconds that a method was allowed (by name of the limits, where there are several).
+    `allowed_s` is the seconds that a method was allowed, by name of the limits where there are several.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -149,13 +125,8 @@ def _summary(rows: Sequence[Row], allowed: float) -> MethodSummary:
 def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.float64]]:
     """Return the performance ratios of each method of one problem, sorted; ``inf`` where it failed.
 
-    Parameters
-    ----------
-    rows
-        Rows of methods that solve the same problem; a case is an instance with a seed and limits.
-    measure
-        ``"time"``: seconds against the fastest that succeeded on the case. ``"objective"``: the objective against the
-        best verified one; both are ratios of at least 1.
+    A case is an instance with a seed and limits. ``"time"`` measures seconds against the fastest that succeeded on the
+    case, ``"objective"`` the objective against the best verified one.
 
     Notes
     -----
@@ -166,16 +137,13 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
     for row in rows:
         cases.setdefault((row.fingerprint, row.seed, row.limits), {})[row.method] = row
     methods = list(dict.fromkeys(method for case in cases.values() for method in case))
-    whole = [case for case in cases.values() if len(case) == len(methods) and not _any_skipped(case)]
+    ran = [case for case in cases.values() if all(row.status != "skipped" for row in case.values())]
+    whole = [case for case in ran if len(case) == len(methods)]
     found = {method: [] for method in methods}  # type: dict[str, list[float]]
     for case in whole:
         for method, ratio in _ratios(case, measure).items():
             found[method].append(ratio)
     return {method: np.sort(np.array(ratios)) for method, ratios in found.items()}
-
-
-def _any_skipped(case: Mapping[str, Row]) -> bool:
-    return any(row.status == "skipped" for row in case.values())
 
 
 def _ratios(case: Mapping[str, Row], measure: Measure) -> dict[str, float]:

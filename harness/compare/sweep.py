@@ -35,8 +35,8 @@ from pydantic import Field, model_validator
 from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import Running, command_line
+from schedgap.harness.engine.task import Limits
 from schedgap.instances.canonical import read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE
 from schedgap.instances.errors import UsageError

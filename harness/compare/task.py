@@ -17,9 +17,19 @@ from numpy.typing import NDArray
 
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
 from schedgap.harness.compare.row import FINISHED, Row, Status
-from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, Result, Stored, opened
+from schedgap.harness.engine.result import (
+    Later,
+    Result,
+    Stored,
+    decode,
+    encode,
+    from_plain,
+    opened,
+    packed,
+    to_plain,
+    unpacked,
+)
 from schedgap.harness.engine.task import Task
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
@@ -135,12 +145,12 @@ class MethodResult(Result):
         line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
         line |= {"helps": True} if self.helps else {}
         line |= {"decided": self.decided} if self.decided else {}
-        return line | ({"prices": codec.plain(self.prices)} if self.prices is not None else {})
+        return line | ({"prices": to_plain(self.prices)} if self.prices is not None else {})
 
     def files(self) -> Mapping[str, bytes]:
         """Return the decision as a file."""
         decision = opened(self.decision)
-        return {} if decision is None else {_decision_file(self.row): codec.packed(codec.encode(decision))}
+        return {} if decision is None else {_decision_file(self.row): packed(encode(decision))}
 
     def check(self) -> None:
         """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
@@ -157,7 +167,7 @@ class MethodResult(Result):
                 partial(_decision, stored.path / _decision_file(row), row, stored.instances[row.fingerprint])
             )
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
-        prices = codec.rich(content["prices"]) if "prices" in content else None
+        prices = from_plain(content["prices"]) if "prices" in content else None
         # folders of version 2 kept these within their rows
         decided = content.get("decided", {entry["quantity"]: entry["measured"] for entry in row.published})
         return cls(row, decision, trace, prices, decided, content.get("helps", False))
@@ -179,7 +189,7 @@ def _decision(path: Path, row: Row, instance: Instance) -> Any:
     """Return a row's decision after checking again that it reaches the row's objective."""
     with damage_explained(path):
         paper = PAPERS.get(row.paper)
-        decision: Any = codec.decode(paper.decision, codec.unpacked(path))
+        decision: Any = decode(paper.decision, unpacked(path))
         found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
         if found is None or row.objective is None or differ(found, row.objective):
             raise ValueError("it does not reach the objective of its row")
@@ -238,9 +248,7 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     fields: dict[str, Any] = {
         "own_bound": solution.bound if bounds else None,
         "termination": f"{solution.termination}; {solution.solution_status}",
-        "solve_s": solution.times.solve_s,
-        "build_s": solution.times.build_s,
-        "transfer_s": solution.times.transfer_s,
+        **vars(solution.times),
         "nodes": solution.nodes,
         "iterations": solution.iterations,
         "rows": solution.size.rows,

@@ -36,12 +36,7 @@ WORKERS_S = 30.0
 
 
 def connect(address: str) -> Client:
-    """Return a client of a cluster that has workers.
-
-    Parameters
-    ----------
-    address
-        ``tcp://host:port`` of the scheduler.
+    """Return a client of the cluster whose scheduler has this address (``tcp://host:port``) and which has workers.
 
     Raises
     ------
@@ -75,13 +70,7 @@ def run_on_cluster(tasks: Iterable[Task[R]], client: Client) -> Iterator[R]:
 
     A worker that dies has its tasks run elsewhere; a task on which several workers died (Dask's setting
     ``distributed.scheduler.allowed-failures``, 3) is a failed row, and so are those that are lost with the scheduler.
-
-    Parameters
-    ----------
-    tasks
-        Tasks of one run.
-    client
-        From :func:`connect`; closing it takes back what has not run.
+    Closing the client takes back what has not run.
     """
     from distributed import as_completed
 

@@ -38,12 +38,7 @@ JOURNAL = "rows.jsonl"
 
 
 class Folder:
-    """An open results folder that results are appended to.
-
-    Parameters
-    ----------
-    path
-        The folder; created if it is not there.
+    """An open results folder that results are appended to; it is created if it is not there.
 
     Raises
     ------
@@ -152,14 +147,7 @@ def damage_explained(path: Path) -> Iterator[None]:
 
 
 def open_stored(path: Path, kind: str | None = None) -> Stored:
-    """Read a results folder, also one whose run was killed.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    kind
-        Kind of study that it must be of; any where absent.
+    """Read a results folder, also one whose run was killed; it must be of that kind of study, if one is named.
 
     Raises
     ------

@@ -35,14 +35,7 @@ def workers_for(jobs: int, threads: int) -> int:
 
 
 def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
-    """Run tasks in worker processes and yield each result as it finishes.
-
-    Parameters
-    ----------
-    tasks
-        Tasks of one run; the one with the most threads sizes the pool.
-    jobs
-        Worker processes; 0 for as many as there are cores.
+    """Run tasks in worker processes (0: as many as there are cores) and yield each result as it finishes.
 
     Notes
     -----

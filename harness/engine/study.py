@@ -12,7 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from schedgap.harness.engine.folder import DAMAGE, SCHEMA_VERSION, Folder, damag
 from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
-from schedgap.harness.text import clean
+from schedgap.harness.text import clean, some
 from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
@@ -40,19 +40,7 @@ Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
 
 @dataclass(frozen=True)
 class Finished:
-    """All that a study found.
-
-    Attributes
-    ----------
-    meta
-        Content of ``run.json``.
-    instances
-        Instances by fingerprint, in the order in which they were named.
-    results
-        In the order of the plan.
-    folder
-        Results folder, where there is one.
-    """
+    """All that a study found: content of ``run.json``, instances by fingerprint, results in the order of the plan."""
 
     meta: dict[str, Any]
     instances: dict[str, Instance]
@@ -67,19 +55,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Study(Generic[F]):
-    """A kind of study.
-
-    Parameters
-    ----------
-    kind
-        The command that runs it.
-    records
-        Types of its results.
-    collect
-        Puts what was found together.
-    tables
-        Files that hold the whole run, by path inside the results folder.
-    """
+    """A kind of study: its command, types of its results, what puts them together, and files that hold all of it."""
 
     kind: str
     records: tuple[type[Result], ...]
@@ -143,6 +119,8 @@ def execute(
     UsageError
         If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
     """
+    if len({one.fingerprint for one in instances}) < len(instances):
+        raise UsageError("two of the instances have the same content; name each once")
     plugins.refresh()
     results, resume = running.get("results"), running.get("resume")
     meta = described(study.kind, meta, instances)
@@ -151,9 +129,10 @@ def execute(
         runner = _runner(running.get("jobs", 0), running.get("dask"), stack)
         path = resume or (new_folder(results, meta) if results else None)
         folder = Folder(path) if path else None
-        session = _Session(study, meta, instances, folder, earlier, runner, running)
+        by_fingerprint = {one.fingerprint: one for one in instances}
+        session = _Session(study, meta, by_fingerprint, folder, earlier, runner, running)
         began = time.perf_counter()
-        session.go(plan if callable(plan) else partial(_once, plan))
+        session.go(plan if callable(plan) else lambda done: [] if done else plan)
     meta["duration_s"] = time.perf_counter() - began
     found = study.collect(session.finished())
     if folder:
@@ -169,13 +148,7 @@ def names_of(references: Sequence[Reference]) -> list[str]:
 def command_line(options: Mapping[str, Any], *command: str) -> str:
     """Return a command with its options, for people to repeat it.
 
-    Parameters
-    ----------
-    options
-        Values by name: lists for repeated options, tuples for several values of one, ``True`` for flags; what is absent
-        or empty is left out.
-    *command
-        Name of the command, and its arguments.
+    Lists are repeated options, tuples several values of one, ``True`` flags; what is absent or empty is left out.
     """
     words = ["harness", *command]
     for name, value in options.items():
@@ -190,10 +163,6 @@ def _ignore(_: Any) -> None:
     """Ignore what is told."""
 
 
-def _once(tasks: Sequence[Task[Any]], done: Sequence[Any]) -> Sequence[Task[Any]]:
-    return [] if done else tasks
-
-
 def _runner(jobs: int, dask: str | None, stack: ExitStack) -> Callable[[Sequence[Task[Any]]], Iterator[Any]]:
     if dask is None:
         return partial(run_all, jobs=jobs)
@@ -202,25 +171,18 @@ def _runner(jobs: int, dask: str | None, stack: ExitStack) -> Callable[[Sequence
     return partial(run_on_cluster, client=stack.enter_context(connect(dask)))
 
 
+@dataclass
 class _Session:
     """A study while it runs."""
 
-    def __init__(
-        self,
-        study: Study[Any],
-        meta: dict[str, Any],
-        instances: Sequence[Instance],
-        folder: Folder | None,
-        earlier: Stored | None,
-        runner: Callable[[Sequence[Task[Any]]], Iterator[Any]],
-        running: Running,
-    ) -> None:
-        self.study, self.meta, self.folder, self.earlier = study, meta, folder, earlier
-        self.instances = {one.fingerprint: one for one in instances}
-        self.runner = runner
-        self.on_start, self.on_result = running.get("on_start", _ignore), running.get("on_result", _ignore)
-        self.done: dict[str, Any] = {}
-        self.meta["plan"] = []
+    study: Study[Any]
+    meta: dict[str, Any]
+    instances: dict[str, Instance]
+    folder: Folder | None
+    earlier: Stored | None
+    runner: Callable[[Sequence[Task[Any]]], Iterator[Any]]
+    running: Running
+    done: dict[str, Any] = field(default_factory=dict)
 
     def go(self, plan: Callable[[Sequence[Any]], Sequence[Task[Any]]]) -> None:
         """Run stage after stage."""
@@ -244,12 +206,12 @@ class _Session:
             if kept := self._kept(key):
                 self.done[key] = kept
         left = [task for key, task in keys.items() if key not in self.done]
-        self.on_start(len(left))
+        self.running.get("on_start", _ignore)(len(left))
         for result in self.runner(left):
             self.done[result.key] = result
             if self.folder:
                 self.folder.add(result)
-            self.on_result(result)
+            self.running.get("on_result", _ignore)(result)
 
     def _kept(self, key: str) -> Any:
         """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
@@ -277,6 +239,7 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
         "command": " ".join([meta["command"], *map(shlex.quote, plugins.options())]),
         "plugins": [plugin.described() for plugin in plugins.loaded()],
         "needs": [],
+        "plan": [],
         "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "instances": {one.fingerprint: one.name for one in instances},
         "versions": environment.versions(),
@@ -288,13 +251,7 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
 
 
 def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored:
-    """Return an earlier run.
-
-    Raises
-    ------
-    UsageError
-        If it was about other instances, which the folder would lose, or under other rules.
-    """
+    """Return an earlier run, unless it was about other instances, which the folder would lose, or under other rules."""
     stored = open_stored(folder, study.kind)
     with damage_explained(folder):
         if not set(stored.meta["instances"]) <= set(meta["instances"]):
@@ -307,21 +264,8 @@ def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored
     return stored
 
 
-def some(names: Sequence[str], most: int = 5) -> str:
-    """Return names with commas, of many only the first ones."""
-    more = len(names) - most
-    return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
-
-
 def reopen(folder: Path, kind: str | None = None) -> Any:
-    """Return what a results folder of any kind holds, as the function that ran it returned it.
-
-    Parameters
-    ----------
-    folder
-        Results folder, also of a run that was killed.
-    kind
-        Kind of study that it must be of; any where absent.
+    """Return what a results folder of any kind holds, or of that kind only, as the function that ran it returned it.
 
     Raises
     ------
@@ -364,13 +308,7 @@ def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str]:
 
 
 def study_of(kind: str) -> Study[Any]:
-    """Return the study of that kind.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
+    """Return the study of that kind, or raise `UsageError`."""
     if kind not in KINDS:
         raise UsageError(f"results of harness {kind}: this program has no such command")
     study: Study[Any] = importlib.import_module(f"schedgap.harness.{kind}.run").STUDY
@@ -378,16 +316,9 @@ def study_of(kind: str) -> Study[Any]:
 
 
 def merge(folders: Sequence[Path], results: Path) -> Any:
-    """Return what several folders of one kind hold together, each result once, in a new results folder.
+    """Return what several folders of one kind and code hold together, each result once, in a new folder in `results`.
 
     Bounds of one part hold for the rows of the others. Of a result that several parts have, a finished one is kept.
-
-    Parameters
-    ----------
-    folders
-        Results folders of the same kind and code.
-    results
-        Folder in which the new one is made.
 
     Raises
     ------

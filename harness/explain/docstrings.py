@@ -82,15 +82,9 @@ def replace_inline(
 def documentation(function: Any, *homes: Any, modules: bool = True) -> dict[str, str]:
     """Return the docstrings that state a method, by the name of what they document.
 
-    Parameters
-    ----------
-    function
-        What a spec registers. A partial is documented by its function and the functions that it fixes, a wrapper by
-        what it wraps; what a section *See Also* names is included.
-    *homes
-        Modules whose docstrings come after that.
-    modules
-        Whether a docstring of one paragraph, or none, is followed by its module's.
+    A partial is documented by its function and the functions that it fixes, a wrapper by what it wraps; what a section
+    *See Also* names is included. `homes` are modules whose docstrings come after that. `modules` says whether a
+    docstring of one paragraph, or none, is followed by its module's.
     """
     found: dict[str, str] = {}
     _collect(function, found, modules)

@@ -80,17 +80,7 @@ def _power(log: float) -> str:
 
 
 def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
-    """Build and compile a model on an instance and return its sizes.
-
-    Parameters
-    ----------
-    spec
-        The model.
-    instance
-        Any instance.
-    large
-        Also build what is above the size that the model states.
-    """
+    """Build and compile a model on an instance, if `large` also above its stated size, and return its sizes."""
     name = clean(instance.name, 120)
     try:
         view = PAPERS.get(spec.paper).view(instance)

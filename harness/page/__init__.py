@@ -23,16 +23,9 @@ DRAWN = frozenset({"compare", "simulate"})
 
 
 def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, more: Sequence[Section] = ()) -> str:
-    """Return the report as one self-contained HTML page.
+    """Return the report as one self-contained HTML page, with figures that have been `drawn` already, or new ones.
 
-    Parameters
-    ----------
-    found
-        What a study found.
-    drawn
-        Its figures, where they have been drawn already.
-    more
-        Sections that follow the published numbers of a comparison.
+    The sections of `more` follow the published numbers of a comparison.
 
     Raises
     ------

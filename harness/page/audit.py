@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -30,12 +30,6 @@ CONFIRMED_IS = (
 )
 
 
-def by_paper(findings: Sequence[Finding]) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield the findings about each paper."""
-    for paper, group in groupby(findings, key=lambda finding: finding.claim.paper):
-        yield paper, list(group)
-
-
 def replays(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
     """Return id of the claim, what its witness shows, and the command that replays it, for every witness."""
     return [
@@ -47,7 +41,8 @@ def replays(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
 
 def tables(findings: Sequence[Finding]) -> list[tuple[str, Table]]:
     """Return each paper with its table."""
-    return [(paper, table("", AUDIT, group)) for paper, group in by_paper(findings)]
+    by_paper = groupby(findings, key=lambda finding: finding.claim.paper)
+    return [(paper, table("", AUDIT, list(group))) for paper, group in by_paper]
 
 
 def blocks(audit: Audit) -> list[Block]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.audit.registry import REFUTED
-from schedgap.harness.audit.row import FAILED
+from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
 from schedgap.harness.table import Column
 from schedgap.harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
@@ -106,11 +105,7 @@ COMPARE: tuple[Column[Row], ...] = (
     words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number),
     numbers(
-        "best_bound",
-        "bound",
-        "Tightest certified bound on the problem's optimum on this instance.",
-        number,
-        priority=4,
+        "best_bound", "bound", "Tightest certified bound on the problem's optimum on this instance.", number, priority=4
     ),
     numbers(
         "own_bound",
@@ -292,11 +287,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         priority=10,
     ),
     numbers(
-        "gru",
-        "GRU",
-        "GPU resource utilisation: share of the GPUs' time in which they computed.",
-        percent,
-        priority=7,
+        "gru", "GRU", "GPU resource utilisation: share of the GPUs' time in which they computed.", percent, priority=7
     ),
     numbers(
         "cru",
@@ -307,11 +298,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     ),
     numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
     numbers(
-        "cpu_needed",
-        "needed",
-        "The same, had each job the fewest CPUs at which it is as fast.",
-        percent,
-        priority=16,
+        "cpu_needed", "needed", "The same, had each job the fewest CPUs at which it is as fast.", percent, priority=16
     ),
     numbers(
         "lp1_share",
@@ -327,10 +314,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         number,
     ),
     numbers(
-        "actual_throughput",
-        "actual",
-        "What was done: mean over the rounds, in devices of the slowest type.",
-        number,
+        "actual_throughput", "actual", "What was done: mean over the rounds, in devices of the slowest type.", number
     ),
     numbers(
         "straggler_share",
@@ -340,13 +324,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
     ),
     numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
-    numbers(
-        "decision_mean_s",
-        "decision mean (ms)",
-        "Mean wall-clock time of a decision.",
-        milliseconds,
-        priority=19,
-    ),
+    numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", milliseconds, priority=19),
     numbers(
         "decision_max_s", "max", "Longest wall-clock time of a decision in milliseconds.", milliseconds, priority=20
     ),

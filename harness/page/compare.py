@@ -28,7 +28,7 @@ from schedgap.harness.page.frame import (
 from schedgap.harness.page.headline import answers, headline, lead
 from schedgap.harness.page.published import not_compared, published_notes, published_section, published_table, together
 from schedgap.harness.published import COMPARE
-from schedgap.harness.table import Block, Cell, Column, Line, Note, Table, explained, sort_key, table, visible
+from schedgap.harness.table import Block, Column, Line, Note, Table, explained, table, visible
 from schedgap.harness.text import clean, numbers, plain
 from schedgap.instances.registry import PAPERS
 
@@ -121,20 +121,23 @@ def _with_caveat(content: Table, caveat: str) -> Table:
     return Table(f"{content.caption}; {means} {caveat}".strip(), content.columns, content.rows)
 
 
+def _property(name: str) -> Column[Row]:
+    def value(row: Row) -> Any:
+        return row.metrics.get(name)
+
+    header = clean(name, 40).replace("_", " ")
+    return Column(name, header, "", lambda row: numbers(value(row), 5), lambda row: plain(value(row)), align="right")
+
+
 def _property_tables(rows: Sequence[Row]) -> list[Table]:
     """Return the table of the decisions' properties, if they have some."""
     names = list(dict.fromkeys(name for row in rows for name in row.metrics))
     if not names:
         return []
-    fixed: list[Column[Row]] = [c for c in visible(COLUMNS, rows) if c.key in ("instance", "seed", "method")]
-    named = (Column[Any](n, clean(n, 40).replace("_", " "), "", str, align="right") for n in names)
-    columns: list[Column[Any]] = [*fixed, *named]
-    cells = [[*(column.cell(row) for column in fixed), *(_property(row, name) for name in names)] for row in rows]
+    columns: list[Column[Row]] = [c for c in visible(COLUMNS, rows) if c.key in ("instance", "seed", "method")]
+    columns += map(_property, names)
+    cells = [[column.cell(row) for column in columns] for row in rows]
     return [Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", columns, cells)]
-
-
-def _property(row: Row, name: str) -> Cell:
-    return Cell(numbers(row.metrics.get(name), 5), sort_key(plain(row.metrics.get(name))), "right")
 
 
 def legend(run: Comparison) -> list[tuple[str, str]]:
@@ -155,17 +158,7 @@ def _problems(run: Comparison) -> list[tuple[str, str]]:
 def page(
     run: Comparison, drawings: Sequence[Drawing], failures: Sequence[str] = (), more: Sequence[Section] = ()
 ) -> str:
-    """Return the page of `run`.
-
-    Parameters
-    ----------
-    run
-        The run.
-    drawings, failures
-        Its figures, and what is said about those that could not be drawn.
-    more
-        Sections that follow the published numbers, such as the table of an audit.
-    """
+    """Return the page of a comparison; sections of `more`, such as an audit's table, follow the published numbers."""
     rows = run.rows
     told = answers(run)
     sections = [

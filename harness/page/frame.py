@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from schedgap.harness.engine.result import CheckedRow
 from schedgap.harness.figure import Drawing
 from schedgap.harness.table import Table
 from schedgap.harness.text import clean, seconds
@@ -47,16 +48,7 @@ def title_of(paper: str) -> str:
     return clean(PAPERS.get(paper).title if paper in PAPERS else paper, 120)
 
 
-class InstanceRow(Protocol):
-    """A row about an instance."""
-
-    @property
-    def instance(self) -> str:
-        """Name of the instance."""
-        ...
-
-
-def titled(rows: Sequence[InstanceRow]) -> str:
+def titled(rows: Sequence[CheckedRow]) -> str:
     """Return the name of the instance that rows are about, or how many there are."""
     names = list(dict.fromkeys(row.instance for row in rows))
     return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
@@ -81,24 +73,10 @@ class Section:
 class Page:
     """A page without its frame.
 
-    Attributes
-    ----------
-    question
-        Stands above the title.
-    title
-        What the page is about.
-    headline
-        The sentence that answers the question.
-    trouble
-        Whether something failed or is WRONG.
-    answers, name
-        The answer in parts: (about what, text), and what they are the parts of.
-    counts
-        Numbers that sum the page up: (number, of what).
-    sections
-        In order.
-    meta
-        Content of ``run.json``: what the page says of environment and reproduction.
+    The `question` stands above the title; the `headline` answers it, the `answers` (about what, text) do so in parts,
+    and `name` says what these are parts of. `trouble` says whether something failed or is WRONG, `counts` are numbers
+    that sum the page up (number, of what); of environment and reproduction the page says what `meta`, the content of
+    ``run.json``, has.
     """
 
     question: str
@@ -170,16 +148,9 @@ def notes_section(listed: Sequence[tuple[str, str]]) -> list[Section]:
 def figures_section(
     drawings: Sequence[Drawing], titles: Mapping[str, str], failures: Sequence[str] = ()
 ) -> list[Section]:
-    """Return the figures by group, each with links to its figures; nothing where there are none.
+    """Return the figures by group, each with links to its figures, and what is said about those that were not drawn.
 
-    Parameters
-    ----------
-    drawings
-        The figures.
-    titles
-        Headings by group; a group without is headed by its name.
-    failures
-        What is said about figures that could not be drawn.
+    `titles` are headings by group; a group without is headed by its name. There is no section where there is nothing.
     """
     if not drawings and not failures:
         return []

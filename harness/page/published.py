@@ -10,7 +10,7 @@ from schedgap.harness.page.frame import Section, macro
 from schedgap.harness.published import Measures, not_shown
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.table import LONG, Cell, Table, of_texts
-from schedgap.harness.text import clean, differs, published_cells
+from schedgap.harness.text import clean, differs, published_cells, some
 from schedgap.instances.schema import Instance
 
 NAMED = 3
@@ -89,10 +89,4 @@ def together(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     groups: dict[str, list[str]] = {}
     for name, note in found:
         groups.setdefault(note, []).append(name)
-    return [(_some(names), note) for note, names in groups.items()]
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return a few names, or the first ones and how many more there are."""
-    more = len(names) - NAMED
-    return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMED])} and {more} more"
+    return [(some(names, NAMED + (len(names) == NAMED + 1)), note) for note, names in groups.items()]

@@ -82,15 +82,7 @@ def blocks(simulated: Simulation) -> list[Block]:
 
 
 def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[str] = ()) -> str:
-    """Return the page of a simulation.
-
-    Parameters
-    ----------
-    simulated
-        Rows, instances and what reproduces them.
-    drawings, failures
-        Its figures, and what is said about those that could not be drawn.
-    """
+    """Return the page of a simulation, with what is said about figures that could not be drawn."""
     rows = simulated.rows
     told = answers_of_simulation(rows)
     sections = [

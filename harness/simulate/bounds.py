@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.task import Task
+from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.published import with_published
 from schedgap.harness.simulate.row import Bound, SimulationRow
 from schedgap.harness.verify import TOLERANCE
@@ -25,18 +24,11 @@ ENDLESS = 2**31
 
 @dataclass(frozen=True)
 class BoundSpec:
-    """A model that bounds a time of simulations from below.
+    """A model that bounds a time of simulations, the row's field `metric`, from below.
 
-    Attributes
-    ----------
-    metric
-        Field of :class:`~schedgap.harness.simulate.row.SimulationRow` that it bounds, in seconds.
-    model
-        Id of the model; its slots are as long as the rounds, so that no simulated job could start earlier.
-    sensitive
-        Whether it bounds policies that give out CPUs and memory, or the others; no model bounds jobs that fork.
-    from_arrival
-        Whether the time counts from the first arrival, where the model counts it from 0.
+    Its slots are as long as the rounds, so that no simulated job could start earlier. It bounds policies that give out
+    CPUs and memory where it is `sensitive`, else the others; no model bounds jobs that fork. `from_arrival` says that
+    the time counts from the first arrival, where the model counts it from 0.
     """
 
     metric: str

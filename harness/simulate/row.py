@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.harness.engine.result import DataRow, Found, Result, Stored
+from schedgap.harness.engine.result import CheckedRow, Found, Result, Stored
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import Metrics
@@ -22,7 +22,7 @@ OK = frozenset({"done", "unfinished", "skipped"})
 
 
 @dataclass(frozen=True)
-class SimulationRow(DataRow):
+class SimulationRow(CheckedRow):
     """One policy on one instance. Times in seconds; absent numbers are ``None``.
 
     Attributes
@@ -144,19 +144,9 @@ class SimulationRow(DataRow):
         return {name: value for name, value in known.items() if value is not None}
 
     @property
-    def wrong(self) -> bool:
-        """Whether the checker refuted its history."""
-        return self.verified is False
-
-    @property
-    def failed(self) -> bool:
-        """Whether the policy did not end in order (being WRONG is another matter)."""
-        return self.status not in OK and not self.wrong
-
-    @property
-    def ok(self) -> bool:
-        """Whether the policy ended in order and its history is confirmed."""
-        return self.status in OK and self.verified is not False
+    def in_order(self) -> bool:
+        """Whether the policy ended in order."""
+        return self.status in OK
 
 
 FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))

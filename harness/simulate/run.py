@@ -12,9 +12,9 @@ from typing import Unpack
 
 import numpy as np
 
-from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.result import Later, Opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.task import SimulationResult, SimulationTask
@@ -86,7 +86,9 @@ def simulate(
     chosen = resolve(policies := list(policies))
     loaded = [load(ref) for ref in references]
     rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
-    _some_are_counted(loaded, window)
+    for one in loaded:
+        if window.first >= len(one.jobs):
+            raise UsageError(f"window = {window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
     tasks = plan(loaded, chosen, rules, seed, window, limits)
     options = {
         "instance": names_of(references),
@@ -106,7 +108,11 @@ def simulate(
         "policies": [spec.id for spec in chosen],
         "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
     }
-    bounds = _bound_tasks(loaded, chosen, rules, window)
+    bounds = [
+        BoundTask(to_json(one), one.fingerprint, rule.round_s, model)
+        for one, rule in zip(loaded, rules, strict=True)
+        for model in wanted(chosen, window == ALL)
+    ]
     return execute(STUDY, [*tasks, *bounds], meta, instances=loaded, **running)
 
 
@@ -134,12 +140,6 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
 
 
 STUDY = Study("simulate", (SimulationResult, Bound), _collected, _tables)
-
-
-def _some_are_counted(instances: Sequence[Instance], window: Window) -> None:
-    for one in instances:
-        if window.first >= len(one.jobs):
-            raise UsageError(f"window = {window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
 
 
 def rules_for(
@@ -195,24 +195,11 @@ def plan(
     limits: Limits,
 ) -> list[SimulationTask]:
     """Return one task per instance and policy, in the order of the table."""
-    if len({i.fingerprint for i in instances}) < len(instances):
-        raise UsageError("two of the instances have the same content; name each once")
     return [
         SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, limits=limits)
         for one, rule in zip(instances, rules, strict=True)
         for text in [to_json(one)]
         for spec in chosen
-    ]
-
-
-def _bound_tasks(
-    instances: Sequence[Instance], chosen: Sequence[PolicySpec], rules: Sequence[Rules], window: Window
-) -> list[BoundTask]:
-    """Return the bounds on each instance that some policy can be measured by."""
-    return [
-        BoundTask(to_json(one), one.fingerprint, rule.round_s, model)
-        for one, rule in zip(instances, rules, strict=True)
-        for model in wanted(chosen, window == ALL)
     ]
 
 
@@ -223,11 +210,8 @@ FIRST = "hadar"
 def resolve(names: Iterable[str]) -> list[PolicySpec]:
     """Return the policies of these names, each once, in the order in which they are named first.
 
-    Parameters
-    ----------
-    names
-        Ids (``hadar.gavel``), shell patterns (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a paper
-        (``hadar``) for its own online algorithm; several may be joined by commas.
+    A name is an id (``hadar.gavel``), a shell pattern (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a
+    paper (``hadar``) for its own online algorithm; several may be joined by commas.
 
     Raises
     ------

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import schedgap as sg
 from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.registry import claim
+from schedgap.harness.audit.row import claim
 from schedgap.harness.plots.results import Compared
 from schedgap.harness.plots.style import one_axes
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ

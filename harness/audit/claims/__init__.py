@@ -1,4 +1,4 @@
-"""The papers' claims, one file per paper; each registers its own (:data:`schedgap.harness.audit.registry.CLAIMS`)."""
+"""The papers' claims, one file per paper; each registers its own (:data:`schedgap.harness.audit.row.CLAIMS`)."""
 
 from schedgap.instances.discovery import import_submodules
 

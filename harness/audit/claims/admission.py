@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
-from schedgap.harness.audit.registry import Witness, claim
+from schedgap.harness.audit.row import Witness, claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances import load
 from schedgap.instances.schema import Instance

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, measured, recomputed, solved
-from schedgap.harness.audit.registry import Count, Witness, claim
+from schedgap.harness.audit.row import Count, Witness, claim
 from schedgap.harness.verify import TOLERANCE, differ
 from schedgap.heuristics.hadar import Market, Planner, Planning, Round, prices
 from schedgap.heuristics.hadar.literal import literal_dp

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from schedgap.harness import fairness
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
-from schedgap.harness.audit.registry import Count, Witness, claim
+from schedgap.harness.audit.row import Count, Witness, claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances import load

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.registry import claim
+from schedgap.harness.audit.row import claim
 from schedgap.harness.published import COMPARE, by_reason, commands, never_compared, not_shown
 from schedgap.harness.text import numbers
 from schedgap.instances import load

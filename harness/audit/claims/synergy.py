@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed
-from schedgap.harness.audit.registry import claim
+from schedgap.harness.audit.row import claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.arrays import Array
 from schedgap.instances.random_instances.synergy import draw, instance, job, matrix, mix, pipelines, servers

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.harness.audit.lab import Lab, always, certified, measured
-from schedgap.harness.audit.registry import claim
+from schedgap.harness.audit.row import claim
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.heuristics.zhou.lemma import lacking
 from schedgap.instances import load
