@@ -19,15 +19,7 @@ Oracle = Callable[[str, Any], Any]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A proved worst-case ratio, evaluated on one instance.
-
-    Parameters
-    ----------
-    text
-        As printed in tables (``2α = 7.1``).
-    factor
-        Largest ratio to the optimum that the theorem allows on this instance; ``None`` where it is no ratio.
-    """
+    """A proved worst-case ratio on one instance, as tables print it (``2α = 7.1``), and its value if it is a ratio."""
 
     text: str
     factor: float | None = None
@@ -35,15 +27,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Context:
-    """Things that a run may use besides the view.
-
-    Parameters
-    ----------
-    rng
-        The run's only source of randomness.
-    oracle
-        Optimal decisions of models (see :data:`Oracle`).
-    """
+    """The run's only source of randomness, and an :data:`Oracle`."""
 
     rng: np.random.Generator
     oracle: Oracle
@@ -95,14 +79,7 @@ class HeuristicSpec(Parametrised):
     def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
         """Run on an instance (for notebooks; the harness also verifies and measures).
 
-        Parameters
-        ----------
-        instance
-            Any instance that the paper has a view of.
-        seed
-            Seed of the run's random generator.
-        oracle
-            ``models.oracle`` for heuristics that round a model's optimum.
+        Heuristics that round a model's optimum need ``models.oracle``.
         """
         context = Context(np.random.default_rng(seed), oracle or _no_oracle)
         return self.run(PAPERS.get(self.paper).view(instance), context)

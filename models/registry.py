@@ -34,16 +34,9 @@ def no_decision(view: object, model: object, solution: Solution) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A solved model.
+    """A solved model: the solver's answer, and the paper's decision decoded from the incumbent, if there is one.
 
-    Attributes
-    ----------
-    solution
-        What the solver answers.
-    decision
-        The paper's decision decoded from the incumbent, if there is one.
-    prices
-        Prices of the resources that the bound comes from, in a shape that the paper's figures know.
+    `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know.
     """
 
     solution: Solution
@@ -118,15 +111,7 @@ class ModelSpec(Parametrised):
         return PAPERS.get(self.paper).problem(self.problem)
 
     def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
-        """Build, solve and decode on a view.
-
-        Parameters
-        ----------
-        view
-            The paper's view of an instance.
-        options
-            Limits and tolerances; the spec's LP method applies unless they name one.
-        """
+        """Build, solve and decode on a view; the spec's LP method applies unless the options name one."""
         options = options or SolveOptions()
         if options.method == "choose":
             options = replace(options, method=self.method)
@@ -139,12 +124,7 @@ class ModelSpec(Parametrised):
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).
 
-        Parameters
-        ----------
-        instance
-            Any instance that the paper has a view of.
-        **options
-            Fields of :class:`~schedgap.models.solve.SolveOptions`.
+        The options are fields of :class:`~schedgap.models.solve.SolveOptions`.
 
         Raises
         ------
@@ -179,15 +159,6 @@ def total(*times: Times) -> Times:
 
 def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
     """Return the optimal decision of a registered model on a view, for heuristics that round optima.
-
-    Parameters
-    ----------
-    model
-        Id of the model.
-    view
-        View to decide on.
-    options
-        Limits and tolerances of the solve.
 
     Raises
     ------

@@ -63,19 +63,7 @@ ROUNDS = 288
 
 
 def round_shares(view: View, ideal: NDArray[np.float64], rule: Rule, rounds: int = ROUNDS) -> Allocation:
-    """Return whole devices for constant shares, round by round, and their average.
-
-    Parameters
-    ----------
-    view
-        Capacity and smallest jobs.
-    ideal
-        ``(v, k)`` fractional shares.
-    rule
-        See :mod:`schedgap.heuristics.oef.rounding`.
-    rounds
-        Number of rounds, at least 1.
-    """
+    """Return whole devices for constant shares ``(v, k)``, round by round, and their average."""
     placer = Placer(view.size, view.capacity, rule)
     placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])
     return Allocation(placed.mean(axis=0), placed)

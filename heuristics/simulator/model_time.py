@@ -21,14 +21,7 @@ from schedgap.instances.workload import Servers, Workload
 def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **rules: Any) -> tuple[Trace, Ints]:
     """Simulate a policy with rounds as long as slots; return the history and ``(R,)`` slots of its rounds, from 0.
 
-    Parameters
-    ----------
-    work, cluster, policy
-        As in :func:`schedgap.heuristics.simulator.simulate`; `policy` is a fresh one.
-    slot_s
-        Seconds of a slot.
-    **rules
-        The other arguments of :func:`schedgap.heuristics.simulator.simulate`.
+    `policy` is a fresh one; `rules` are the other arguments of :func:`schedgap.heuristics.simulator.simulate`.
 
     Raises
     ------
@@ -53,12 +46,7 @@ def register(
 ) -> PolicySpec:
     """Register a policy, and the heuristic of the same id, with those of its parameters that `run` takes.
 
-    Parameters
-    ----------
-    spec
-        The policy.
-    problem, kind, run, guarantee, claims, too_large
-        Fields of the heuristic; `run` is the policy in model time. Variants need all parameters.
+    `run` is the policy in model time, the other arguments are fields of the heuristic. Variants need all parameters.
     """
     taken = tuple(p for p in spec.parameters if p.name in signature(run).parameters)
     HEURISTICS.register(

@@ -65,17 +65,7 @@ class Scheduler:
 
 
 class Policy:
-    """A scheduler in the simulator.
-
-    Parameters
-    ----------
-    scheduler
-        Policy and mechanism.
-    view
-        Jobs and servers, with the tables that it decides by; the simulator advances jobs by its own.
-    oracle
-        Optima of models.
-    """
+    """A scheduler in the simulator, which decides by the tables of `view`; the simulator advances jobs by its own."""
 
     def __init__(self, scheduler: Scheduler, view: View, oracle: Oracle) -> None:
         self.view, self.scheduler, self.place = view, scheduler, scheduler.place(view, oracle)

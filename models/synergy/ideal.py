@@ -54,15 +54,7 @@ def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Sol
     With two resources and one choice per class a vertex of the LP is fractional in a few classes only. First these
     classes choose again, the others among what the LP chose; if that is within the gap of the LP, it is optimal.
     Otherwise columns whose reduced cost alone loses more than what is open are left out: no better solution has them.
-
-    Parameters
-    ----------
-    form
-        The integer program.
-    owner
-        ``(q,)`` class of each column.
-    options
-        Limits; the time limit applies to each of up to three solves.
+    `owner` ``(q,)`` is the class of each column. The time limit applies to each of up to three solves.
     """
     if len(owner) <= FEW:
         return Session(form, options).run()

@@ -43,14 +43,9 @@ __all__ = [
 class Run(Jobs):
     """Jobs whose work is done in configurations, times in seconds; resources are those of each GPU type.
 
-    Attributes
-    ----------
-    work, kind
-        ``(n,)`` iterations, and position of each job's kind below.
-    first
-        ``(K,)`` where the configurations of each kind begin.
-    use
-        ``(q, d)`` part of each resource that an iteration per second takes in each configuration.
+    `work` ``(n,)`` are iterations, `kind` ``(n,)`` the position of each job's kind in `first` ``(K,)``, where the
+    configurations of each kind begin. An iteration per second takes part `use` ``(q, d)`` of each resource in each
+    configuration.
     """
 
     work: Array

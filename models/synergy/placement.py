@@ -33,18 +33,9 @@ LARGEST = 2_500
 class Demands:
     """What LP2 places: ``D`` demands, each of several equal jobs, on the servers of their GPU types.
 
-    Attributes
-    ----------
-    jobs, count
-        ``(n,)`` jobs, demand by demand, and ``(D,)`` how many each demand has.
-    amount
-        ``(D, 3)`` GPUs, CPUs and gigabytes of a whole job.
-    hosts
-        ``(s,)`` servers of the view that have GPUs.
-    demand, host
-        ``(x,)`` the variables: each demand on each server of its type, as indices into the above.
-    part
-        ``(x, 3)`` parts of the server that a whole job takes.
+    `jobs` ``(n,)`` come demand by demand, `count` ``(D,)`` of each; a whole job has `amount` ``(D, 3)`` GPUs, CPUs and
+    gigabytes. The variables ``(x,)`` are each `demand` on each `host` of its type, an index into the `hosts` ``(s,)``,
+    the servers that have GPUs; there a whole job takes `part` ``(x, 3)``.
     """
 
     jobs: Ints
@@ -224,16 +215,10 @@ def in_servers(m: pyo.ConcreteModel) -> None:
 
 
 def placed(view: View, wanted: Demands, x: Array) -> Schedule:
-    """Return the round in which ``x`` ``(cells,)`` jobs of each demand are on each server.
+    """Return the round in which `x` ``(cells,)`` jobs of each demand are on each server.
 
-    Parameters
-    ----------
-    view
-        Its runnable jobs are the round's offer.
-    wanted
-        Demands and cells.
-    x
-        Jobs of a demand on a server, possibly fractional; they add up to the demand's jobs but for rounding.
+    The view's runnable jobs are the round's offer. The parts `x` are possibly fractional, and add up to the demand's
+    jobs but for rounding.
     """
     rows: list[tuple[int, int, float]] = []
     first = np.cumsum(wanted.count) - wanted.count

@@ -85,17 +85,7 @@ def equal_split(view: View) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Index set of a round's model: choice q is a configuration for the jobs of a class.
-
-    Attributes
-    ----------
-    classes
-        The jobs.
-    held
-        What there is to hold.
-    owner, at
-        ``(q,)`` class, and configuration.
-    """
+    """Index set of a round's model: choice q is the configuration ``at[q]`` for the jobs of class ``owner[q]``."""
 
     classes: Classes
     held: Configurations
