@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from schedgap.instances.errors import UsageError
-from schedgap.instances.parameters import Parametrised
-from schedgap.instances.registry import PAPERS, Registry
+from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.schema import Instance
 
 Oracle = Callable[[str, Any], Any]
@@ -34,47 +33,26 @@ class Context:
 
 
 @dataclass(frozen=True)
-class HeuristicSpec(Parametrised):
+class HeuristicSpec(MethodSpec):
     """An online algorithm or a baseline. Its parameters are keywords of `run`, and of `guarantee` where it has them.
 
     Parameters
     ----------
-    id
-        ``<paper>.<name>``.
-    paper
-        Id of the paper whose view it takes and whose decision it returns.
-    problem
-        Id of the problem its objective belongs to.
     kind
         ``"online"`` for a paper's own algorithm, ``"baseline"`` for what it is compared with.
     run
         ``run(view, context)`` returns a decision.
-    source
-        Paper, section or algorithm.
     guarantee
         ``guarantee(view)`` evaluates the paper's worst-case ratio, where there is one.
     shown
         ``shown(view, decision)`` evaluates a ratio whose conditions can be checked once a run is there; rows state it
         instead of `guarantee`.
-    claims
-        Properties that its decisions must have; the verifier checks each (``"sharing_incentive"``).
-    skip
-        ``skip(view)`` returns the reason why it cannot run, or ``None``.
-    too_large
-        ``too_large(view)`` returns the size above which it runs only on request (``--all``), or ``None``.
     """
 
-    id: str
-    paper: str
-    problem: str
     kind: Literal["online", "baseline"]
     run: Callable[..., Any]
-    source: str
     guarantee: Callable[..., Guarantee | None] = lambda view: None
     shown: Callable[[Any, Any], Guarantee | None] | None = None
-    claims: tuple[str, ...] = ()
-    skip: Callable[[Any], str | None] = lambda view: None
-    too_large: Callable[[Any], str | None] = lambda view: None
 
     def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
         """Run on an instance (for notebooks; the harness also verifies and measures).
@@ -91,5 +69,5 @@ def _no_oracle(model: str, view: object) -> Any:
 
 HEURISTICS: Registry[HeuristicSpec] = Registry("heuristic")
 
-heuristic = HEURISTICS.decorator(HeuristicSpec, "run", kind="baseline", source="not published")
+heuristic = HEURISTICS.decorator(HeuristicSpec, "run", kind="baseline")
 """Register the decorated ``run(view, context)`` under an id: ``@heuristic("oef.mine", problem="oef.allocation")``."""

@@ -15,6 +15,7 @@ from schedgap.heuristics.simulator.state import Policy
 from schedgap.heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import no_reason
 from schedgap.instances.workload import Servers, Workload
 
 
@@ -42,7 +43,7 @@ def register(
     run: Callable[..., Any],
     guarantee: Callable[..., Guarantee | None] = lambda view: None,
     claims: tuple[str, ...] = (),
-    too_large: Callable[[Any], str | None] = lambda view: None,
+    too_large: Callable[[Any], str | None] = no_reason,
 ) -> PolicySpec:
     """Register a policy, and the heuristic of the same id, with those of its parameters that `run` takes.
 

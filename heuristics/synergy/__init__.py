@@ -33,6 +33,7 @@ from schedgap.heuristics.synergy.mechanisms import Mechanisms, Placement, Round
 from schedgap.heuristics.synergy.online import Policy, Scheduler, built, one_round, whole_run
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.parameters import Parameter
+from schedgap.instances.registry import no_reason
 from schedgap.instances.views.synergy import FAIR, ROUND, RUN, View
 
 __all__ = ["ORDERS", "Mechanisms", "Placement", "Policy", "Round", "Scheduler", "Waiting"]
@@ -136,7 +137,7 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
         kind=kind,
         run=whole_run(scheduler),
         claims=CLAIMS if scheduler.fair else (),
-        too_large=_many_programs if scheduler.mechanism == "opt" else lambda view: None,
+        too_large=_many_programs if scheduler.mechanism == "opt" else no_reason,
     )
 
 

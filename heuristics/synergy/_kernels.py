@@ -297,9 +297,6 @@ def refill(
 ) -> Array:
     """Return what placed gangs hold when servers' leftovers are given out, to one gang after the other.
 
-    A gang takes the level at which it is fastest among those between what it has and what it wants, the fewest CPUs and
-    the least memory of equals.
-
     A gang takes the level at which it is fastest among those between what it has and what it wants, ``(m, 2)`` CPUs and
     gigabytes, the fewest CPUs and the least memory of equals. `entries` and `amount` are those of :func:`pack` with
     every gang placed, `kind` and `types` ``(m,)`` kinds of gangs and the GPU types that they run on; the tables by kind

@@ -50,8 +50,6 @@ def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
 def least_over_optima(model: str, view: View, worth: Array) -> float:
     """Return the least Σ ``worth[l, j]``·x_l^j over all optimal allocations of a model.
 
-    What this finds does not hang on the vertex that a solver, or a second objective, picks.
-
     What this finds does not hang on the vertex that a solver, or a second objective, picks. The model is one linear
     program (``oef.cooperative.full``, not the one with lazy rows); `worth` is ``(v, k)``.
 
