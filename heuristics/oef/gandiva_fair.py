@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View
 
@@ -120,14 +120,9 @@ def gandiva_fair(view: View, context: Context) -> Allocation:
     return Allocation(shares(view))
 
 
-HEURISTICS.register(
-    HeuristicSpec(
-        id="oef.gandiva_fair",
-        paper="oef",
-        problem="oef.sharing_incentive",
-        kind="baseline",
-        run=gandiva_fair,
-        source="Gandiva_fair (Chaudhary et al., EuroSys 2020), as described in OEF §2.4 and §6.1.3",
-        claims=("sharing_incentive",),
-    )
-)
+heuristic(
+    "oef.gandiva_fair",
+    problem="oef.sharing_incentive",
+    source="Gandiva_fair (Chaudhary et al., EuroSys 2020), as described in OEF §2.4 and §6.1.3",
+    claims=("sharing_incentive",),
+)(gandiva_fair)

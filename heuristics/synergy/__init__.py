@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedgap.heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
+from schedgap.heuristics.registry import Guarantee, heuristic
 from schedgap.heuristics.simulator import PolicySpec
 from schedgap.heuristics.simulator.model_time import register
 from schedgap.heuristics.synergy.mechanisms import Mechanisms, Placement, Round
@@ -99,19 +99,15 @@ def _settings(scheduler: Scheduler) -> tuple[Parameter, ...]:
 
 def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
     """Register a mechanism on one round."""
-    HEURISTICS.register(
-        HeuristicSpec(
-            id=f"synergy.{name}",
-            paper="synergy",
-            problem=FAIR.id if scheduler.fair else ROUND.id,
-            kind=kind,
-            run=one_round(scheduler),
-            source=source,
-            parameters=_settings(scheduler),
-            guarantee=_promised if name == "tune" else lambda view: None,
-            claims=CLAIMS if scheduler.fair else (),
-        )
-    )
+    heuristic(
+        f"synergy.{name}",
+        problem=FAIR.id if scheduler.fair else ROUND.id,
+        kind=kind,
+        source=source,
+        parameters=_settings(scheduler),
+        guarantee=_promised if name == "tune" else lambda view: None,
+        claims=CLAIMS if scheduler.fair else (),
+    )(one_round(scheduler))
 
 
 def _promised(view: View) -> Guarantee:

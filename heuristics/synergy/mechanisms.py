@@ -74,9 +74,9 @@ class Mechanisms:
     """
 
     def __init__(self, view: View, oracle: Oracle, *, order: str = "demand", fit: str = "best") -> None:
-        from schedgap.heuristics.synergy import _kernels
+        from schedgap.heuristics.synergy import kernels
 
-        self.kernels, self.view, self.oracle = _kernels, view, oracle
+        self.kernels, self.view, self.oracle = kernels, view, oracle
         self.by_demand, self.tight = order == "demand", fit == "best"
         self.kind = view.profiles.kind
         self.gpus: Ints = np.ascontiguousarray(view.workload.gpus, np.int64)

@@ -99,11 +99,11 @@ def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
     """
     jobs, types = view.pick(queue.tolist())
     if view.mixed and jobs.size:
-        from schedgap.heuristics.synergy import _kernels
+        from schedgap.heuristics.synergy import kernels
 
         kind = view.profiles.kind[jobs]
         worth = np.where(view.needs.able[kind], view.needs.fair[kind] * view.weight[jobs, None], -1.0)
-        types = _kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
+        types = kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
     return Round(queue, jobs, types, left_s)
 
 

@@ -12,7 +12,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
+from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.single_machine import (
     INTERVALS,
     Jobs,
@@ -139,16 +139,12 @@ def build_intervals(
     )
 
 
-MODELS.register(
-    ModelSpec(
-        id="synergy.jct",
-        paper="synergy",
-        problem=RUN.id,
-        kind="bound",
-        build=build_intervals,
-        decode=no_decision,
-        source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
-        procedure=bound,
-        example="paper/synergy-example",
-    )
-)
+model(
+    "synergy.jct",
+    problem=RUN.id,
+    kind="bound",
+    decode=no_decision,
+    source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
+    procedure=bound,
+    example="paper/synergy-example",
+)(build_intervals)

@@ -19,7 +19,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, total
+from schedgap.models.registry import Outcome, model, no_decision, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, counted, cross_check, solve
 from schedgap.models.synergy.arrays import placement_form
 from schedgap.models.synergy.configurations import SMALLEST
@@ -333,32 +333,23 @@ def too_many(view: View) -> str | None:
     return f"{size:,} jobs times servers, more than {LARGEST:,}" if size > LARGEST else None
 
 
-MODELS.register(
-    ModelSpec(
-        id="synergy.lp2.vertex",
-        paper="synergy",
-        problem=PLACEMENT.id,
-        kind="baseline",
-        build=build_vertex,
-        decode=no_decision,
-        source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
-        method="simplex",
-        procedure=vertex,
-        claims=("three_per_server",),
-        example="paper/synergy-example",
-    )
-)
-MODELS.register(
-    ModelSpec(
-        id="synergy.lp2.min_fragments",
-        paper="synergy",
-        problem=PLACEMENT.id,
-        kind="exact",
-        build=build_fewest,
-        decode=no_decision,
-        source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
-        procedure=fewest,
-        too_large=too_many,
-        example="paper/synergy-example",
-    )
-)
+model(
+    "synergy.lp2.vertex",
+    problem=PLACEMENT.id,
+    kind="baseline",
+    decode=no_decision,
+    source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
+    method="simplex",
+    procedure=vertex,
+    claims=("three_per_server",),
+    example="paper/synergy-example",
+)(build_vertex)
+model(
+    "synergy.lp2.min_fragments",
+    problem=PLACEMENT.id,
+    decode=no_decision,
+    source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
+    procedure=fewest,
+    too_large=too_many,
+    example="paper/synergy-example",
+)(build_fewest)

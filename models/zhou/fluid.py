@@ -16,7 +16,7 @@ from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ROUNDING, Architecture, View
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
+from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.single_machine import Jobs, best_bound, build_intervals
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.zhou.common import skip
@@ -228,16 +228,12 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
 
 
 for _name in ("ps", "ra"):
-    MODELS.register(
-        ModelSpec(
-            id=f"zhou.{_name}.fluid",
-            paper="zhou",
-            problem=f"zhou.{_name}.preemptive",
-            kind="bound",
-            build=partial(_build, name=_name),
-            decode=no_decision,
-            source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Zhou's resources",
-            procedure=partial(bound, name=_name),
-            skip=skip(_name),
-        )
-    )
+    model(
+        f"zhou.{_name}.fluid",
+        problem=f"zhou.{_name}.preemptive",
+        kind="bound",
+        decode=no_decision,
+        source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Zhou's resources",
+        procedure=partial(bound, name=_name),
+        skip=skip(_name),
+    )(partial(_build, name=_name))

@@ -19,7 +19,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options
 from schedgap.instances.elastic.machines import SLACK
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
-from schedgap.models.registry import MODELS, ModelSpec, Outcome
+from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import (
     Solution,
     SolveOptions,
@@ -303,17 +303,12 @@ def _decided(one: Choices, placed: Placed) -> Schedule:
 
 
 for _name, _source in (("ps", "§5.2, eq. (12)–(13g)"), ("ra", "§6.3, eq. (20)–(21e)")):
-    MODELS.register(
-        ModelSpec(
-            id=f"zhou.{_name}.mincost",
-            paper="zhou",
-            problem=f"zhou.{_name}.cost",
-            kind="exact",
-            build=partial(_build, name=_name),
-            decode=decode,
-            source=f"Zhou et al., {_source}",
-            procedure=partial(mincost, name=_name),
-            skip=skip(_name),
-            example=TINIER if _name == "ps" else TINY,
-        )
-    )
+    model(
+        f"zhou.{_name}.mincost",
+        problem=f"zhou.{_name}.cost",
+        decode=decode,
+        source=f"Zhou et al., {_source}",
+        procedure=partial(mincost, name=_name),
+        skip=skip(_name),
+        example=TINIER if _name == "ps" else TINY,
+    )(partial(_build, name=_name))
