@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
@@ -100,14 +100,18 @@ def _refuse(text: str) -> Value:
     raise ValueError(text)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Parametrised:
-    """What specs of methods have in common.
+    """What specs of methods and policies have in common.
 
     Parameters
     ----------
     id
         ``<paper>.<name>``, followed by ``?name=value&…`` where settings differ from the default.
+    paper
+        Id of the paper that it is of, or that compares with it.
+    source
+        Paper, section, equations or algorithm.
     parameters
         Settings that its functions take, in the order in which an id states them.
     variants
@@ -117,6 +121,9 @@ class Parametrised:
     """
 
     id: str
+    paper: str
+    _: KW_ONLY
+    source: str = "not published"
     parameters: tuple[Parameter, ...] = ()
     variants: tuple[str, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)

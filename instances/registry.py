@@ -7,7 +7,7 @@ import fnmatch
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from schedgap.instances import plugins
@@ -263,3 +263,31 @@ class PaperSpec:
 
 
 PAPERS: Registry[PaperSpec] = Registry("paper")
+
+
+def no_reason(view: object) -> str | None:
+    """Return ``None``: no reason not to run a method."""
+    return None
+
+
+@dataclass(frozen=True)
+class MethodSpec(Parametrised):
+    """What specs of models and heuristics have in common: a method takes its paper's view and returns its decision.
+
+    Parameters
+    ----------
+    problem
+        Id of the problem its decisions belong to.
+    claims
+        Properties that its decisions must have (``"sharing_incentive"``); the verifier checks each.
+    skip
+        ``skip(view)`` returns the reason why it cannot run, or ``None``.
+    too_large
+        ``too_large(view)`` returns the size above which it runs only on request (``--all``), or ``None``.
+    """
+
+    problem: str
+    _: KW_ONLY
+    claims: tuple[str, ...] = ()
+    skip: Callable[[Any], str | None] = no_reason
+    too_large: Callable[[Any], str | None] = no_reason

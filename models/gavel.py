@@ -9,7 +9,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.views.gavel import MAKESPAN
 from schedgap.instances.views.hadar import View
-from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import counted
 
 
@@ -75,15 +75,11 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     return m
 
 
-MODELS.register(
-    ModelSpec(
-        id="gavel.makespan_fluid",
-        paper="gavel",
-        problem=MAKESPAN.id,
-        kind="relaxation",
-        build=build_makespan,
-        decode=no_decision,
-        source="Gavel §4.2, makespan policy, as one LP over shares of work",
-        example="paper/hadar-fig1",
-    )
-)
+model(
+    "gavel.makespan_fluid",
+    problem=MAKESPAN.id,
+    kind="relaxation",
+    decode=no_decision,
+    source="Gavel §4.2, makespan policy, as one LP over shares of work",
+    example="paper/hadar-fig1",
+)(build_makespan)

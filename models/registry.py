@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.parameters import Parameter, Parametrised
-from schedgap.instances.registry import PAPERS, Problem, Registry
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.registry import PAPERS, MethodSpec, Problem, Registry
+from schedgap.instances.registry import no_reason as no_reason  # noqa: PLC0414 -- specs of models import it from here
 from schedgap.instances.schema import Instance
 from schedgap.models.solve import Solution, SolveOptions, Times, build, solve
 
@@ -23,27 +24,15 @@ SEEDED = Parameter(
 )
 
 
-def no_reason(view: object) -> str | None:
-    """Return ``None``: no reason not to run a method."""
-    return None
-
-
 def no_decision(view: object, model: object, solution: Solution) -> None:
     """Return ``None``: no decision, for models that answer with a bound, or whose procedure decides."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A solved model.
+    """A solved model: the solver's answer, and the paper's decision decoded from the incumbent, if there is one.
 
-    Attributes
-    ----------
-    solution
-        What the solver answers.
-    decision
-        The paper's decision decoded from the incumbent, if there is one.
-    prices
-        Prices of the resources that the bound comes from, in a shape that the paper's figures know.
+    `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know.
     """
 
     solution: Solution
@@ -52,17 +41,11 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class ModelSpec(Parametrised):
+class ModelSpec(MethodSpec):
     """An optimization model of a paper. Its parameters are keywords of `build` or `procedure`.
 
     Parameters
     ----------
-    id
-        ``<paper>.<name>``.
-    paper
-        Id of the paper whose view it takes and whose decision it returns.
-    problem
-        Id of the problem its decisions belong to.
     kind
         ``"exact"``: its optimum is the problem's, and it runs until that is proved or a limit is reached;
         ``"matheuristic"``: a heuristic with a mathematical program inside, which certifies a bound and finds a decision
@@ -73,19 +56,11 @@ class ModelSpec(Parametrised):
         ``build(view)`` returns a Pyomo model.
     decode
         ``decode(view, model, solution)`` returns the paper's decision.
-    source
-        Paper, equations.
     method
         LP algorithm it needs (``"simplex"`` where the vertex matters).
     procedure
         ``procedure(view, options)`` solves it in another way than ``solve(build(view))`` (lazy rows, column
         generation) and returns an :class:`Outcome`.
-    claims
-        Properties that its decisions must have; the verifier checks each.
-    skip
-        ``skip(view)`` returns the reason why it cannot run, or ``None``.
-    too_large
-        ``too_large(view)`` returns the size above which it runs only on request (``--all``), or ``None``.
     example
         Small instance on which ``harness explain`` counts its rows and columns.
     implied
@@ -93,18 +68,11 @@ class ModelSpec(Parametrised):
         is a lower bound only; for models that generate their columns.
     """
 
-    id: str
-    paper: str
-    problem: str
     kind: Kind
     build: Callable[[Any], Any]
     decode: Callable[[Any, Any, Solution], Any]
-    source: str
     method: Literal["choose", "simplex", "ipm"] = "choose"
     procedure: Callable[[Any, SolveOptions], Outcome] | None = None
-    claims: tuple[str, ...] = ()
-    skip: Callable[[Any], str | None] = no_reason
-    too_large: Callable[[Any], str | None] = no_reason
     example: str = "gen/20jobs"
     implied: Callable[[Any], tuple[float, bool]] | None = None
 
@@ -118,15 +86,7 @@ class ModelSpec(Parametrised):
         return PAPERS.get(self.paper).problem(self.problem)
 
     def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
-        """Build, solve and decode on a view.
-
-        Parameters
-        ----------
-        view
-            The paper's view of an instance.
-        options
-            Limits and tolerances; the spec's LP method applies unless they name one.
-        """
+        """Build, solve and decode on a view; the spec's LP method applies unless the options name one."""
         options = options or SolveOptions()
         if options.method == "choose":
             options = replace(options, method=self.method)
@@ -139,12 +99,7 @@ class ModelSpec(Parametrised):
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).
 
-        Parameters
-        ----------
-        instance
-            Any instance that the paper has a view of.
-        **options
-            Fields of :class:`~schedgap.models.solve.SolveOptions`.
+        The options are fields of :class:`~schedgap.models.solve.SolveOptions`.
 
         Raises
         ------
@@ -180,15 +135,6 @@ def total(*times: Times) -> Times:
 def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
     """Return the optimal decision of a registered model on a view, for heuristics that round optima.
 
-    Parameters
-    ----------
-    model
-        Id of the model.
-    view
-        View to decide on.
-    options
-        Limits and tolerances of the solve.
-
     Raises
     ------
     NotApplicableError
@@ -203,5 +149,5 @@ def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
 
 MODELS: Registry[ModelSpec] = Registry("model")
 
-model = MODELS.decorator(ModelSpec, "build", kind="exact", source="not published")
+model = MODELS.decorator(ModelSpec, "build", kind="exact")
 """Register the decorated ``build(view)`` under an id: ``@model("oef.mine", decode=decode)``."""

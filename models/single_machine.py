@@ -99,14 +99,8 @@ def shortest_first(start: Array, volume: Array) -> float:
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
     """Return ``(n,)`` mean busy times of a schedule on one machine that minimises ``Σ part·M``.
 
-    It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first.
-
-    Parameters
-    ----------
-    start, volume
-        ``(n,)`` when jobs may start, and how long the machine takes for them.
-    part
-        ``(n,)`` weights, 0 or more.
+    It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
+    are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
     """
     order = np.argsort(start, kind="stable")
     order = order[volume[order] > 0]

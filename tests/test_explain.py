@@ -114,7 +114,9 @@ def test_a_model_of_ones_own_shows_its_docstring(monkeypatch: pytest.MonkeyPatch
         """
         return MODELS.get("oef.efficiency").build(seen)
 
-    own = ModelSpec("oef.mine", "oef", "oef.allocation", "exact", mine, MODELS.get("oef.efficiency").decode, "README")
+    own = ModelSpec(
+        "oef.mine", "oef", "oef.allocation", "exact", mine, MODELS.get("oef.efficiency").decode, source="README"
+    )
     monkeypatch.setitem(MODELS._entries, own.id, own)
     text = harness.explain("oef.mine", "paper/oef-eq1").text
     assert "Return what nobody has written down." in text

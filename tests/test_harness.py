@@ -435,7 +435,7 @@ def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pyt
         raise NotApplicableError("not today")
 
     for name, run in (("fail", fail), ("lie", lie), ("decline", decline)):
-        spec = HeuristicSpec(f"oef.{name}", "oef", "oef.allocation", "online", run, "test")
+        spec = HeuristicSpec(f"oef.{name}", "oef", "oef.allocation", "online", run, source="test")
         monkeypatch.setitem(HEURISTICS._entries, spec.id, spec)
     rows = [task(f"oef.{name}").run().row for name in ("fail", "lie", "decline")]
     assert [r.status for r in rows] == ["error", "feasible", "skipped"]

@@ -34,7 +34,7 @@ CARRY = Parameter("carry", "what is left goes on")
 
 def spec(**more: Any) -> HeuristicSpec:
     fields = {"parameters": (ALPHA, CARRY), "variants": ("alpha=1",), "guarantee": guarantee}
-    return HeuristicSpec("zhou.x", "zhou", "zhou.ps.completion", "online", partial(run, arch="ra"), "", **fields | more)
+    return HeuristicSpec("zhou.x", "zhou", "zhou.ps.completion", "online", partial(run, arch="ra"), **fields | more)
 
 
 @pytest.fixture

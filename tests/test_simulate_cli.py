@@ -308,7 +308,7 @@ def rogue(monkeypatch: pytest.MonkeyPatch) -> None:
         "grab": lambda instance, oracle: lambda state: Assignment.of([(state.jobs[0], 0, 99)]),
     }
     for name, build in built.items():
-        POLICIES.register(PolicySpec(f"hadar.{name}", "hadar", build, "made up"))
+        POLICIES.register(PolicySpec(f"hadar.{name}", "hadar", build, source="made up"))
 
 
 @pytest.mark.usefixtures("rogue")
@@ -471,7 +471,7 @@ def related(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy that names another one as its reference."""
     monkeypatch.setattr(POLICIES, "_entries", dict(POLICIES._entries))
     spec = POLICIES.get("hadar.fifo")
-    POLICIES.register(PolicySpec("synergy.mine", "synergy", spec.build, "made up", True, reference="hadar.fifo"))
+    POLICIES.register(PolicySpec("synergy.mine", "synergy", spec.build, True, source="made up", reference="hadar.fifo"))
 
 
 @pytest.mark.usefixtures("related")

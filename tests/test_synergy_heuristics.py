@@ -445,7 +445,7 @@ def test_the_example_of_section_2() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_choosing_types_never_makes_a_round_worth_less(data: Any) -> None:
-    from schedgap.heuristics.synergy._kernels import choose_types, improve_types
+    from schedgap.heuristics.synergy.kernels import choose_types, improve_types
 
     capacity = np.array(data.draw(st.lists(st.integers(1, 8), min_size=2, max_size=3)))
     gpus, types, free = [], [], capacity.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedgap.heuristics.admission.online import Candidate, Desk, Step, steps
-from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.elastic import Runs, runs_of
 from schedgap.instances.views.admission import UTILITY, View
 
@@ -35,14 +35,10 @@ def _too_large(view: View) -> str | None:
     return None if size <= LARGEST else f"servers x types x slots = {size:,}, more than {LARGEST:,}"
 
 
-HEURISTICS.register(
-    HeuristicSpec(
-        id="admission.online",
-        paper="admission",
-        problem=UTILITY.id,
-        kind="online",
-        run=online,
-        source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
-        too_large=_too_large,
-    )
-)
+heuristic(
+    "admission.online",
+    problem=UTILITY.id,
+    kind="online",
+    source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
+    too_large=_too_large,
+)(online)

@@ -18,17 +18,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A schedule of a job at the prices of its arrival.
-
-    Attributes
-    ----------
-    run
-        What it takes, where and when, and what that costs.
-    utility
-        ``f`` of its completion.
-    colocated
-        Whether everything is on one server.
-    """
+    """A schedule of a job at the prices of its arrival, the utility of its completion, whether it is on one server."""
 
     run: Found
     utility: float
@@ -42,16 +32,10 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What happened at the arrival of a job. Prices are ``(R, T)``: worker types, then the PS type, by slot.
+    """What happened at the arrival of a job: prices, and the best schedule of either layout.
 
-    Attributes
-    ----------
-    job
-        Index of the job.
-    before, after
-        Prices that it sees, and those that the next one sees.
-    colocated, spread
-        Best schedule of either layout, if there is one.
+    `before` ``(R, T)`` are the prices of worker types, then the PS type, by slot, that it sees, `after` those that the
+    next one sees.
     """
 
     job: int
@@ -77,12 +61,7 @@ def best(colocated: Candidate | None, spread: Candidate | None) -> Candidate | N
 def bases(view: View, choices: Options) -> Array:
     """Return ``(R,)`` θ of every worker type and of the PS type.
 
-    Parameters
-    ----------
-    view
-        Jobs and servers.
-    choices
-        All options of the jobs. The PSs of a spread schedule are as few as can be, for one worker elsewhere.
+    The PSs of a spread schedule are as few as can be, for one worker elsewhere.
     """
     m = view.machines
     ratio = np.zeros(len(m.resources))
@@ -111,13 +90,7 @@ def _share(view: View) -> Array:
 
 
 class Desk:
-    """Free capacities and prices while jobs arrive.
-
-    Parameters
-    ----------
-    view
-        Jobs and servers.
-    """
+    """Free capacities and prices while jobs arrive."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -142,16 +115,8 @@ class Desk:
         return price(self.bases[:, None], self._total - self.free.sum(axis=0), self._total)
 
     def candidates(self, job: int, prices: Array) -> tuple[Candidate | None, Candidate | None]:
-        """Return the schedules of highest payoff of a job, co-located and spread.
-
-        Parameters
-        ----------
-        job
-            Index of the job.
-        prices
-            ``(R, T)``.
-        """
-        from schedgap.heuristics.admission import _kernels as kernels
+        """Return the schedules of highest payoff of a job at prices ``(R, T)``, co-located and spread."""
+        from schedgap.heuristics.admission import kernels
 
         view, o, mine = self.view, self.options, self.options.of(job)
         choices = kernels.Choices(o.slots[mine], o.worker_type[mine], o.workers[mine], o.together[mine])

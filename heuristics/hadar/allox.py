@@ -20,12 +20,7 @@ from schedgap.instances.arrays import Array, Ints
 def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     """Return the type and the position from the end of every job.
 
-    Parameters
-    ----------
-    times
-        ``(a, k)`` seconds of each job on one device of each type; ``inf`` where it cannot run.
-    devices
-        ``(k,)`` devices of each type.
+    `times` ``(a, k)`` are seconds on one device of each type, ``inf`` where a job cannot run.
 
     Raises
     ------

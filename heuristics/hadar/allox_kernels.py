@@ -29,20 +29,10 @@ def nearest(distance: Array, done: np.ndarray) -> int:
 def search(
     times: Array, j: int, columns: tuple[Ints, Ints, Ints], matching: tuple[Ints, Ints, Ints, Array, Ints]
 ) -> int:
-    """Find a shortest path from job `j` to a column with room, and change the prices accordingly.
+    """Return the column with room at the end of a shortest path from job `j`, −1 if there is none; change the prices.
 
-    Parameters
-    ----------
-    times, columns
-        See :func:`assign`.
-    matching
-        ``(a,)`` column of each job; ``(m, devices)`` members and ``(m,)`` their number; ``(m,)`` prices; ``(m,)`` job
-        through which the path comes to a column, written here.
-
-    Returns
-    -------
-    int
-        The column, −1 if there is none.
+    `matching` has the ``(a,)`` column of each job, ``(m, devices)`` members and ``(m,)`` their number, ``(m,)`` prices,
+    and the ``(m,)`` job through which the path comes to a column, written here.
     """
     kind, position, room = columns
     _, member, count, price, via = matching
@@ -89,19 +79,10 @@ def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) ->
 
 @njit("i8[::1](f8[:, ::1], UniTuple(i8[::1], 3))", cache=True)
 def assign(times: Array, columns: tuple[Ints, Ints, Ints]) -> Ints:
-    """Return the column of every job in an assignment of least total ``times[j, kind]·position``.
+    """Return the columns ``(a,)`` of jobs in an assignment of least total ``times[j, kind]·position``.
 
-    Parameters
-    ----------
-    times
-        ``(a, k)`` seconds of each job on one device of each type; ``inf`` where it cannot run.
-    columns
-        ``(m,)`` each: type, position from the end, devices of the type.
-
-    Returns
-    -------
-    array
-        ``(a,)`` columns; −1 from the first job on that has none.
+    They are −1 from the first job on that has none. `times` ``(a, k)`` are seconds on one device of each type, ``inf``
+    where a job cannot run; `columns` ``(m,)`` each are type, position from the end, and devices of the type.
     """
     size, room = columns[2].size, columns[2].max()
     where = np.full(times.shape[0], -1, np.int64)

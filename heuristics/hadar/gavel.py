@@ -123,19 +123,11 @@ class _Program:
 
 
 class ShareProgram:
-    """Optimal shares for any numbers of jobs of given classes.
+    """Optimal shares for any numbers of jobs of ``c`` classes.
 
-    Parameters
-    ----------
-    value
-        ``(c, o)`` what all the time in an option is worth to a job of each class, as counted by the goal; 0 for options
-        that it does not have.
-    usage
-        ``(c, o, k)`` GPUs of each type.
-    capacity
-        ``(k,)`` GPUs of each type.
-    weight
-        ``(c,)`` for the largest least ``value/weight``; where all are 0, for the largest total value alone.
+    All the time in an option is worth `value` ``(c, o)`` to a job, as counted by the goal, 0 for options that it does
+    not have, and takes `usage` ``(c, o, k)`` of the GPUs `capacity` ``(k,)``. With a `weight` ``(c,)`` the least
+    ``value/weight`` is as large as can be; where all are 0, the total value.
     """
 
     def __init__(self, value: Array, usage: Ints, capacity: Ints, weight: Array) -> None:
@@ -170,15 +162,7 @@ class ShareProgram:
 
 
 def classes(work: Workload, gangs: Gangs, goal: Goal) -> tuple[Ints, ShareProgram]:
-    """Return the class of every job, and the program over the classes.
-
-    Parameters
-    ----------
-    work, gangs
-        Jobs and their options.
-    goal
-        What the shares are best for; see the module's docstring.
-    """
+    """Return the class of every job, and the program over the classes."""
     value = gangs.rates * work.gpus[:, None]
     weight = np.zeros(work.size)
     if goal == "max_min":
@@ -198,15 +182,7 @@ def _significant(value: Array) -> Array:
 
 
 class Gavel:
-    """Gavel as a simulation policy.
-
-    Parameters
-    ----------
-    work, cluster
-        Jobs and servers.
-    goal
-        What the shares are best for.
-    """
+    """Gavel as a simulation policy."""
 
     def __init__(self, work: Workload, cluster: Servers, goal: Goal = "max_min") -> None:
         self.gangs = Gangs(work, cluster)

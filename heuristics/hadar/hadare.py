@@ -33,17 +33,8 @@ from schedgap.instances.schema import Instance
 class HadarE:
     """HadarE as a policy of a simulation with forks.
 
-    Parameters
-    ----------
-    instance
-        Where jobs, utilities, models and horizon come from.
-    overhead_s
-        Seconds that a job of several copies loses per round to aggregation and consolidation.
-
-    Attributes
-    ----------
-    dispatched
-        The Job Tracker's orders of every round.
+    Jobs of several copies lose `overhead_s` seconds per round to aggregation and consolidation; `dispatched` are the
+    Job Tracker's orders of every round.
     """
 
     def __init__(self, instance: Instance, overhead_s: float = 0.0) -> None:

@@ -84,18 +84,9 @@ MEMO_STATES = 1 << 18
 class Round:
     """The jobs of a round that are planned, and what they hold.
 
-    Attributes
-    ----------
-    jobs
-        ``(q,)`` jobs in the queue, ascending.
-    remaining
-        ``(q,)`` iterations left.
-    slot
-        Number of the round.
-    used
-        ``(h,)`` GPUs taken by jobs that are not planned.
-    held
-        ``(entries, 3)`` row in `jobs`, server and GPUs of what jobs in the queue hold, ascending by row.
+    `jobs` ``(q,)`` are in the queue, ascending, with `remaining` ``(q,)`` iterations left; `used` ``(h,)`` GPUs are
+    taken by jobs that are not planned. `held` ``(entries, 3)`` are row in `jobs`, server and GPUs of what the queue
+    holds, ascending by row.
     """
 
     jobs: Ints
@@ -107,15 +98,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The queue of a round in the order of planning.
-
-    Attributes
-    ----------
-    around, queue
-        The round, and its jobs as compiled functions see them.
-    order
-        Rows of the jobs that fit somewhere, first in line first.
-    """
+    """The queue of a round as compiled functions see it, and the rows of jobs that fit, first in line first."""
 
     around: Round
     queue: Queue
@@ -124,18 +107,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan that DP_allocation found.
+    """The plan that DP_allocation found: ``(entries, 3)`` job, server and GPUs, and the sum of the payoffs.
 
-    Attributes
-    ----------
-    entries
-        ``(entries, 3)`` job, server and GPUs.
-    payoff
-        Sum of the payoffs.
-    search
-        ``"exact"`` if no state was dropped, ``"greedy"`` for a beam of one.
-    states
-        Pairs of job and state met: the entries of a memo.
+    `search` is ``"exact"`` if no state was dropped, ``"greedy"`` for a beam of one; `states` counts the pairs of job
+    and state met, the entries of a memo.
     """
 
     entries: Ints
@@ -177,15 +152,7 @@ class Planning:
 
 
 class Planner:
-    """Hadar's planning of rounds in one market.
-
-    Parameters
-    ----------
-    market, prices
-        Jobs, servers, slots; prices (5).
-    how
-        Settings.
-    """
+    """Hadar's planning of rounds in one market."""
 
     def __init__(self, market: Market, prices: Prices, how: Planning = Planning()) -> None:
         self.market, self.how = market, how

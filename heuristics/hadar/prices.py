@@ -70,13 +70,7 @@ class Market:
         return Market(view.workload, view.servers, view.slot_s, view.slots, view.arrival, view.utilities)
 
     def rounds(self, jobs: Ints, remaining: Array) -> Array:
-        """Return the ``(len(jobs), k)`` whole slots that gangs need for that work, by slowest type; ``inf`` for never.
-
-        Parameters
-        ----------
-        jobs, remaining
-            Indices of jobs, and their iterations left.
-        """
+        """Return the ``(len(jobs), k)`` whole slots that gangs need for work, by slowest type; ``inf`` for never."""
         progress = self.workload.gpus[jobs, None] * self.workload.rates[jobs] * self.slot_s
         with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(np.maximum(np.ceil(remaining[:, None] / progress * (1 - ROUNDING)), 1.0))
@@ -84,14 +78,9 @@ class Market:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices per GPU and slot.
+    """Prices ``(k,)`` per GPU and slot, and whether :data:`FLOOR` was needed.
 
-    Attributes
-    ----------
-    low, high
-        ``(k,)`` ``U_min^r`` and ``U_max^r``: prices of the first GPU of an idle server, and of a full one.
-    floored
-        Whether :data:`FLOOR` was needed.
+    `low` is ``U_min^r``, the price of the first GPU of an idle server, `high` is ``U_max^r``, that of a full one.
     """
 
     low: Array
@@ -113,12 +102,7 @@ class Prices:
 def prices(market: Market, counted: Ints | None = None) -> Prices:
     """Return the prices of a workload, (6) and (7): positive and finite whatever the utilities.
 
-    Parameters
-    ----------
-    market
-        Jobs, servers, slots.
-    counted
-        Jobs that the least and the largest utility are taken over; all where it is ``None``.
+    The least and the largest utility are taken over the jobs `counted`, by default all.
     """
     jobs, gangs = np.arange(market.workload.size), market.workload.gpus
     rounds = market.rounds(jobs, market.workload.work)

@@ -12,17 +12,7 @@ from schedgap.instances.arrays import Array, Ints
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """Orders to the copies of a round; one row per copy.
-
-    Attributes
-    ----------
-    copy
-        Identity of the copy (§V-A).
-    job, server, gpus
-        Index of the job, of the server, and GPUs of the copy.
-    steps
-        Iterations assigned.
-    """
+    """Orders to the copies of a round, a row each: its identity (§V-A), job, server, GPUs, iterations assigned."""
 
     copy: Ints
     job: Ints
@@ -44,14 +34,7 @@ def parent(max_job_count: int, copy: Ints) -> Ints:
 def split(job: Ints, remaining: Array, throughput: Array) -> Array:
     """Return the steps of each copy: those left of its job, in proportion to throughput (§V-B).
 
-    Parameters
-    ----------
-    job
-        ``(copies,)`` row of the job in `remaining`.
-    remaining
-        ``(a,)`` steps left.
-    throughput
-        ``(copies,)`` positive, as far as the tracker knows.
+    `job` ``(copies,)`` are rows of `remaining`; `throughput` ``(copies,)`` is positive, as far as the tracker knows.
     """
     total = np.bincount(job, throughput, remaining.size)
     return np.asarray(remaining[job] * throughput / total[job])
@@ -60,15 +43,9 @@ def split(job: Ints, remaining: Array, throughput: Array) -> Array:
 def pace(job: Ints, steps: Array, rate: Array, round_s: float, overhead_s: float) -> Array:
     """Return the factor on the summed rate of the copies by which each job advances in a round, by ascending job.
 
-    A copy that has done its steps waits for the next round; one that has not keeps the rest for it. Jobs of two or
-    more copies lose `overhead_s` to aggregation and consolidation.
-
-    Parameters
-    ----------
-    job, steps, rate
-        ``(copies,)`` row of the job, steps assigned, true iterations per second.
-    round_s, overhead_s
-        Seconds.
+    A copy that has done its steps waits for the next round; one that has not keeps the rest for it. Jobs of two or more
+    copies lose `overhead_s` to aggregation and consolidation. `job`, `steps` and `rate` ``(copies,)`` are the row of
+    the job, steps assigned, and true iterations per second.
     """
     _, row, copies = np.unique(job, return_inverse=True, return_counts=True)
     overhead = np.where(copies > 1, overhead_s, 0.0)
@@ -87,13 +64,6 @@ def utilisation(rounds: int, nodes: int, copies: int) -> float:
     Case II: a job of `rounds` rounds on one node is done after ``⌈rounds / copies⌉``. The theorem's strict inequalities
     (11) fail where these are equal: 3 rounds on 5 nodes take one round, 60 % of the cluster, with 3, 4 or 5 copies.
 
-    Parameters
-    ----------
-    rounds
-        ``R_1``, rounds without forking.
-    nodes
-        ``n``.
-    copies
-        ``x``; more than `nodes` make no difference (Case IV).
+    `rounds` is ``R_1``, without forking; more than `nodes` copies make no difference (Case IV).
     """
     return rounds / (nodes * math.ceil(rounds / min(copies, nodes)))

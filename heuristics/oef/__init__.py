@@ -29,7 +29,7 @@ from schedgap.heuristics.oef.dynamics import (
     throughput,
 )
 from schedgap.heuristics.oef.rounding import Placer, Quality, Rule, quality
-from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec, Oracle
+from schedgap.heuristics.registry import Context, Oracle, heuristic
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.parameters import Parameter
@@ -63,19 +63,7 @@ ROUNDS = 288
 
 
 def round_shares(view: View, ideal: NDArray[np.float64], rule: Rule, rounds: int = ROUNDS) -> Allocation:
-    """Return whole devices for constant shares, round by round, and their average.
-
-    Parameters
-    ----------
-    view
-        Capacity and smallest jobs.
-    ideal
-        ``(v, k)`` fractional shares.
-    rule
-        See :mod:`schedgap.heuristics.oef.rounding`.
-    rounds
-        Number of rounds, at least 1.
-    """
+    """Return whole devices for constant shares ``(v, k)``, round by round, and their average."""
     placer = Placer(view.size, view.capacity, rule)
     placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])
     return Allocation(placed.mean(axis=0), placed)
@@ -105,26 +93,18 @@ def rounding_tijdeman(view: View, context: Context) -> Allocation:
     return round_shares(view, context.oracle("oef.cooperative", view).devices, "tijdeman")
 
 
-HEURISTICS.register(
-    HeuristicSpec(
-        id="oef.rounding",
-        paper="oef",
-        problem="oef.allocation",
-        kind="online",
-        run=rounding,
-        source="OEF §4.3, by largest remainder so that capacity holds",
-    )
-)
-HEURISTICS.register(
-    HeuristicSpec(
-        id="oef.rounding_tijdeman",
-        paper="oef",
-        problem="oef.allocation",
-        kind="online",
-        run=rounding_tijdeman,
-        source="OEF §4.3 with the chairman assignment (Tijdeman 1980)",
-    )
-)
+heuristic(
+    "oef.rounding",
+    problem="oef.allocation",
+    kind="online",
+    source="OEF §4.3, by largest remainder so that capacity holds",
+)(rounding)
+heuristic(
+    "oef.rounding_tijdeman",
+    problem="oef.allocation",
+    kind="online",
+    source="OEF §4.3 with the chairman assignment (Tijdeman 1980)",
+)(rounding_tijdeman)
 
 
 ROUNDING = Parameter(

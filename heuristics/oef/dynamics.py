@@ -308,13 +308,9 @@ def _dynamics(policy: FairShares, trace: Trace) -> Dynamics:
 class ProfilingError:
     """Losses by wrong profiles, as parts of total efficiency.
 
-    Attributes
-    ----------
-    deviation
-        ``|promised − reached| / promised``: promised at profiled, reached at true speedups. These are the
-        paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it exceeds the loss.
-    loss
-        ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
+    `deviation` is ``|promised − reached| / promised``, promised at profiled and reached at true speedups. These are the
+    paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it exceeds `loss`,
+    ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
     """
 
     deviation: float
@@ -326,17 +322,6 @@ def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.rando
 
     The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the
     evaluator sees the speedups of these profiles.
-
-    Parameters
-    ----------
-    view
-        Its true speedups are the truth.
-    evaluate
-        Fractional shares.
-    error
-        Largest relative error, in [0, 1).
-    rng
-        Source of the errors.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
+from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View
 
@@ -44,19 +44,9 @@ class Trade:
 
 
 def trade(speedups: Array, start: Array) -> tuple[Array, list[Trade]]:
-    """Trade until nothing moves.
+    """Trade until nothing moves; return ``(v, k)`` devices after trading, and the trades in their order.
 
-    Parameters
-    ----------
-    speedups
-        ``(v, k)`` reported speedups, all positive.
-    start
-        ``(v, k)`` devices before trading.
-
-    Returns
-    -------
-    tuple
-        ``(v, k)`` devices after trading, and the trades in their order.
+    `speedups` ``(v, k)`` are those reported, all positive; `start` ``(v, k)`` are devices before trading.
     """
     devices = np.array(start, float)
     trades: list[Trade] = []
@@ -78,14 +68,8 @@ def pairs(speedups: Array) -> list[tuple[int, int]]:
 def second_price(ratio: Array, bidders: list[int], seller: int) -> float:
     """Return how many slow devices the first of `bidders` pays `seller` for one fast device.
 
-    Parameters
-    ----------
-    ratio
-        ``(v,)`` slow devices that one fast device is worth to each tenant.
-    bidders
-        Holders of slow devices, highest ratio first.
-    seller
-        Holder of fast devices with the lowest ratio.
+    One fast device is worth `ratio` ``(v,)`` slow ones to each tenant. The bidders hold slow devices, highest ratio
+    first; the seller is the holder of fast devices with the lowest ratio.
     """
     rival = next((bidder for bidder in bidders[1:3] if bidder != seller), None)
     if rival is not None and ratio[rival] >= ratio[seller]:
@@ -136,14 +120,9 @@ def gandiva_fair(view: View, context: Context) -> Allocation:
     return Allocation(shares(view))
 
 
-HEURISTICS.register(
-    HeuristicSpec(
-        id="oef.gandiva_fair",
-        paper="oef",
-        problem="oef.sharing_incentive",
-        kind="baseline",
-        run=gandiva_fair,
-        source="Gandiva_fair (Chaudhary et al., EuroSys 2020), as described in OEF §2.4 and §6.1.3",
-        claims=("sharing_incentive",),
-    )
-)
+heuristic(
+    "oef.gandiva_fair",
+    problem="oef.sharing_incentive",
+    source="Gandiva_fair (Chaudhary et al., EuroSys 2020), as described in OEF §2.4 and §6.1.3",
+    claims=("sharing_incentive",),
+)(gandiva_fair)

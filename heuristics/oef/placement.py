@@ -20,17 +20,8 @@ Request = tuple[int, int, int]
 def round_robin(row: Ints, gpus: Ints, starved: Ints, arrival_s: Array, devices: Ints) -> list[int]:
     """Return the jobs that run, longest starved first, then earliest arrival, then index.
 
-    Parameters
-    ----------
-    row, gpus, starved, arrival_s
-        ``(a,)`` virtual tenant, gang, rounds of waiting and arrival of each job.
-    devices
-        ``(v,)`` devices of each virtual tenant, of all types together.
-
-    Returns
-    -------
-    list of int
-        Positions in the arrays, in the order of choice; a job that does not fit any more is passed over.
+    `row`, `gpus`, `starved` and `arrival_s` ``(a,)`` are each job's virtual tenant, gang, rounds of waiting and
+    arrival; `devices` ``(v,)`` count all types together. A job that does not fit any more is passed over.
     """
     order = np.lexsort((arrival_s, -starved, row))
     left, rows, widths = devices.tolist(), row.tolist(), gpus.tolist()
@@ -43,18 +34,11 @@ def round_robin(row: Ints, gpus: Ints, starved: Ints, arrival_s: Array, devices:
 
 
 def by_type(chosen: Sequence[int], row: Ints, gpus: Ints, devices: Ints, packed: bool) -> list[Request]:
-    """Return how many devices of which type each chosen job takes from its tenant's.
+    """Return how many devices of which type each chosen job takes from its tenant's ``(v, k)``.
 
-    Parameters
-    ----------
-    chosen
-        Positions of the jobs in `row` and `gpus` ``(a,)``.
-    devices
-        ``(v, k)`` devices of each virtual tenant.
-    packed
-        Large jobs first, each on the type whose devices it uses up best (the faster one where two are equal),
-        and on several types only where no single one has enough. Otherwise slowest devices first, in order of
-        choice.
+    If `packed`, large jobs come first, each on the type whose devices it uses up best (the faster one where two are
+    equal), and on several types only where no single one has enough. Otherwise slowest devices come first, in order of
+    choice.
     """
     left = devices.tolist()
     rows, widths = row.tolist(), gpus.tolist()
@@ -79,17 +63,10 @@ def _types(have: list[int], wanted: int) -> list[int]:
 
 
 def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: bool) -> list[Request]:
-    """Return ``(job, server, devices)`` for all requests.
+    """Return ``(job, server, devices)`` for all requests, which fit on the servers' devices and types ``(h,)``.
 
-    Parameters
-    ----------
-    requests
-        Devices by job and type; they fit.
-    gpus, host_type
-        ``(h,)`` devices and type of each server.
-    packed
-        Largest request first, on the fullest host that has enough; over several hosts, the emptiest first,
-        only where none has. Otherwise first fit in the order of `requests`, over as many hosts as it takes.
+    If `packed`, the largest request comes first, on the fullest host that has enough; over several hosts, the emptiest
+    first, only where none has. Otherwise it is first fit in the order of `requests`, over as many hosts as it takes.
     """
     free = gpus.copy()
     hosts = [np.flatnonzero(host_type == kind) for kind in range(int(host_type.max()) + 1)]

@@ -58,16 +58,9 @@ TOLERANCE = 1e-6
 
 
 class Placer:
-    """A placer: it rounds shares to devices and remembers what it owes each tenant.
+    """A placer: it rounds shares to devices by a rule of the module, and remembers what it owes each tenant.
 
-    Parameters
-    ----------
-    tenants
-        Number of tenants, ``v``.
-    capacity
-        ``(k,)`` devices of each type; fractions of a device are not used.
-    rule
-        See the module's docstring.
+    `capacity` ``(k,)`` are devices of each type; fractions of a device are not used.
 
     Raises
     ------
@@ -94,19 +87,10 @@ class Placer:
         self._debt[rows] = 0
 
     def place(self, ideal: Array, min_demand: Ints) -> Ints:
-        """Return the whole devices of the next round.
+        """Return the ``(v, k)`` whole devices of the next round.
 
-        Parameters
-        ----------
-        ideal
-            ``(v, k)`` fractional shares of this round.
-        min_demand
-            ``(v,)`` devices of each tenant's smallest job; 1 takes any number.
-
-        Returns
-        -------
-        array
-            ``(v, k)`` devices; a type's sum is at most its capacity, except by the rule ``independent``.
+        A type's sum is at most its capacity, except by the rule ``independent``. `ideal` ``(v, k)`` are the shares of
+        this round; `min_demand` ``(v,)`` devices are each tenant's smallest job, 1 takes any number.
 
         Raises
         ------
@@ -128,12 +112,8 @@ class Placer:
 class Quality:
     """Distance of whole devices from constant shares.
 
-    Attributes
-    ----------
-    largest_deviation
-        Largest ``|Σ ideal − Σ real|`` of a tenant and type after any round, in devices.
-    violations
-        Pairs of round and type in which more devices are given out than there are.
+    `largest_deviation` is the largest ``|Σ ideal − Σ real|`` of a tenant and type after any round, in devices;
+    `violations` counts pairs of round and type in which more devices are given out than there are.
     """
 
     largest_deviation: float
@@ -141,17 +121,7 @@ class Quality:
 
 
 def quality(ideal: Array, rounds: Ints, capacity: Array) -> Quality:
-    """Measure a placer's rounds.
-
-    Parameters
-    ----------
-    ideal
-        ``(v, k)`` shares of every round.
-    rounds
-        ``(rounds, v, k)`` whole devices.
-    capacity
-        ``(k,)`` devices of each type.
-    """
+    """Measure a placer's ``(rounds, v, k)`` whole devices against the shares ``(v, k)`` of every round."""
     due = ideal * np.arange(1, len(rounds) + 1)[:, None, None]
     deviation = np.abs(due - rounds.cumsum(axis=0)).max(initial=0.0)
     return Quality(float(deviation), int((rounds.sum(axis=1) > capacity).sum()))

@@ -36,15 +36,9 @@ SEED = Parameter("seed", "of the generator that decides among types", least=0)
 class Gangs:
     """Options of the ``n`` jobs of a workload on the ``k`` GPU types of a cluster.
 
-    Attributes
-    ----------
-    capacity
-        ``(k,)`` GPUs of each type.
-    usage
-        ``(n, k + 1, k)`` GPUs of each type that each option uses.
-    rates
-        ``(n, k + 1)`` iterations per second of ONE GPU, at the rate of the slowest; 0 for options that a job does not
-        have.
+    `capacity` ``(k,)`` are GPUs of each type, `usage` ``(n, k + 1, k)`` those that each option uses. `rates`
+    ``(n, k + 1)`` are iterations per second of ONE GPU, at the rate of the slowest, 0 for options that a job does not
+    have.
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
@@ -95,19 +89,10 @@ class Gangs:
         return np.where(np.take_along_axis(self.rates, order, axis=1) > 0, order, -1)
 
     def take(self, jobs: Ints, options: Ints, *, in_turn: bool = False) -> Ints:
-        """Give GPUs to pairs of job and option in order; a job takes the first option that fits.
+        """Give GPUs to pairs ``(p,)`` of job and option in order; return ``(n,)`` options of the jobs, −1 for none.
 
-        Parameters
-        ----------
-        jobs, options
-            ``(p,)``; option −1 is none.
-        in_turn
-            Stop at the first job that fits nowhere (its pairs follow one another); otherwise it is passed over.
-
-        Returns
-        -------
-        array
-            ``(n,)`` option of each job, −1 for those that get nothing.
+        A job takes the first option that fits, −1 is no option. A job that fits nowhere is passed over, or ends the
+        search if jobs are served `in_turn` (the pairs of a job then follow one another).
         """
         chosen: Ints = self._kernels.take(jobs, options, self.usage, self.capacity.copy(), in_turn)
         return chosen
@@ -121,16 +106,8 @@ class Gangs:
         """Give GPUs to jobs in order.
 
         A job keeps the option that it held (``(n,)``, −1 for none) if that still fits; otherwise it takes one that has
-        room.
-
-        Parameters
-        ----------
-        jobs, held
-            See above.
-        types
-            Which one: with the most free GPUs, any, or the fastest.
-        rng
-            Decides among equal ones, so that the order in which types are named decides nothing.
+        room: with the most free GPUs, any, or the fastest. `rng` decides among equal ones, so that the order in which
+        types are named decides nothing.
         """
         wanted = {"free": np.zeros((0, 0)), "random": np.zeros(self.rates.shape), "fastest": self.rates}[types]
         ties = rng.random(self.rates.shape)

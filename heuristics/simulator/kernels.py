@@ -22,23 +22,11 @@ def fits(usage: Ints, free: Ints) -> bool:
 
 @njit("i8[::1](i8[::1], i8[::1], i8[:, :, ::1], i8[::1], b1)", cache=True)
 def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> Ints:
-    """Go through pairs of gang and option; a gang that has nothing yet and fits takes what the option uses.
+    """Go through pairs ``(p,)`` of gang and option; return the options ``(a,)`` that gangs take, −1 for none.
 
-    Parameters
-    ----------
-    rows, options
-        ``(p,)`` pairs in the order of their priority; option −1 is none.
-    usage
-        ``(a, k + 1, k)`` GPUs of each type that each option of each gang uses.
-    free
-        ``(k,)`` GPUs of each type; what is taken is subtracted.
-    in_turn
-        Stop at the first gang for which none of its (adjacent) pairs fits, instead of passing it over.
-
-    Returns
-    -------
-    array
-        ``(a,)`` chosen options, −1 for none.
+    A gang takes the first option that fits. Each option of each gang uses `usage` ``(a, k + 1, k)`` of the GPUs `free`
+    ``(k,)``, which is changed. The first gang for which none of its (adjacent) pairs fits is passed over, or ends the
+    search if gangs are served `in_turn`.
     """
     chosen = np.full(usage.shape[0], -1, np.int64)
     left = free.sum()
@@ -55,20 +43,10 @@ def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> I
 
 @njit("i8[::1](i8[::1], i8[::1], i8[:, ::1], i8[:, :, ::1], i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
 def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints, wanted: Array, ties: Array) -> Ints:
-    """Go through gangs in order; each keeps its option if that fits, or takes the one that it wants most.
+    """Go through gangs `rows` in order; each keeps its option if that fits, or takes the one that it wants most.
 
-    Parameters
-    ----------
-    rows
-        ``(a',)`` gangs in the order of their priority.
-    held
-        ``(a,)`` option of each gang in the previous round, −1 for none.
-    allowed
-        ``(a, k + 1)`` 1 for options in which a gang can run.
-    usage, free
-        As in :func:`take`.
-    wanted, ties
-        ``(a, k + 1)`` what counts most, and what decides among equal ones; where `wanted` is empty, free GPUs count.
+    `held` ``(a,)`` are the options of the previous round, −1 for none, `allowed` ``(a, k + 1)`` those in which a gang
+    can run. `wanted` ``(a, k + 1)`` counts most, or free GPUs where it is empty; `ties` decides among equal ones.
     """
     chosen = np.full(usage.shape[0], -1, np.int64)
     for row in rows:
@@ -119,25 +97,10 @@ def tightest(kind: int, wanted: int, free: Ints, server_type: Ints) -> int:
 def place(
     jobs: Ints, need: Ints, size: int, held: tuple[Ints, Ints, Ints], server_type: Ints, server_gpus: Ints
 ) -> Ints:
-    """Find servers: gangs that need what they held stay, then the largest first, each on the tightest server.
+    """Find servers: return ``(entries, 3)`` job, server and GPUs.
 
-    Parameters
-    ----------
-    jobs
-        ``(g,)`` the jobs that run, each once.
-    need
-        ``(g, k)`` GPUs of each type; they fit.
-    size
-        Number of all jobs.
-    held
-        Job, server and GPUs of the previous assignment.
-    server_type, server_gpus
-        ``(h,)``.
-
-    Returns
-    -------
-    array
-        ``(entries, 3)``: job, server, GPUs.
+    Gangs that need what they held stay, then the largest go first, each to the tightest server. `need` ``(g, k)`` GPUs
+    fit; `held` are job, server and GPUs of the previous assignment, `size` is the number of all jobs.
     """
     free = server_gpus.copy()
     position = np.full(size, -1, np.int64)

@@ -15,20 +15,14 @@ from schedgap.heuristics.simulator.state import Policy
 from schedgap.heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import no_reason
 from schedgap.instances.workload import Servers, Workload
 
 
 def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **rules: Any) -> tuple[Trace, Ints]:
     """Simulate a policy with rounds as long as slots; return the history and ``(R,)`` slots of its rounds, from 0.
 
-    Parameters
-    ----------
-    work, cluster, policy
-        As in :func:`schedgap.heuristics.simulator.simulate`; `policy` is a fresh one.
-    slot_s
-        Seconds of a slot.
-    **rules
-        The other arguments of :func:`schedgap.heuristics.simulator.simulate`.
+    `policy` is a fresh one; `rules` are the other arguments of :func:`schedgap.heuristics.simulator.simulate`.
 
     Raises
     ------
@@ -49,16 +43,11 @@ def register(
     run: Callable[..., Any],
     guarantee: Callable[..., Guarantee | None] = lambda view: None,
     claims: tuple[str, ...] = (),
-    too_large: Callable[[Any], str | None] = lambda view: None,
+    too_large: Callable[[Any], str | None] = no_reason,
 ) -> PolicySpec:
     """Register a policy, and the heuristic of the same id, with those of its parameters that `run` takes.
 
-    Parameters
-    ----------
-    spec
-        The policy.
-    problem, kind, run, guarantee, claims, too_large
-        Fields of the heuristic; `run` is the policy in model time. Variants need all parameters.
+    `run` is the policy in model time, the other arguments are fields of the heuristic. Variants need all parameters.
     """
     taken = tuple(p for p in spec.parameters if p.name in signature(run).parameters)
     HEURISTICS.register(

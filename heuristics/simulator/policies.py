@@ -18,14 +18,8 @@ class PolicySpec(Parametrised):
 
     Parameters
     ----------
-    id
-        ``<paper>.<name>``.
-    paper
-        Id of the paper that defines it or compares with it.
     build
         ``build(instance, oracle)`` returns a fresh policy for one simulation.
-    source
-        Paper, section or algorithm.
     forks
         Whether its jobs may run as several copies at once (see :mod:`schedgap.heuristics.simulator`).
     sensitive
@@ -39,10 +33,7 @@ class PolicySpec(Parametrised):
         field of the row.
     """
 
-    id: str
-    paper: str
     build: Callable[..., Policy]
-    source: str
     forks: bool = False
     sensitive: bool = False
     profiled: bool = False
@@ -57,5 +48,5 @@ class PolicySpec(Parametrised):
 
 POLICIES: Registry[PolicySpec] = Registry("policy")
 
-policy = POLICIES.decorator(PolicySpec, "build", source="not published")
+policy = POLICIES.decorator(PolicySpec, "build")
 """Register the decorated ``build(instance, oracle)`` under an id: ``@policy("hadar.mine")``."""

@@ -53,24 +53,11 @@ def examine(
     spread_factor: float,
     forks: bool,
 ) -> tuple[int, int, Ints, Array, Bools]:
-    """Check the entries of an assignment, and find the rates at which jobs run.
+    """Check entries (job, server, GPUs, sorted), and find the rates at which jobs run.
 
-    Parameters
-    ----------
-    entries
-        Job, server and GPUs, sorted by job and server.
-    present
-        ``(n,)`` which jobs are there.
-    limits
-        ``(n,)`` gangs, ``(n, k)`` rates of one GPU, ``(h,)`` types and GPUs of servers.
-    spread_factor, forks
-        See :func:`schedgap.heuristics.simulator.simulate`.
-
-    Returns
-    -------
-    tuple
-        What is wrong (0: nothing) and with which job or server; ``(g + 1,)`` where the entries of each running job
-        begin; its rate in iterations per second; whether it is a gang of several types.
+    `present` ``(n,)`` says which jobs are there, `limits` are ``(n,)`` gangs, ``(n, k)`` rates of one GPU, ``(h,)``
+    types and GPUs of servers. Returns what is wrong (0: nothing) and with which job or server; ``(g + 1,)`` where the
+    entries of each running job begin; its rate in iterations per second; whether it is a gang of several types.
     """
     job, server, gpus = entries
     gang, rates, server_type, server_gpus = limits
@@ -131,26 +118,12 @@ def advance(
     leave_s: Array,
     progress: tuple[Array, Array, Array, Array],
 ) -> tuple[int, Bools, Array, Array]:
-    """Do a round's work.
+    """Do a round's work; return the number of restarts, and ``(g,)`` who finished, iterations done, seconds computed.
 
-    Parameters
-    ----------
-    now, before
-        Servers and GPUs of the entries sorted by job and server, where those of each running job begin, and these ``g``
-        jobs; of this round and the previous one.
-    width, rate
-        ``(g,)`` GPUs and iterations per second.
-    clock
-        Start of the round, its length, what a changed allocation costs, and the relative error that counts as done.
-    leave_s
-        ``(n,)`` departures.
-    progress
-        ``(n,)`` remaining iterations, attained GPU-seconds, completion and first start; changed in place.
-
-    Returns
-    -------
-    tuple
-        Number of restarts; ``(g,)`` who finished, iterations done, and seconds computed.
+    `now` and `before` are, of this round and the previous one, servers and GPUs of the sorted entries, where those of
+    each running job begin, and these ``g`` jobs, with ``(g,)`` GPUs and iterations per second now. `clock` is the start
+    of the round, its length, what a changed allocation costs, and the relative error that counts as done. `progress`
+    ``(n,)`` are remaining iterations, attained GPU-seconds, completion and first start, changed in place.
     """
     jobs, old_jobs = now[3], before[3]
     start_s, round_s, restart_s, rounding = clock
@@ -208,23 +181,11 @@ def speeds(
 ) -> tuple[int, int, Array]:
     """Check CPUs and memory of valid entries, and find the factors that they make on the rates of gangs.
 
-    A gang advances at the pace of the GPU that has the least CPUs and the least memory.
-
-    Parameters
-    ----------
-    entries, first, limits
-        As in :func:`examine`, and where the entries of each of the ``g`` gangs begin.
-    shares
-        CPUs and gigabytes of the entries.
-    capacity
-        ``(h,)`` CPUs and gigabytes of the servers.
-    tables
-        Kinds of the jobs, levels of CPUs and memory, and rates, as in :class:`schedgap.instances.sensitivity.Profiles`.
-
-    Returns
-    -------
-    tuple
-        What is wrong (0: nothing), with which job or server, and ``(g,)`` factors on ``gang · rate of one GPU``.
+    A gang advances at the pace of the GPU that has the least CPUs and the least memory. `entries` and `limits` are
+    those of :func:`examine`, `first` where the entries of each of the ``g`` gangs begin, `shares` CPUs and gigabytes of
+    the entries, `capacity` ``(h,)`` of the servers; `tables` are kinds of the jobs and fields of
+    :class:`schedgap.instances.sensitivity.Profiles`. Returns what is wrong (0: nothing), with which job or server, and
+    ``(g,)`` factors on ``gang · rate of one GPU``.
     """
     job, server, gpus = entries
     cpus, memory = shares

@@ -21,16 +21,7 @@ from schedgap.instances.views.hadar import UTILITY, Schedule, View
 
 
 def schedule(view: View, policy: Policy, forks: bool = False) -> Schedule:
-    """Return the schedule that `policy` makes in the slots of `view`.
-
-    Parameters
-    ----------
-    view
-        Jobs, servers, slots.
-    policy
-        A fresh policy.
-    forks
-        Whether jobs may run as several copies.
+    """Return the schedule that a fresh policy makes in the slots of `view`.
 
     Raises
     ------

@@ -18,14 +18,10 @@ class InvalidAssignmentError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """CPUs and memory of an assignment's entries, and the jobs that the policy had picked for the round.
+    """CPUs and memory ``(entries,)`` beside the GPUs of an assignment, and the jobs that the policy had picked.
 
-    Attributes
-    ----------
-    cpus, memory_gb
-        ``(entries,)`` what the job holds on the server beside its GPUs.
-    offered
-        Jobs whose GPU demands fit together, whether they run or not: what the round's throughput is measured against.
+    The GPU demands of the jobs `offered` fit together, whether they run or not: the round's throughput is measured
+    against them.
     """
 
     cpus: Array

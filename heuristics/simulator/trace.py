@@ -195,12 +195,7 @@ class Trace:
     def used(self, amount: Array, capacity: float) -> Array:
         """Return ``(R,)`` shares of a resource's time in each round that jobs have while they compute.
 
-        Parameters
-        ----------
-        amount
-            ``(progress entries,)`` what each job has of it.
-        capacity
-            What the cluster has of it.
+        Each has an `amount` ``(progress entries,)`` of the cluster's `capacity`.
         """
         total = np.bincount(self.progress[:, 0], amount * self.busy_s, self.rounds)
         return np.asarray(total / (capacity * self.round_s))
@@ -211,12 +206,9 @@ class Trace:
         return self.used(self.held[:, 0], float(self.servers.cpus.sum()))
 
     def throughput(self, scale: Array | None = None) -> Array:
-        """Return ``(R, tenants)`` iterations per second of every tenant.
+        """Return ``(R, tenants)`` iterations per second of every tenant, each job's multiplied by `scale` ``(n,)``.
 
-        Parameters
-        ----------
-        scale
-            ``(n,)`` factor on each job's iterations (``1/rate`` on a type counts in GPUs of that type).
+        With ``1/rate`` on a type it counts in GPUs of that type.
         """
         tenants = len(self.workload.tenants)
         job = self.progress[:, 1]

@@ -26,13 +26,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from schedgap.heuristics.registry import HEURISTICS, Guarantee, HeuristicSpec
+from schedgap.heuristics.registry import Guarantee, heuristic
 from schedgap.heuristics.simulator import PolicySpec
 from schedgap.heuristics.simulator.model_time import register
 from schedgap.heuristics.synergy.mechanisms import Mechanisms, Placement, Round
 from schedgap.heuristics.synergy.online import Policy, Scheduler, built, one_round, whole_run
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.parameters import Parameter
+from schedgap.instances.registry import no_reason
 from schedgap.instances.views.synergy import FAIR, ROUND, RUN, View
 
 __all__ = ["ORDERS", "Mechanisms", "Placement", "Policy", "Round", "Scheduler", "Waiting"]
@@ -98,19 +99,15 @@ def _settings(scheduler: Scheduler) -> tuple[Parameter, ...]:
 
 def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
     """Register a mechanism on one round."""
-    HEURISTICS.register(
-        HeuristicSpec(
-            id=f"synergy.{name}",
-            paper="synergy",
-            problem=FAIR.id if scheduler.fair else ROUND.id,
-            kind=kind,
-            run=one_round(scheduler),
-            source=source,
-            parameters=_settings(scheduler),
-            guarantee=_promised if name == "tune" else lambda view: None,
-            claims=CLAIMS if scheduler.fair else (),
-        )
-    )
+    heuristic(
+        f"synergy.{name}",
+        problem=FAIR.id if scheduler.fair else ROUND.id,
+        kind=kind,
+        source=source,
+        parameters=_settings(scheduler),
+        guarantee=_promised if name == "tune" else lambda view: None,
+        claims=CLAIMS if scheduler.fair else (),
+    )(one_round(scheduler))
 
 
 def _promised(view: View) -> Guarantee:
@@ -136,7 +133,7 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
         kind=kind,
         run=whole_run(scheduler),
         claims=CLAIMS if scheduler.fair else (),
-        too_large=_many_programs if scheduler.mechanism == "opt" else lambda view: None,
+        too_large=_many_programs if scheduler.mechanism == "opt" else no_reason,
     )
 
 

@@ -53,14 +53,8 @@ class Placement:
 class Round:
     """A request to a mechanism: the jobs of a round.
 
-    Attributes
-    ----------
-    queue
-        ``(a,)`` jobs that may run, in the policy's order.
-    jobs, types
-        ``(m,)`` the picked ones, whose GPU demands fit, and their GPU types.
-    left_s
-        ``(a,)`` remaining seconds with the share, by place in the queue.
+    `queue` ``(a,)`` may run, in the policy's order, with `left_s` ``(a,)`` remaining seconds with the share; `jobs` and
+    `types` ``(m,)`` are those picked, whose GPU demands fit, and their GPU types.
     """
 
     queue: Ints
@@ -75,22 +69,14 @@ Mechanism = Callable[[Round], Placement]
 class Mechanisms:
     """The mechanisms on the servers of a view; each takes a :class:`Round` and returns a :class:`Placement`.
 
-    Parameters
-    ----------
-    view
-        Jobs and servers.
-    oracle
-        Optima of models, for `opt`.
-    order
-        Whom `tune` and `refill` place first: ``demand`` or ``policy``.
-    fit
-        Where they place them: ``best`` or ``first``.
+    `order` says whom `tune` and `refill` place first (``demand`` or ``policy``), `fit` where (``best`` or ``first``);
+    `opt` needs the oracle.
     """
 
     def __init__(self, view: View, oracle: Oracle, *, order: str = "demand", fit: str = "best") -> None:
-        from schedgap.heuristics.synergy import _kernels
+        from schedgap.heuristics.synergy import kernels
 
-        self.kernels, self.view, self.oracle = _kernels, view, oracle
+        self.kernels, self.view, self.oracle = kernels, view, oracle
         self.by_demand, self.tight = order == "demand", fit == "best"
         self.kind = view.profiles.kind
         self.gpus: Ints = np.ascontiguousarray(view.workload.gpus, np.int64)
@@ -359,21 +345,9 @@ def penalties(view: View, jobs: Ints, left_s: Array) -> Array:
 
 
 def whole_gangs(found: Schedule, gangs: Ints, server_gpus: Ints, server_type: Ints) -> Ints:
-    """Round fractions of GPUs by largest remainder; every gang stays whole and on its GPU type.
+    """Return ``(entries, 3)`` job, server and GPUs: fractions of GPUs rounded by largest remainder.
 
-    Parameters
-    ----------
-    found
-        Entries with fractional GPUs; the GPUs of each server and of each gang add up.
-    gangs
-        ``(n,)`` GPUs of the jobs.
-    server_gpus, server_type
-        ``(h,)``.
-
-    Returns
-    -------
-    array
-        ``(entries, 3)``: job, server, GPUs.
+    Every gang stays whole and on its GPU type; the fractions of each server and of each gang add up.
     """
     down = np.floor(found.gpus + WHOLE).astype(np.int64)
     free = server_gpus - np.bincount(found.server, down, server_gpus.size).astype(np.int64)

@@ -65,17 +65,7 @@ class Scheduler:
 
 
 class Policy:
-    """A scheduler in the simulator.
-
-    Parameters
-    ----------
-    scheduler
-        Policy and mechanism.
-    view
-        Jobs and servers, with the tables that it decides by; the simulator advances jobs by its own.
-    oracle
-        Optima of models.
-    """
+    """A scheduler in the simulator, which decides by the tables of `view`; the simulator advances jobs by its own."""
 
     def __init__(self, scheduler: Scheduler, view: View, oracle: Oracle) -> None:
         self.view, self.scheduler, self.place = view, scheduler, scheduler.place(view, oracle)
@@ -109,11 +99,11 @@ def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
     """
     jobs, types = view.pick(queue.tolist())
     if view.mixed and jobs.size:
-        from schedgap.heuristics.synergy import _kernels
+        from schedgap.heuristics.synergy import kernels
 
         kind = view.profiles.kind[jobs]
         worth = np.where(view.needs.able[kind], view.needs.fair[kind] * view.weight[jobs, None], -1.0)
-        types = _kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
+        types = kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
     return Round(queue, jobs, types, left_s)
 
 

@@ -85,16 +85,7 @@ def believed(seen: View, source: str = "true", noise: float = 0.0, seed: int = 0
     Where a gang does not run at all, by its true table or by the estimate, the table has the true rate: starting it
     shows whether it runs, and nobody waits forever for a job that was estimated not to run.
 
-    Parameters
-    ----------
-    seen
-        The view with the true tables.
-    source
-        ``"true"``, or ``"measured"`` for the tables of optimistic profiling.
-    noise
-        Every rate is multiplied by a factor between 1 − noise and 1 + noise, drawn uniformly.
-    seed
-        Of the draw.
+    Every rate is multiplied by a factor between 1 − noise and 1 + noise, drawn uniformly.
     """
     true = seen.profiles.rate
     rate = true if source == "true" else profiling(seen).profiles.rate
@@ -103,18 +94,10 @@ def believed(seen: View, source: str = "true", noise: float = 0.0, seed: int = 0
 
 
 def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = THRESHOLD) -> Profiling:
-    """Profile all kinds of jobs.
+    """Profile all kinds of jobs; a half in which the gain is below `threshold` is skipped.
 
-    Parameters
-    ----------
-    tables
-        The true tables.
-    fetched
-        ``(K, k, B)`` iterations per second that storage delivers at the memory levels; see :func:`fetching`.
-    limit
-        ``(K, k, 2)`` the most CPUs and gigabytes of a gang.
-    threshold
-        Gain below which a half is skipped.
+    `fetched` ``(K, k, B)`` is what :func:`fetching` returns, `limit` ``(K, k, 2)`` the most CPUs and gigabytes of a
+    gang.
     """
     rate = np.zeros_like(tables.rate)
     points, levels, top = np.zeros((3, *rate.shape[:2]), np.int64)
@@ -136,23 +119,11 @@ def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = 
 def estimated(
     cpus: Array, measure: Callable[[int], float], fetched: Array, threshold: float = THRESHOLD
 ) -> tuple[Array, dict[int, float]]:
-    """Return an estimated table, and the measured rates by number of the CPU level.
+    """Return an estimated table ``(a, b)`` of iterations per second, and the measured rates by number of the CPU level.
 
-    Parameters
-    ----------
-    cpus
-        ``(a,)`` CPU levels, ascending.
-    measure
-        Returns the rate with a CPU level, given by number, and all memory.
-    fetched
-        ``(b,)`` iterations per second that storage delivers at the memory levels, the last of which is all memory.
-
-    Returns
-    -------
-    rate
-        ``(a, b)`` iterations per second. With all memory it is what was measured, whatever storage should deliver.
-    measured
-        Level → rate.
+    `measure` returns the rate with one of the ``(a,)`` ascending CPU levels, given by number, and all memory; storage
+    delivers `fetched` ``(b,)`` iterations per second at the memory levels, the last of which is all memory. With all
+    memory the table has what was measured, whatever storage should deliver.
     """
     measured = search(measure, len(cpus), threshold)
     known = sorted(measured)

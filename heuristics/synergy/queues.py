@@ -27,18 +27,10 @@ from schedgap.instances.views.synergy import View
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """Jobs at the start of a round, ``(a,)`` each.
+    """Jobs at the start of a round, ascending, ``(a,)`` each.
 
-    Attributes
-    ----------
-    jobs
-        Indices, ascending.
-    elapsed_s
-        Since the arrival.
-    left_s, alone_s
-        What is left, and all of it, with the share.
-    attained_s
-        GPU-seconds received.
+    Seconds count since the arrival (`elapsed_s`); `left_s` is what is left, and `alone_s` all of it, with the share;
+    `attained_s` are GPU-seconds.
     """
 
     jobs: Ints

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from schedgap.heuristics.registry import HEURISTICS, Context, Guarantee, HeuristicSpec
+from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.heuristics.zhou import baselines, batches, lemma
 from schedgap.heuristics.zhou.batches import Way
 from schedgap.instances.parameters import Parameter
@@ -123,21 +123,17 @@ def _register(
 ) -> None:
     """Register a method for both architectures, whose id its functions get."""
     for arch in ARCHITECTURES:
-        HEURISTICS.register(
-            HeuristicSpec(
-                id=f"zhou.{arch}.{name}",
-                paper="zhou",
-                problem=f"zhou.{arch}.{problem}",
-                kind=kind,
-                run=partial(run, arch=arch),
-                source=source,
-                skip=partial(_skip, arch=arch),
-                too_large=partial(_too_large, arch=arch),
-                parameters=parameters,
-                variants=variants + (AS_PRINTED[arch] if PRINTED in parameters else ()),
-                **{name: partial(function, arch=arch) for name, function in more.items()},  # type: ignore[arg-type]
-            )
-        )
+        heuristic(
+            f"zhou.{arch}.{name}",
+            problem=f"zhou.{arch}.{problem}",
+            kind=kind,
+            source=source,
+            skip=partial(_skip, arch=arch),
+            too_large=partial(_too_large, arch=arch),
+            parameters=parameters,
+            variants=variants + (AS_PRINTED[arch] if PRINTED in parameters else ()),
+            **{name: partial(function, arch=arch) for name, function in more.items()},
+        )(partial(run, arch=arch))
 
 
 _register(

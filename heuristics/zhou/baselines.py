@@ -47,16 +47,9 @@ def ideal(a: Architecture) -> list[Found]:
 class Configurations:
     """Every job with 1, 2, … workers of its ideal types, on one server or on several.
 
-    Attributes
-    ----------
-    options
-        Of one slot each; of job j with N workers: ``2·(N − 1)`` and the next one.
-    rate
-        ``(o,)`` mini-batches per slot of all workers together.
-    most
-        ``(n,)`` largest number of workers that fits on the empty cluster, with the parameter servers that they need.
-    wanted
-        ``(n,)`` workers of the ideal case.
+    The `options` are of one slot each; ``2·(N − 1)`` and the next one are those of a job with N workers. `rate`
+    ``(o,)`` is in mini-batches per slot of all workers together, `most` ``(n,)`` the largest number of workers that
+    fits on the empty cluster with the parameter servers that they need, `wanted` ``(n,)`` that of the ideal case.
     """
 
     options: Options

@@ -84,17 +84,7 @@ class Way:
 
 
 def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Plan:
-    """Return which jobs run how in a window of τ slots, column 0 being its first (Algorithm 3).
-
-    Parameters
-    ----------
-    a
-        Jobs and servers.
-    jobs
-        Indices of the waiting jobs.
-    tau, way
-        Length of the window; variant.
-    """
+    """Return which of the waiting jobs run how in a window of τ slots, column 0 being its first (Algorithm 3)."""
     columns, options = way.columns(tau), way.options(a)
     waiting = sorted(jobs, key=lambda j: (-a.weight[j], j))
     waiting = [j for j in waiting if options.shortest[j] <= columns]

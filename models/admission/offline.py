@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models import elastic
-from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import bounding, grouped, largest
 
@@ -180,32 +180,23 @@ for _name, _problem, _start in (
     (".from_arrival", FROM_ARRIVAL.id, "starts from the arrival slot on"),
 ):
     _build, _read = partial(build_offline, problem=_problem), partial(decode, problem=_problem)
-    MODELS.register(
-        ModelSpec(
-            id=f"admission.offline{_name}",
-            paper="admission",
-            problem=_problem,
-            kind="exact",
-            build=_build,
-            decode=_read,
-            source=f"walk-through, the ILP over schedules, {_start}",
-            skip=partial(_nobody, problem=_problem),
-            too_large=partial(_too_many, problem=_problem),
-            example="paper/walkthrough",
-        )
-    )
-MODELS.register(
-    ModelSpec(
-        id="admission.dual",
-        paper="admission",
-        problem=UTILITY.id,
-        kind="bound",
-        build=build_dual,
-        decode=no_decision,
-        source="walk-through, (18a), the dual of the ILP's relaxation",
-        procedure=bounding(build_dual),
-        skip=partial(_nobody, problem=UTILITY.id),
-        too_large=partial(_too_many, problem=UTILITY.id),
+    model(
+        f"admission.offline{_name}",
+        problem=_problem,
+        decode=_read,
+        source=f"walk-through, the ILP over schedules, {_start}",
+        skip=partial(_nobody, problem=_problem),
+        too_large=partial(_too_many, problem=_problem),
         example="paper/walkthrough",
-    )
-)
+    )(_build)
+model(
+    "admission.dual",
+    problem=UTILITY.id,
+    kind="bound",
+    decode=no_decision,
+    source="walk-through, (18a), the dual of the ILP's relaxation",
+    procedure=bounding(build_dual),
+    skip=partial(_nobody, problem=UTILITY.id),
+    too_large=partial(_too_many, problem=UTILITY.id),
+    example="paper/walkthrough",
+)(build_dual)

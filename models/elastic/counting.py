@@ -17,10 +17,7 @@ from schedgap.models.elastic.placements import starts
 def elastic_schedules(jobs: ElasticJobs) -> tuple[float, bool]:
     """Return the logarithm of the number of schedules of elastic jobs: options, starts and placements on real servers.
 
-    Parameters
-    ----------
-    jobs
-        What is scheduled. Dominated options are left out, as in :func:`schedgap.models.elastic.schedules`.
+    Dominated options are left out, as in :func:`schedgap.models.elastic.schedules`.
     """
     finite = np.isfinite(jobs.late)
     end = np.where(finite.any(axis=1), jobs.late.shape[1] - 1 - finite[:, ::-1].argmax(axis=1), 0)

@@ -28,12 +28,7 @@ Placement = tuple[tuple[int, int, int], ...]
 def placements(m: Machines, worker_type: int, ps_type: int, together: bool, workers: int) -> Iterator[Placement]:
     """Yield every placement on empty servers that takes no more than it needs: one host, as few PSs as cover the rest.
 
-    Parameters
-    ----------
-    m
-        Servers.
-    worker_type, ps_type, together, workers
-        An option; the PS type is −1 in a ring.
+    The PS type is −1 in a ring.
     """
     free = m.capacity * (1 + ROUNDING)
     e, z = m.worker[worker_type], m.ps[ps_type] if ps_type >= 0 else np.zeros(len(m.resources))
@@ -77,28 +72,17 @@ class TooManyError(NotApplicableError):
 def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
     """Return ``(o,)`` in how many slots each option can start.
 
-    Parameters
-    ----------
-    options
-        What the jobs choose from.
-    earliest, end
-        ``(n,)`` first slot in which each job may run, and slot by whose beginning it completes (or one for all).
+    Jobs run from their slots `earliest` ``(n,)`` on, and complete by the beginning of slot `end`, ``(n,)`` or one for
+    all.
     """
     latest = np.broadcast_to(end, earliest.shape)
     return np.asarray(np.maximum((latest - earliest)[options.job] - options.slots + 1, 0))
 
 
 def schedules(machines: Machines, options: Options, earliest: Ints, end: Ints | int) -> Runs:
-    """Return all schedules of the jobs, as runs of one decision.
+    """Return all schedules of the jobs, as runs of one decision, between `earliest` and `end` as in :func:`starts`.
 
     They are on one server, or have all parameter servers on one: some optimum has no others.
-
-    Parameters
-    ----------
-    machines
-        Servers.
-    options, earliest, end
-        As in :func:`starts`.
 
     Raises
     ------

@@ -32,18 +32,10 @@ def earliest_finish(view: View, job: int, progress: float) -> int:
 
 
 def add_finish(m: pyo.ConcreteModel, view: View, complete: bool, progress: dict[int, float] | None = None) -> None:
-    """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and `everybody`.
+    """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and `everybody` if `complete`.
 
-    `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square.
-
-    Parameters
-    ----------
-    m, view
-        Model to extend, and what it is of.
-    complete
-        Whether every job completes.
-    progress
-        Largest progress of each job in a slot, of a whole gang on its own by default.
+    `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square. `progress`
+    is the largest progress of each job in a slot, of a whole gang on its own by default.
     """
     jobs = [int(j) for j in view.possible]
     best = progress or {j: best_progress(view, j) for j in jobs}

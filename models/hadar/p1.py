@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
-from schedgap.models.registry import MODELS, ModelSpec
+from schedgap.models.registry import model
 from schedgap.models.solve import Solution, counted
 
 LARGEST = 6_000
@@ -271,20 +271,15 @@ def _too_large(places: Callable[[View], Places]) -> Callable[[View], str | None]
 
 
 def _register(name: str, places: Callable[[View], Places], complete: bool, source: str) -> None:
-    MODELS.register(
-        ModelSpec(
-            id=f"hadar.{name}",
-            paper="hadar",
-            problem=COMPLETE.id if complete else UTILITY.id,
-            kind="exact",
-            build=wraps(build_p1)(lambda view: build_p1(view, places(view), complete)),
-            decode=decode(places is Places.by_server),
-            source=source,
-            skip=somebody_rejected if complete else nobody_completes,
-            too_large=_too_large(places),
-            example="paper/hadar-fig1",
-        )
-    )
+    model(
+        f"hadar.{name}",
+        problem=COMPLETE.id if complete else UTILITY.id,
+        decode=decode(places is Places.by_server),
+        source=source,
+        skip=somebody_rejected if complete else nobody_completes,
+        too_large=_too_large(places),
+        example="paper/hadar-fig1",
+    )(wraps(build_p1)(lambda view: build_p1(view, places(view), complete)))
 
 
 _register("p1", Places.by_type, False, "Hadar §III-A, eq. (1)–(1e), jobs may be rejected; capacity by type")

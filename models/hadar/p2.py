@@ -18,7 +18,7 @@ from schedgap.instances import clock
 from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import nobody_completes, somebody_rejected
 from schedgap.models.hadar.schedules import Prices, Schedules, schedules
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, solve_built, total
+from schedgap.models.registry import Outcome, model, no_decision, solve_built, total
 from schedgap.models.solve import Session, Solution, SolveOptions, Times, TracePoint, build, compile_model, cross_check
 from schedgap.models.statements import grouped
 
@@ -240,44 +240,31 @@ def _build_p3(view: View) -> pyo.ConcreteModel:
 
 
 for _complete, _name, _problem in ((False, "", UTILITY), (True, ".complete", COMPLETE)):
-    MODELS.register(
-        ModelSpec(
-            id=f"hadar.p2.enumerated{_name}",
-            paper="hadar",
-            problem=_problem.id,
-            kind="exact",
-            build=_builder(_complete),
-            decode=decode,
-            source=f"Hadar §III-B, eq. (2)–(2c), {'every job completes' if _complete else 'jobs may be rejected'}",
-            procedure=enumerated(_complete),
-            skip=somebody_rejected if _complete else nobody_completes,
-            example=EXAMPLE,
-        )
-    )
-MODELS.register(
-    ModelSpec(
-        id="hadar.p2.relaxed",
-        paper="hadar",
-        problem=UTILITY.id,
-        kind="relaxation",
-        build=_builder(False, relaxed=True),
-        decode=no_decision,
-        source="Hadar §III-B, LP relaxation of (2)–(2c) over all schedules",
-        skip=nobody_completes,
+    model(
+        f"hadar.p2.enumerated{_name}",
+        problem=_problem.id,
+        decode=decode,
+        source=f"Hadar §III-B, eq. (2)–(2c), {'every job completes' if _complete else 'jobs may be rejected'}",
+        procedure=enumerated(_complete),
+        skip=somebody_rejected if _complete else nobody_completes,
         example=EXAMPLE,
-    )
-)
-MODELS.register(
-    ModelSpec(
-        id="hadar.p3",
-        paper="hadar",
-        problem=UTILITY.id,
-        kind="bound",
-        build=_build_p3,
-        decode=no_decision,
-        source="Hadar §III-B, eq. (3)–(3a), the dual of (2)'s relaxation",
-        procedure=_bound_of_p3,
-        skip=nobody_completes,
-        example=EXAMPLE,
-    )
-)
+    )(_builder(_complete))
+model(
+    "hadar.p2.relaxed",
+    problem=UTILITY.id,
+    kind="relaxation",
+    decode=no_decision,
+    source="Hadar §III-B, LP relaxation of (2)–(2c) over all schedules",
+    skip=nobody_completes,
+    example=EXAMPLE,
+)(_builder(False, relaxed=True))
+model(
+    "hadar.p3",
+    problem=UTILITY.id,
+    kind="bound",
+    decode=no_decision,
+    source="Hadar §III-B, eq. (3)–(3a), the dual of (2)'s relaxation",
+    procedure=_bound_of_p3,
+    skip=nobody_completes,
+    example=EXAMPLE,
+)(_build_p3)

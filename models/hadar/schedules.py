@@ -40,15 +40,7 @@ class TooManyError(NotApplicableError):
 
 @dataclass(frozen=True, eq=False)
 class Schedules:
-    """``s`` schedules that use ``e`` cells of slot and type in all.
-
-    Attributes
-    ----------
-    job, utility
-        ``(s,)`` whose schedule it is, and what it is worth.
-    schedule, slot, gpu_type, gpus
-        ``(e,)`` which schedule holds how many GPUs of which type in which slot.
-    """
+    """``s`` schedules with their jobs and utilities, and the ``e`` cells of slot and type in which they hold GPUs."""
 
     job: Ints
     utility: Array
@@ -60,14 +52,9 @@ class Schedules:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices of GPUs, and the payoff that a schedule needs at these prices to be of interest.
+    """Prices ``(T, k)`` of GPUs, and the payoffs ``(n,)`` that schedules need at these prices to be of interest.
 
-    Attributes
-    ----------
-    gpu
-        ``(T, k)`` price of one GPU of each type in each slot, 0 or more.
-    least
-        ``(n,)`` least payoff (utility less costs) by job.
+    Prices are 0 or more, of one GPU of each type in each slot; a payoff is utility less costs.
     """
 
     gpu: Array
@@ -82,12 +69,7 @@ class Prices:
 def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]]:
     """Return the GPUs by type that the gang may hold in a slot, each with its progress in iterations.
 
-    Parameters
-    ----------
-    view, job
-        Whose gang.
-    extreme
-        Only mixes of which no two types are held in part, the vertices of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
+    An `extreme` mix has no two types held in part: it is a vertex of ``Σ_r n_r = W, 0 ≤ n_r ≤ C^r``.
 
     Raises
     ------
@@ -124,14 +106,8 @@ def job_schedules(
 ) -> Iterator[list[tuple[int, Mix]]]:
     """Yield every minimal schedule of `job` as its slots, ascending, each with the GPUs by type held in it.
 
-    Parameters
-    ----------
-    view, job
-        Whose schedules.
-    prices
-        Leave out what pays less than this.
-    extreme
-        Take extreme :func:`mixes` only.
+    Those that pay less than `prices` ask for are left out, and, if `extreme`, those with other than extreme
+    :func:`mixes`.
 
     Raises
     ------

@@ -36,19 +36,10 @@ def build_pareto(view: View, devices: Array) -> pyo.ConcreteModel:
 
 
 def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
-    """Return the largest total gain that hurts nobody, and an allocation that achieves it.
+    """Return the largest total gain that hurts nobody, and an allocation ``(v, k)`` that achieves it.
 
-    Parameters
-    ----------
-    view
-        Speedups and devices.
-    devices
-        ``(v, k)`` allocation to improve; it must lie within capacity.
-
-    Returns
-    -------
-    gain, better
-        0 (up to solver tolerance) exactly where `devices` is Pareto-efficient; `better` has shape ``(v, k)``.
+    The gain on `devices` ``(v, k)``, which must lie within capacity, is 0 (up to solver tolerance) exactly where they
+    are Pareto-efficient.
     """
     outcome = solve_built(lambda v: build_pareto(v, devices), decode, view, SolveOptions(method="simplex"))
     if outcome.solution.objective is None:
@@ -59,16 +50,8 @@ def pareto_gain(view: View, devices: Array) -> tuple[float, Array]:
 def least_over_optima(model: str, view: View, worth: Array) -> float:
     """Return the least Σ ``worth[l, j]``·x_l^j over all optimal allocations of a model.
 
-    What this finds does not hang on the vertex that a solver, or a second objective, picks.
-
-    Parameters
-    ----------
-    model
-        Id of a model that is one linear program (``oef.cooperative.full``, not the one with lazy rows).
-    view
-        Speedups and devices.
-    worth
-        ``(v, k)`` worth of a device.
+    What this finds does not hang on the vertex that a solver, or a second objective, picks. The model is one linear
+    program (``oef.cooperative.full``, not the one with lazy rows); `worth` is ``(v, k)``.
 
     Raises
     ------

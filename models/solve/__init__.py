@@ -55,17 +55,10 @@ CROSS_CHECK_TOLERANCE = 1e-6
 
 
 def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solution:
-    """Solve a Pyomo model with HiGHS and return all there is to know.
+    """Solve a Pyomo model, best built inside :func:`building`, with HiGHS and return all there is to know.
 
     Infeasible, unbounded, stopped by the time limit (with or without incumbent) and interrupted are answers, not
     exceptions. Models that do not compile to arrays go through Pyomo's own HiGHS interface (``path == "pyomo"``).
-
-    Parameters
-    ----------
-    model
-        LP or MILP with one objective, best built inside :func:`building`.
-    options
-        Limits, tolerances, starts; defaults where absent.
 
     Raises
     ------
@@ -101,20 +94,10 @@ def _checked(model: pyo.ConcreteModel, solution: Solution, options: SolveOptions
 
 
 def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOptions) -> float | None:
-    """Return the relative difference between `solution` and CBC's optimum of `model`.
+    """Return the relative difference between `solution` and CBC's optimum of `model`, a linear one.
 
-    Parameters
-    ----------
-    model
-        Linear Pyomo model whose optimum `solution` claims to be.
-    solution, options
-        What HiGHS answered, and the limits to pass on.
-
-    Returns
-    -------
-    difference
-        ``|CBC − HiGHS|`` relative to the larger one, 0 where it is rounding, or ``None`` where one of them proved no
-        optimum.
+    It is ``|CBC − HiGHS|`` relative to the larger one, 0 where it is rounding, or ``None`` where one of them proved no
+    optimum.
     """
     from schedgap.models.solve.second_opinion import cbc_objective
 

@@ -65,15 +65,9 @@ def build(builder: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 def counted(model: pyo.ConcreteModel, units: Iterable[tuple[Any, float]]) -> None:
     """Declare in which units a solver counts variables, rows or the objective, so that its tolerances are relative.
 
-    The model stays in its own units, and so do values, prices, reduced costs, objective and bound of its solutions.
-
-    Parameters
-    ----------
-    model
-        Model to extend.
-    units
-        Parts of the model, or containers of them, and what one unit of the solver's is in theirs, positive;
-        integer variables stay as they are.
+    `units` are parts of the model, or containers of them, each with what one unit of the solver's is in theirs,
+    positive; integer variables stay as they are. The model stays in its own units, and so do values, prices, reduced
+    costs, objective and bound of its solutions.
     """
     if model.component(SCALING) is None:
         model.add_component(SCALING, pyo.Suffix(direction=pyo.Suffix.LOCAL))

@@ -39,15 +39,7 @@ class NotCertifiableError(NotApplicableError):
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of a scaled form's rows, columns and objective, in units of the original.
-
-    Attributes
-    ----------
-    row, column
-        ``(rows,)`` and ``(columns,)``; those of integer columns are 1.
-    cost
-        Of the objective.
-    """
+    """Units of a scaled form's rows, columns (1 where integer) and objective, in units of the original."""
 
     row: Array
     column: Array
@@ -139,13 +131,7 @@ PASSES = 6
 
 
 class _Entries:
-    """The nonzero coefficients of a form, as powers of two.
-
-    Parameters
-    ----------
-    form
-        The form.
-    """
+    """The nonzero coefficients of a form, as powers of two."""
 
     def __init__(self, form: StandardForm) -> None:
         entries = sp.coo_array(form.matrix)

@@ -17,14 +17,9 @@ from schedgap.models.solve.solution import SolveOptions
 
 
 def cbc_objective(model: pyo.ConcreteModel, options: SolveOptions) -> float | None:
-    """Solve `model` by CBC and return its objective, or ``None`` unless CBC proves it optimal.
+    """Solve a linear Pyomo model by CBC; return its objective, or ``None`` unless CBC proves it optimal.
 
-    Parameters
-    ----------
-    model
-        Linear Pyomo model.
-    options
-        Time limit, relative gap and threads are passed on.
+    Time limit, relative gap and threads are passed on.
     """
     problem = to_pulp(model)
     with warnings.catch_warnings():

@@ -40,15 +40,7 @@ _scheduler = {"threads": 0}
 
 
 class Session:
-    """A standard form inside HiGHS, with options set and checked.
-
-    Parameters
-    ----------
-    form
-        Arrays to pass; may be extended later by :meth:`add_rows` and :meth:`add_columns`.
-    options
-        Limits, tolerances, starts.
-    """
+    """A standard form inside HiGHS, with options set and checked; it may be extended later."""
 
     def __init__(self, form: StandardForm, options: SolveOptions) -> None:
         began = clock.now()
@@ -138,13 +130,7 @@ class Session:
         _must(self.highs.deleteCols(len(which), which.astype(np.int32)), "delete columns")
 
     def run(self, time_limit_s: float | None = None) -> Solution:
-        """Solve from where the last run ended, and return the answer.
-
-        Parameters
-        ----------
-        time_limit_s
-            Seconds for this run; the options' limit by default.
-        """
+        """Solve from where the last run ended, within its own time limit or the options', and return the answer."""
         self._set_time_limit(self.options.time_limit_s if time_limit_s is None else time_limit_s)
         began = self._began = clock.now()
         self._run_interruptibly()
@@ -165,11 +151,6 @@ class Session:
 
         By complementary slackness the optima are the feasible points at which every column with a reduced cost, and
         every row with a price, stays where it is in one of them.
-
-        Parameters
-        ----------
-        optimum
-            What :meth:`run` has just answered.
         """
         values, rows = optimum.column_values, np.array(self.highs.getSolution().row_value)
         assert values is not None
@@ -267,13 +248,6 @@ def dual_bound(form: StandardForm, row_duals: Array) -> float | None:
 
     For ``min c·x`` the bound is ``Σ_i min(y_i·row) + Σ_j min(d_j·x_j)`` over the rows' and the columns' intervals, with
     ``d = c − Aᵀy``: valid whatever `row_duals` are, so an LP stopped early still certifies something.
-
-    Parameters
-    ----------
-    form
-        The LP.
-    row_duals
-        ``(rows,)`` prices, as HiGHS reports them.
     """
     sign = -1.0 if form.maximise else 1.0
     prices = sign * row_duals

@@ -210,12 +210,7 @@ class Solution:
     def array(self, variable: Any, shape: tuple[int, ...] | None = None) -> Array:
         """Return the values of an indexed Pyomo variable in the order of its index set.
 
-        Parameters
-        ----------
-        variable
-            Pyomo ``Var`` of the solved model; members that occur in no row are at their value nearest to 0.
-        shape
-            Shape of the result; one-dimensional by default.
+        They are one-dimensional without a `shape`. Members that occur in no row are at their value nearest to 0.
         """
         if self.column_values is None:
             raise ValueError(f"no incumbent to read {variable.name} from ({self.status})")

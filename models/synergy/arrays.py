@@ -40,18 +40,9 @@ def round_form(view: View, chosen: Choices) -> StandardForm:
 def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Array, cost: Array) -> StandardForm:
     """Return LP2 (eq. 15–19).
 
-    Parameters
-    ----------
-    held
-        ``(x, 3)`` parts of the server's GPUs, CPUs and memory that a whole job takes there.
-    server, demand
-        ``(x,)`` server and demand of each variable.
-    jobs
-        ``(d,)`` jobs of each demand.
-    room
-        ``(3, s)`` free parts of the servers' GPUs, CPUs and memory.
-    cost
-        ``(x,)`` objective, to minimise.
+    The ``x`` variables belong to a `server` and a `demand` ``(x,)``, at a `cost` ``(x,)`` to minimise; a whole job
+    takes parts `held` ``(x, 3)`` of the server's GPUs, CPUs and memory, of which `room` ``(3, s)`` is free. Demands
+    have ``(d,)`` `jobs`.
     """
     columns, servers = np.arange(len(server)), room.shape[1]
     resources = [(held[:, r], server + r * servers, columns) for r in range(3)]

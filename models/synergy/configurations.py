@@ -22,18 +22,9 @@ NOWHERE = -1.0
 class Configurations:
     """``q`` configurations ``[c, m]``, ordered by kind of job and GPU type, as levels and as amounts.
 
-    Attributes
-    ----------
-    kind, gpu_type
-        ``(q,)`` whose they are, and where.
-    level
-        ``(q, 2)`` levels of CPUs and of memory in the kind's table; configurations are matched by these.
-    gpus
-        ``(q,)`` GPUs of the gang.
-    cpus, memory_gb
-        ``(q,)`` amounts of these levels, of the whole gang.
-    rate
-        ``(q,)`` iterations per second.
+    `kind` and `gpu_type` ``(q,)`` say whose they are, and where; `level` ``(q, 2)`` are levels of CPUs and of memory in
+    the kind's table, by which configurations are matched. `gpus`, `cpus` and `memory_gb` ``(q,)`` are those of the
+    whole gang, `rate` ``(q,)`` its iterations per second.
     """
 
     kind: Ints
@@ -81,20 +72,13 @@ def fitting(view: View) -> Bools:
 
 
 def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool = False) -> Configurations:
-    """Return the configurations within ``needs.limit``.
+    """Return the configurations within ``needs.limit`` of the kinds on the GPU types that `where` ``(K, k)`` asks for.
 
-    Parameters
-    ----------
-    view
-        Tables and limits.
-    where
-        ``(K, k)`` the kinds that are asked for, and the GPU types on which they may run.
-    pruned
-        Whether a configuration is left out where another one of its kind and type has no more CPUs, no more memory and
-        at least its rate. Whatever holds the former may hold the latter: no optimum changes.
-    idle
-        Whether those in which the kind makes no progress count, too. LP1 mixes them in: part of a job at rest, on few
-        CPUs, can pay for a part of it on many. Where jobs only lose by them, they are left out.
+    If `pruned`, a configuration is left out where another one of its kind and type has no more CPUs, no more memory and
+    at least its rate. Whatever holds the former may hold the latter: no optimum changes.
+
+    If `idle`, those in which the kind makes no progress count, too. LP1 mixes them in: part of a job at rest, on few
+    CPUs, can pay for a part of it on many. Where jobs only lose by them, they are left out.
     """
     tables = view.profiles
     kind, gpu_type = np.nonzero(where)
@@ -130,16 +114,9 @@ def _best_below(rate: Array) -> Array:
 class Classes:
     """Jobs of a round in ``e`` classes; those of a class have the same kind, weight and floors.
 
-    Attributes
-    ----------
-    jobs
-        ``(m,)`` the jobs, class by class, within a class in the order in which they were picked.
-    count
-        ``(e,)`` jobs of each class.
-    kind, weight
-        ``(e,)`` kind, and factor from iterations per second to the objective.
-    floor
-        ``(e, k)`` iterations per second that a job must have on each GPU type where it runs.
+    `jobs` ``(m,)`` come class by class, within a class in the order in which they were picked, `count` ``(e,)`` of
+    each. `weight` ``(e,)`` is a factor from iterations per second to the objective, `floor` ``(e, k)`` the iterations
+    per second that a job must have on each GPU type where it runs.
     """
 
     jobs: Ints
@@ -169,14 +146,7 @@ def classes(view: View, jobs: Ints, floor: Array) -> Classes:
 def ideal_schedule(view: View, job: Ints, held: Configurations, at: Ints) -> Schedule:
     """Return the round in which each job ``(x,)`` holds the configuration ``at`` ``(x,)`` on its GPU type.
 
-    Parameters
-    ----------
-    view
-        Its runnable jobs are the round's offer.
-    job, at
-        Jobs that run, and the configuration of each.
-    held
-        What there is to hold.
+    The view's runnable jobs are the round's offer.
     """
     runnable = view.runnable
     return Schedule(

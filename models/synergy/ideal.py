@@ -15,7 +15,7 @@ import numpy as np
 from schedgap.instances import clock
 from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, total
+from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, build, cross_check
 from schedgap.models.synergy.arrays import round_form
 from schedgap.models.synergy.throughput import (
@@ -54,15 +54,7 @@ def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Sol
     With two resources and one choice per class a vertex of the LP is fractional in a few classes only. First these
     classes choose again, the others among what the LP chose; if that is within the gap of the LP, it is optimal.
     Otherwise columns whose reduced cost alone loses more than what is open are left out: no better solution has them.
-
-    Parameters
-    ----------
-    form
-        The integer program.
-    owner
-        ``(q,)`` class of each column.
-    options
-        Limits; the time limit applies to each of up to three solves.
+    `owner` ``(q,)`` is the class of each column. The time limit applies to each of up to three solves.
     """
     if len(owner) <= FEW:
         return Session(form, options).run()
@@ -117,17 +109,12 @@ for _name, _skip, _example, _source in (
     ("ilp1", mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
     ("hetero.ilp1", one_type, "gen/20jobs", "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
 ):
-    MODELS.register(
-        ModelSpec(
-            id=f"synergy.{_name}",
-            paper="synergy",
-            problem=IDEAL.id,
-            kind="exact",
-            build=partial(build_round, rule=FLOORED),
-            decode=decode_round,
-            source=f"Synergy {_source}",
-            procedure=solve_ideal,
-            skip=_skip,
-            example=_example,
-        )
-    )
+    model(
+        f"synergy.{_name}",
+        problem=IDEAL.id,
+        decode=decode_round,
+        source=f"Synergy {_source}",
+        procedure=solve_ideal,
+        skip=_skip,
+        example=_example,
+    )(partial(build_round, rule=FLOORED))

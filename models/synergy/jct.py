@@ -12,7 +12,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
+from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.single_machine import (
     INTERVALS,
     Jobs,
@@ -43,14 +43,9 @@ __all__ = [
 class Run(Jobs):
     """Jobs whose work is done in configurations, times in seconds; resources are those of each GPU type.
 
-    Attributes
-    ----------
-    work, kind
-        ``(n,)`` iterations, and position of each job's kind below.
-    first
-        ``(K,)`` where the configurations of each kind begin.
-    use
-        ``(q, d)`` part of each resource that an iteration per second takes in each configuration.
+    `work` ``(n,)`` are iterations, `kind` ``(n,)`` the position of each job's kind in `first` ``(K,)``, where the
+    configurations of each kind begin. An iteration per second takes part `use` ``(q, d)`` of each resource in each
+    configuration.
     """
 
     work: Array
@@ -144,16 +139,12 @@ def build_intervals(
     )
 
 
-MODELS.register(
-    ModelSpec(
-        id="synergy.jct",
-        paper="synergy",
-        problem=RUN.id,
-        kind="bound",
-        build=build_intervals,
-        decode=no_decision,
-        source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
-        procedure=bound,
-        example="paper/synergy-example",
-    )
-)
+model(
+    "synergy.jct",
+    problem=RUN.id,
+    kind="bound",
+    decode=no_decision,
+    source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
+    procedure=bound,
+    example="paper/synergy-example",
+)(build_intervals)

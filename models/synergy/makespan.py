@@ -8,7 +8,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.views.synergy import MAKESPAN, View
-from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import counted
 from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
@@ -77,15 +77,11 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     return m
 
 
-MODELS.register(
-    ModelSpec(
-        id="synergy.makespan_fluid",
-        paper="synergy",
-        problem=MAKESPAN.id,
-        kind="relaxation",
-        build=build_makespan,
-        decode=no_decision,
-        source="after Synergy's LP1, eq. (1)–(3), over the whole run",
-        example="paper/synergy-example",
-    )
-)
+model(
+    "synergy.makespan_fluid",
+    problem=MAKESPAN.id,
+    kind="relaxation",
+    decode=no_decision,
+    source="after Synergy's LP1, eq. (1)–(3), over the whole run",
+    example="paper/synergy-example",
+)(build_makespan)

@@ -29,16 +29,8 @@ def passes(
 ) -> list[Schedule]:
     """Return the decisions of all passes, on super-machines: `server` is the GPU type.
 
-    Parameters
-    ----------
-    view
-        Cluster and jobs.
-    queue
-        Jobs in the order in which they wait; by default all that can run, by arrival.
-    fair
-        ``fair(view)`` returns ``(m,)`` W^Fair of the runnable jobs of a pass; the view's pools are what is left.
-    options
-        Limits and tolerances of each solve.
+    Jobs wait in the order of `queue`, by default all that can run, by arrival. ``fair(view)`` returns ``(m,)`` W^Fair
+    of the runnable jobs of a pass; the view's pools are what is left. The options are those of each solve.
 
     Raises
     ------

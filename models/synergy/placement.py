@@ -19,7 +19,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, total
+from schedgap.models.registry import Outcome, model, no_decision, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, counted, cross_check, solve
 from schedgap.models.synergy.arrays import placement_form
 from schedgap.models.synergy.configurations import SMALLEST
@@ -33,18 +33,9 @@ LARGEST = 2_500
 class Demands:
     """What LP2 places: ``D`` demands, each of several equal jobs, on the servers of their GPU types.
 
-    Attributes
-    ----------
-    jobs, count
-        ``(n,)`` jobs, demand by demand, and ``(D,)`` how many each demand has.
-    amount
-        ``(D, 3)`` GPUs, CPUs and gigabytes of a whole job.
-    hosts
-        ``(s,)`` servers of the view that have GPUs.
-    demand, host
-        ``(x,)`` the variables: each demand on each server of its type, as indices into the above.
-    part
-        ``(x, 3)`` parts of the server that a whole job takes.
+    `jobs` ``(n,)`` come demand by demand, `count` ``(D,)`` of each; a whole job has `amount` ``(D, 3)`` GPUs, CPUs and
+    gigabytes. The variables ``(x,)`` are each `demand` on each `host` of its type, an index into the `hosts` ``(s,)``,
+    the servers that have GPUs; there a whole job takes `part` ``(x, 3)``.
     """
 
     jobs: Ints
@@ -224,16 +215,10 @@ def in_servers(m: pyo.ConcreteModel) -> None:
 
 
 def placed(view: View, wanted: Demands, x: Array) -> Schedule:
-    """Return the round in which ``x`` ``(cells,)`` jobs of each demand are on each server.
+    """Return the round in which `x` ``(cells,)`` jobs of each demand are on each server.
 
-    Parameters
-    ----------
-    view
-        Its runnable jobs are the round's offer.
-    wanted
-        Demands and cells.
-    x
-        Jobs of a demand on a server, possibly fractional; they add up to the demand's jobs but for rounding.
+    The view's runnable jobs are the round's offer. The parts `x` are possibly fractional, and add up to the demand's
+    jobs but for rounding.
     """
     rows: list[tuple[int, int, float]] = []
     first = np.cumsum(wanted.count) - wanted.count
@@ -348,32 +333,23 @@ def too_many(view: View) -> str | None:
     return f"{size:,} jobs times servers, more than {LARGEST:,}" if size > LARGEST else None
 
 
-MODELS.register(
-    ModelSpec(
-        id="synergy.lp2.vertex",
-        paper="synergy",
-        problem=PLACEMENT.id,
-        kind="baseline",
-        build=build_vertex,
-        decode=no_decision,
-        source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
-        method="simplex",
-        procedure=vertex,
-        claims=("three_per_server",),
-        example="paper/synergy-example",
-    )
-)
-MODELS.register(
-    ModelSpec(
-        id="synergy.lp2.min_fragments",
-        paper="synergy",
-        problem=PLACEMENT.id,
-        kind="exact",
-        build=build_fewest,
-        decode=no_decision,
-        source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
-        procedure=fewest,
-        too_large=too_many,
-        example="paper/synergy-example",
-    )
-)
+model(
+    "synergy.lp2.vertex",
+    problem=PLACEMENT.id,
+    kind="baseline",
+    decode=no_decision,
+    source="Synergy A.1.3, eq. (15)–(19) with x ≥ 0, at the optimum of ILP1, by the simplex method",
+    method="simplex",
+    procedure=vertex,
+    claims=("three_per_server",),
+    example="paper/synergy-example",
+)(build_vertex)
+model(
+    "synergy.lp2.min_fragments",
+    problem=PLACEMENT.id,
+    decode=no_decision,
+    source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
+    procedure=fewest,
+    too_large=too_many,
+    example="paper/synergy-example",
+)(build_fewest)

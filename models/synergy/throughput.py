@@ -19,7 +19,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.registry import Problem
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
-from schedgap.models.registry import MODELS, Kind, ModelSpec, no_decision, no_reason
+from schedgap.models.registry import Kind, model, no_decision, no_reason
 from schedgap.models.solve import Solution, counted
 from schedgap.models.synergy.configurations import (
     SMALLEST,
@@ -85,17 +85,7 @@ def equal_split(view: View) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Index set of a round's model: choice q is a configuration for the jobs of a class.
-
-    Attributes
-    ----------
-    classes
-        The jobs.
-    held
-        What there is to hold.
-    owner, at
-        ``(q,)`` class, and configuration.
-    """
+    """Index set of a round's model: choice q is the configuration ``at[q]`` for the jobs of class ``owner[q]``."""
 
     classes: Classes
     held: Configurations
@@ -307,19 +297,15 @@ WITH_ORACLE = Rule(oracle_floor, integer=True)
 
 def _register(name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[View], str | None]) -> None:
     kind: Kind = "exact" if rule.integer else "relaxation"
-    MODELS.register(
-        ModelSpec(
-            id=f"synergy.{name}",
-            paper="synergy",
-            problem=problem.id,
-            kind=kind,
-            build=partial(build_round, rule=rule),
-            decode=decode_round if rule.integer else no_decision,
-            source=f"Synergy {source}",
-            skip=skip,
-            example="paper/synergy-example" if skip is mixed_cluster else "gen/20jobs",
-        )
-    )
+    model(
+        f"synergy.{name}",
+        problem=problem.id,
+        kind=kind,
+        decode=decode_round if rule.integer else no_decision,
+        source=f"Synergy {source}",
+        skip=skip,
+        example="paper/synergy-example" if skip is mixed_cluster else "gen/20jobs",
+    )(partial(build_round, rule=rule))
 
 
 _register("lp1", RELAXED, IDEAL, "section 4.1, eq. (1)–(5)", mixed_cluster)

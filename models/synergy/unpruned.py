@@ -9,7 +9,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
-from schedgap.models.registry import MODELS, ModelSpec
+from schedgap.models.registry import model
 from schedgap.models.solve import Solution
 from schedgap.models.synergy.configurations import Configurations, configurations, ideal_schedule
 from schedgap.models.synergy.throughput import mixed_cluster
@@ -94,17 +94,12 @@ def _too_large(view: View) -> str | None:
     return f"{cells:,} binaries, more than {LARGEST:,}: synergy.ilp1 has the same optimum" if cells > LARGEST else None
 
 
-MODELS.register(
-    ModelSpec(
-        id="synergy.ilp1.unpruned",
-        paper="synergy",
-        problem=IDEAL.id,
-        kind="exact",
-        build=build_unpruned,
-        decode=_decode,
-        source="Synergy section 4.1, eq. (1)–(5) with binaries, to the letter",
-        skip=mixed_cluster,
-        too_large=_too_large,
-        example="paper/synergy-example",
-    )
-)
+model(
+    "synergy.ilp1.unpruned",
+    problem=IDEAL.id,
+    decode=_decode,
+    source="Synergy section 4.1, eq. (1)–(5) with binaries, to the letter",
+    skip=mixed_cluster,
+    too_large=_too_large,
+    example="paper/synergy-example",
+)(build_unpruned)

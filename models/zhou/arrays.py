@@ -74,25 +74,11 @@ class _Rows:
 def placement_form(
     machines: Machines, choice: Choice, free: Array, cost: Array, limit: float = np.inf
 ) -> tuple[StandardForm, Ints]:
-    """Return (13) or (21) over ``u`` servers: columns ``y (u,)``, ``s (u,)``, ``one`` or ``has (u,)``, Σ y and Σ s.
+    """Return (13) or (21), and the servers ``(u,)`` that its columns are about.
 
-    Parameters
-    ----------
-    machines
-        Servers.
-    choice
-        What is given.
-    free
-        ``(h, R)`` what is free in all slots of the run.
-    cost
-        ``(2, h)`` of a worker, and of a parameter server, in all slots of the run.
-    limit
-        Workers and parameter servers that cost more are left out.
-
-    Returns
-    -------
-    form, servers
-        The ILP, and which servers its columns are about.
+    Columns are ``y (u,)``, ``s (u,)``, ``one`` or ``has (u,)``, Σ y and Σ s. What is `free` ``(h, R)`` and the `cost`
+    ``(2, h)`` of a worker, and of a parameter server, hold for all slots of the run; those that cost more than `limit`
+    are left out.
     """
     ring = choice.ps_type < 0
     e = machines.worker[choice.worker_type]
@@ -129,20 +115,10 @@ def placement_form(
 
 
 def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], free: Array, covers: float) -> _Rows:
-    """Return the rows of (13) or (21).
+    """Return the rows of (13) or (21), where `free` ``(u, R)`` are parts of the capacities.
 
-    Parameters
-    ----------
-    choice
-        What is given.
-    most
-        ``(u,)`` workers, and PSs, that fit on each server.
-    part
-        ``(u, R)`` what a worker, and a PS, takes of each server's capacities.
-    free
-        ``(u, R)`` parts of the capacities that are free.
-    covers
-        Workers elsewhere that a PS has the bandwidth for.
+    `most` ``(u,)`` workers, and PSs, fit on each server, and take `part` ``(u, R)`` of it; a PS has the bandwidth for
+    as many workers elsewhere as it `covers`.
     """
     workers, ps = most
     u, ring = len(workers), choice.ps_type < 0
@@ -183,22 +159,9 @@ def placement(
 ) -> tuple[Placed | None, float]:
     """Return the cheapest placement (13), (21) of one choice, if one was found, and what any costs at least.
 
-    That is infinite where it is proved that there is none, which running out of time does not prove.
-
-    Parameters
-    ----------
-    machines
-        Servers.
-    choice
-        What is given.
-    free
-        ``(h, R)`` what is free in all slots of the run.
-    price
-        ``(h, R)`` per unit, summed over its slots; 0 or more.
-    options
-        Of each solve.
-    limit
-        Placements that cost more may be missed.
+    That is infinite where it is proved that there is none, which running out of time does not prove. What is `free`
+    ``(h, R)`` and the `price` ``(h, R)`` of a unit, 0 or more, hold for all slots of the run. Placements that cost more
+    than `limit` may be missed.
     """
     cost = unit_costs(machines, choice, price)
     best, bound = None, np.inf

@@ -70,15 +70,7 @@ def refuse_long(a: Architecture, end: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """``c`` choices of jobs: an option and when it starts.
-
-    Attributes
-    ----------
-    job, start, slots, worker_type, ps_type, workers
-        ``(c,)``; the PS type is −1 in a ring.
-    together
-        ``(c,)`` whether all is on one server.
-    """
+    """``c`` choices of jobs: an option (its PS type is −1 in a ring) and when it starts."""
 
     job: Ints
     start: Ints
@@ -99,17 +91,7 @@ class Choices:
 
 
 def choices(options: Options, earliest: Ints, end: int) -> Choices:
-    """Return all choices of the jobs.
-
-    Parameters
-    ----------
-    options
-        What they choose from.
-    earliest
-        ``(n,)`` first slot in which each job may run.
-    end
-        Slot by whose beginning all complete.
-    """
+    """Return all choices of jobs, from slots `earliest` ``(n,)`` on, that complete by the beginning of slot `end`."""
     times = starts(options, earliest, end)
     which = np.repeat(np.arange(len(times)), times)
     later = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)

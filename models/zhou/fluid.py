@@ -16,7 +16,7 @@ from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ROUNDING, Architecture, View
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
+from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.single_machine import Jobs, best_bound, build_intervals
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.zhou.common import skip
@@ -37,16 +37,8 @@ class Types(NamedTuple):
 class Run(Jobs):
     """Jobs, times in slots; the ``d`` resources are those of every class of servers.
 
-    Attributes
-    ----------
-    first
-        ``(n,)`` where the choices of each job begin.
-    worker_type, ps_type
-        ``(q,)`` types of each choice (PS type 0 in a ring, too).
-    worker_slots, ps_slots
-        ``(q,)`` workers and PSs times slots that the whole work takes.
-    worker, ps
-        What one of each type takes.
+    The ``(q,)`` choices of each job begin at `first` ``(n,)``. Each has a type of workers and of PSs (0 in a ring,
+    too), and takes workers and PSs times slots for the whole work; `worker` and `ps` are what one of each type takes.
     """
 
     first: Ints
@@ -146,13 +138,7 @@ def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
 
 
 class Serving:
-    """How many PSs serve how many workers.
-
-    Parameters
-    ----------
-    most
-        ``(S,)`` the most workers that 1, 2, … S PSs serve, 0 where none.
-    """
+    """How many workers 1, 2, … S PSs serve at most, ``(S,)``, 0 where none."""
 
     def __init__(self, most: Ints) -> None:
         self.most = np.maximum.accumulate(most)
@@ -170,17 +156,7 @@ class Serving:
 
 
 def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Serving:
-    """Return how many workers PSs on one host serve on it and elsewhere.
-
-    Parameters
-    ----------
-    m
-        Classes of servers.
-    worker_type, ps_type
-        Types.
-    most
-        Number of workers beyond which no PSs are needed.
-    """
+    """Return how many workers PSs on one host serve on it and elsewhere; beyond `most` workers no PSs are needed."""
     e, z = m.worker[worker_type], m.ps[ps_type]
     room = fitting(m.capacity, z)
     covers = m.ps_bandwidth[ps_type] / m.worker_bandwidth[worker_type] * (1 + 2 * ROUNDING)
@@ -252,16 +228,12 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
 
 
 for _name in ("ps", "ra"):
-    MODELS.register(
-        ModelSpec(
-            id=f"zhou.{_name}.fluid",
-            paper="zhou",
-            problem=f"zhou.{_name}.preemptive",
-            kind="bound",
-            build=partial(_build, name=_name),
-            decode=no_decision,
-            source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Zhou's resources",
-            procedure=partial(bound, name=_name),
-            skip=skip(_name),
-        )
-    )
+    model(
+        f"zhou.{_name}.fluid",
+        problem=f"zhou.{_name}.preemptive",
+        kind="bound",
+        decode=no_decision,
+        source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Zhou's resources",
+        procedure=partial(bound, name=_name),
+        skip=skip(_name),
+    )(partial(_build, name=_name))

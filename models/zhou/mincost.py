@@ -19,7 +19,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options
 from schedgap.instances.elastic.machines import SLACK
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
-from schedgap.models.registry import MODELS, ModelSpec, Outcome
+from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import (
     Solution,
     SolveOptions,
@@ -42,15 +42,7 @@ TIES = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """What one job is offered.
-
-    Attributes
-    ----------
-    architecture, job
-        Whose job.
-    free, price
-        ``(h, R, T)`` what is free in slots 1 to T, and its prices per unit and slot, 0 or more.
-    """
+    """What one job is offered: what is free ``(h, R, T)`` in slots 1 to T, and prices per unit and slot, 0 or more."""
 
     architecture: Architecture
     job: int
@@ -183,14 +175,7 @@ def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Arra
 class _Workers:
     """Workers of one type in windows of one duration: where they fit, and what the cheapest cost.
 
-    Parameters
-    ----------
-    machines, worker_type
-        Servers and type.
-    free, paid
-        ``(h, R, S)`` what is free, and what a unit costs.
-    most
-        Largest number of workers.
+    `free` and `paid` ``(h, R, S)`` are what is free, and what a unit costs; `most` is the largest number of workers.
     """
 
     def __init__(self, machines: Machines, worker_type: int, free: Array, paid: Array, most: int) -> None:
@@ -238,16 +223,9 @@ def times(free: Array, need: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Cheapest:
-    """The cheapest run.
+    """The cheapest run of a choice, ``None`` and −1 where none was found.
 
-    Attributes
-    ----------
-    placed, choice
-        Where, and which choice; ``None`` and −1 where none was found.
-    bound
-        What every run costs at least, infinite where there is none.
-    solved
-        Choices that were placed.
+    Every run costs at least `bound`, infinite where there is none; `solved` choices were placed.
     """
 
     placed: Placed | None
@@ -257,17 +235,7 @@ class Cheapest:
 
 
 def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions) -> Cheapest:
-    """Return the cheapest run among choices.
-
-    Parameters
-    ----------
-    offered, chosen
-        What the job is offered, and what it may choose.
-    bounds
-        ``(c,)`` what each choice costs at least.
-    given
-        Limits of the whole search.
-    """
+    """Return the cheapest run among choices that cost at least `bounds` ``(c,)``, within limits of the whole search."""
     began, machines = clock.now(), offered.architecture.machines
     best = Cheapest(None, -1, np.inf, 0)
     for k in np.argsort(bounds, kind="stable").tolist():
@@ -335,17 +303,12 @@ def _decided(one: Choices, placed: Placed) -> Schedule:
 
 
 for _name, _source in (("ps", "§5.2, eq. (12)–(13g)"), ("ra", "§6.3, eq. (20)–(21e)")):
-    MODELS.register(
-        ModelSpec(
-            id=f"zhou.{_name}.mincost",
-            paper="zhou",
-            problem=f"zhou.{_name}.cost",
-            kind="exact",
-            build=partial(_build, name=_name),
-            decode=decode,
-            source=f"Zhou et al., {_source}",
-            procedure=partial(mincost, name=_name),
-            skip=skip(_name),
-            example=TINIER if _name == "ps" else TINY,
-        )
-    )
+    model(
+        f"zhou.{_name}.mincost",
+        problem=f"zhou.{_name}.cost",
+        decode=decode,
+        source=f"Zhou et al., {_source}",
+        procedure=partial(mincost, name=_name),
+        skip=skip(_name),
+        example=TINIER if _name == "ps" else TINY,
+    )(partial(_build, name=_name))

@@ -12,7 +12,7 @@ from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Options, options
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
-from schedgap.models.registry import MODELS, ModelSpec
+from schedgap.models.registry import model
 from schedgap.models.solve import counted
 from schedgap.models.statements import largest
 from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_huge, refuse_long, skip
@@ -110,20 +110,15 @@ def _register(name: str, what: str, problem: str, build: Callable[[Architecture]
     def builder(view: View) -> pyo.ConcreteModel:
         return build(view.architectures[name])
 
-    MODELS.register(
-        ModelSpec(
-            id=f"zhou.{name}.{what}",
-            paper="zhou",
-            problem=f"zhou.{name}.{problem}",
-            kind="exact",
-            build=builder,
-            decode=decode,
-            source=f"Zhou et al., {eq}",
-            skip=skip(name),
-            too_large=_too_large(name, weight=problem == "weight"),
-            example=TINIER if (name, what) == ("ps", "offline") else TINY,
-        )
-    )
+    model(
+        f"zhou.{name}.{what}",
+        problem=f"zhou.{name}.{problem}",
+        decode=decode,
+        source=f"Zhou et al., {eq}",
+        skip=skip(name),
+        too_large=_too_large(name, weight=problem == "weight"),
+        example=TINIER if (name, what) == ("ps", "offline") else TINY,
+    )(builder)
 
 
 for _name, _offline, _weight in (

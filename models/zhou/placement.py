@@ -26,17 +26,7 @@ class Room:
 
 
 def room(m: Machines, chosen: Choices, most: Ints) -> Room:
-    """Return the room of choices on empty servers.
-
-    Parameters
-    ----------
-    m
-        Servers.
-    chosen
-        Choices.
-    most
-        ``(c,)`` largest number of workers of each.
-    """
+    """Return the room of choices on empty servers, up to `most` ``(c,)`` workers of each."""
     workers = np.minimum(m.room[chosen.worker_type], most[:, None])
     if not len(m.ps):
         enough = workers >= chosen.workers[:, None]

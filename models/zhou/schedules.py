@@ -21,16 +21,9 @@ from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
-    """Return all schedules of the jobs that complete by the beginning of slot `end`, as runs of one decision.
+    """Return all schedules from slots `earliest` ``(n,)`` on that complete by the beginning of slot `end`.
 
-    Parameters
-    ----------
-    a
-        Jobs and servers.
-    earliest
-        ``(n,)`` first slot in which each job may run.
-    end
-        Slot by whose beginning all complete.
+    They are the runs of one decision.
 
     Raises
     ------

@@ -51,10 +51,10 @@ def placing(seen: View, mechanism: str) -> Any:
 
 def uncompiled(function: Callable[[], object]) -> None:
     """Call with the inner loops as plain Python."""
-    from schedgap.heuristics.simulator import kernels
-    from schedgap.heuristics.synergy import _kernels
+    from schedgap.heuristics.simulator import kernels as gangs
+    from schedgap.heuristics.synergy import kernels
 
-    with plain_python(_kernels, kernels):
+    with plain_python(kernels, gangs):
         function()
 
 

@@ -69,14 +69,10 @@ def split(
     capacity: Array,
     parts: Ints,
 ) -> int:
-    """Spread a gang over the fewest servers of a type; each GPU keeps its part of the CPUs and memory.
+    """Spread a gang over the fewest servers of a type; return the number of `parts` (server, GPUs), 0 for none.
 
-    The servers with the most room come first; the last one is the fullest that has room for the rest.
-
-    Returns
-    -------
-    int
-        Number of `parts` (server, GPUs) written; 0 where the gang does not fit.
+    Each GPU keeps its part of the CPUs and memory. The servers with the most room come first; the last one is the
+    fullest that has room for the rest.
     """
     count, missing = 0, gpus
     taken = np.zeros(types.size, np.bool_)
@@ -222,29 +218,13 @@ def pack(
     server_gpus: Ints,
     capacity: Array,
 ) -> tuple[Ints, Array]:
-    """Place gangs in order.
+    """Place ``(m,)`` gangs in order; return ``(entries, 3)`` gang, server and GPUs, and ``(m, 2)`` what each holds.
 
-    A gang takes the first of its GPU types on which its demand fits. Where it fits on none and demands are `fungible`
-    (Synergy-Tune), it falls back to its base on the first type; where that does not fit either, it is placed by GPUs
-    alone, and gangs above their base on its servers fall back. Otherwise it is passed over.
-
-    Parameters
-    ----------
-    gpus
-        ``(m,)`` gangs, in the order in which they are placed.
-    options
-        ``(m, o)`` GPU types that each may use, by preference; −1 for none.
-    want, base
-        ``(m, o, 2)`` CPUs and gigabytes wanted, and to fall back to.
-    tight
-        Best fit; otherwise first fit.
-    types, server_gpus, capacity
-        ``(h,)`` GPU types and GPUs of servers, ``(h, 2)`` CPUs and gigabytes.
-
-    Returns
-    -------
-    tuple
-        ``(entries, 3)`` number of the gang, server, GPUs; ``(m, 2)`` what each gang holds in all.
+    A gang takes the first of its GPU types (`options` ``(m, o)`` by preference, −1 for none) on which its demand `want`
+    ``(m, o, 2)``, CPUs and gigabytes, fits: best fit if `tight`, otherwise first fit. Where it fits on none and demands
+    are `fungible` (Synergy-Tune), it falls back to its `base` ``(m, o, 2)`` on the first type; where that does not fit
+    either, it is placed by GPUs alone, and gangs above their base on its servers fall back. Otherwise it is passed
+    over.
     """
     free, left, unasked = server_gpus.copy(), capacity.copy(), np.zeros(capacity.shape)
     parts, entries = np.empty((types.size, 2), np.int64), np.empty((gpus.sum(), 3), np.int64)
@@ -273,16 +253,9 @@ def pack(
 
 @njit("f8[:, ::1](i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1])", cache=True)
 def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, capacity: Array) -> Array:
-    """Return what gangs that are already placed hold when those on overfull servers fall back.
+    """Return what gangs that are already placed hold when those on overfull servers fall back to their base.
 
-    Parameters
-    ----------
-    entries
-        ``(entries, 3)`` number of the gang, server, GPUs.
-    gpus, amount, base
-        ``(m,)`` gangs; ``(m, 2)`` CPUs and gigabytes that each would hold, and those to fall back to.
-    capacity
-        ``(h, 2)`` CPUs and gigabytes of servers.
+    `entries` ``(entries, 3)`` are gang, server and GPUs; `amount` and `base` ``(m, 2)`` are CPUs and gigabytes.
     """
     held, left = amount.copy(), capacity.copy()
     fallen = np.zeros(gpus.size, np.bool_)
@@ -324,19 +297,10 @@ def refill(
 ) -> Array:
     """Return what placed gangs hold when servers' leftovers are given out, to one gang after the other.
 
-    A gang takes the level at which it is fastest among those between what it has and what it wants, the fewest CPUs and
-    the least memory of equals.
-
-    Parameters
-    ----------
-    entries, gpus, amount, capacity
-        As :func:`pack` returns and takes them; every gang is placed, and served in the order given.
-    want
-        ``(m, 2)`` CPUs and gigabytes at which a gang is fastest.
-    kind, types
-        ``(m,)`` kinds of gangs and the GPU types that they run on.
-    cpu_levels, memory_levels, rate
-        Tables by kind, see :class:`schedgap.instances.sensitivity.Profiles`.
+    A gang takes the level at which it is fastest among those between what it has and what it wants, ``(m, 2)`` CPUs and
+    gigabytes, the fewest CPUs and the least memory of equals. `entries` and `amount` are those of :func:`pack` with
+    every gang placed, `kind` and `types` ``(m,)`` kinds of gangs and the GPU types that they run on; the tables by kind
+    are those of :class:`schedgap.instances.sensitivity.Profiles`.
     """
     held, left = amount.copy(), capacity.copy()
     for e in range(len(entries)):
@@ -440,16 +404,9 @@ def align(
     """Place gangs by Tetris: always the gang and servers with the largest score of those that fit.
 
     The score is the alignment, ``Σ_r demand_r · free_r`` in parts of the server, less the gang's `penalty` for its
-    remaining work. Of gangs of one group, which are alike, only the one with the least penalty can be next.
-
-    Parameters
-    ----------
-    gpus, options, want, types, server_gpus, capacity
-        As in :func:`pack`; gangs group by group, within a group by ascending penalty.
-    penalty
-        ``(m,)``.
-    first
-        ``(groups + 1,)`` where each group begins.
+    remaining work. Of gangs of one group, which are alike, only the one with the least penalty can be next: gangs come
+    group by group, each beginning at `first` ``(groups + 1,)``, by ascending penalty. Other arguments are those of
+    :func:`pack`.
     """
     free, left = server_gpus.copy(), capacity.copy()
     scratch, parts = np.empty((types.size, 2), np.int64), np.empty((types.size, 2), np.int64)
@@ -484,18 +441,9 @@ def align(
 
 @njit("i8[::1](i8[::1], f8[:, ::1], i8[::1], i8[::1])", cache=True)
 def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
-    """Improve GPU types of gangs by moves and exchanges until none is left.
+    """Improve GPU types of gangs, valid to begin with, by moves and exchanges until none is left.
 
-    Parameters
-    ----------
-    gpus
-        ``(m,)`` gangs.
-    worth
-        ``(m, k)`` what each is worth on each type; negative where it cannot run.
-    types
-        ``(m,)`` a valid choice to begin with.
-    capacity
-        ``(k,)`` GPUs.
+    Gangs are worth `worth` ``(m, k)`` on each type, negative where they cannot run.
     """
     found, free = types.copy(), capacity.copy()
     for p in range(gpus.size):
@@ -528,11 +476,6 @@ def choose_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
 
     First by who would lose most per GPU on another type, each on its best type with room; where somebody finds none,
     from the choice `types`. Then by moves and exchanges.
-
-    Parameters
-    ----------
-    gpus, worth, types, capacity
-        As in :func:`improve_types`.
     """
     regret = np.empty(gpus.size)
     for p in range(gpus.size):
