@@ -149,20 +149,15 @@ def _right_side(ratio: float, gpus: int, step: float) -> float:
 )
 def theorem_1(lab: Lab) -> str:
     """Algorithm 2 runs in polynomial time: its memo has at most n(Q)·H·R entries."""
-    grown, drawn = {}, {}
-    for n in (2, 5, 10, 15):
-        instance = private(n)
-        grown[n] = _entries(lab, instance)
-    for n in (5, 10, 15) if lab.effort < 1 else (5, 10, 15, 20):
-        drawn[n] = _entries(lab, gangs(n))
+    grown = {n: _entries(lab, private(n)) for n in (2, 5, 10, 15)}
+    drawn = {n: _entries(lab, gangs(n)) for n in ((5, 10, 15) if lab.effort < 1 else (5, 10, 15, 20))}
     doubled = ", ".join(f"{n} jobs: {entries:,}" for n, entries in grown.items())
     random = ", ".join(f"{n}: {entries:,}" for n, entries in drawn.items())
-    text = (
+    lab.numbers = {"doubling": list(grown.values()), "gangs": list(drawn.values())}
+    return (
         f"n jobs with a GPU type each have 2^n − 1 entries ({doubled}); random gangs on 6 servers of 8 GPUs, by jobs: "
         f"{random}. More than n(Q)·H·R in {lab.failed} of {lab.tested} queues"
     )
-    lab.numbers = {"doubling": list(grown.values()), "gangs": list(drawn.values())}
-    return text
 
 
 def _entries(lab: Lab, instance: Instance) -> int:
@@ -249,14 +244,8 @@ def unused(lab: Lab) -> str:
     conserving = lab.within("idle GPUs given to jobs without a payoff (conserving=true)")
     for count, setting in ((lab, ""), (round_s, "?payoff=round"), (conserving, "?conserving=true")):
         _idle_rounds(count, instance, f"hadar.online{setting}")
-    text = ", ".join(
-        f"{count.failed} of {count.tested} rounds {what}"
-        for count, what in (
-            (lab, "by default"),
-            (round_s, "with payoff=round"),
-            (conserving, "with conserving=true"),
-        )
-    )
+    named = {"by default": lab, "with payoff=round": round_s, "with conserving=true": conserving}
+    text = ", ".join(f"{count.failed} of {count.tested} rounds {what}" for what, count in named.items())
     return f"a waiting gang fits on idle GPUs in {text}"
 
 

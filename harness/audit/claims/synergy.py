@@ -174,13 +174,8 @@ def _saturating(cpus: float, memory_gb: float) -> dict[str, object]:
 def switched_total(asked: Array, everybody: bool) -> Array:
     """Return the GPUs, CPUs and gigabytes in use after the last job is placed by switching others to their shares.
 
-    Parameters
-    ----------
-    asked
-        ``(jobs, 3)`` GPUs, CPUs and gigabytes; all but the last job fit together.
-    everybody
-        Whether all peers above their share in some dimension are switched, or the fewest of them that release what
-        the last job misses.
+    `asked` is ``(jobs, 3)``, and all but the last job fit together. Either `everybody` above their share in some
+    dimension is switched, or the fewest who release what the last job misses.
     """
     share = asked[:, :1] * SERVER / SERVER[0]
     above = (asked > share + SLACK).any(axis=1)

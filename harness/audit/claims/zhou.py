@@ -47,17 +47,7 @@ def priced(a: Architecture, rng: np.random.Generator, slots: int) -> tuple[Array
 
 
 def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Placed]:
-    """Yield what so many random choices of types, workers and slots cost on random servers (problems (13), (21)).
-
-    Parameters
-    ----------
-    rng
-        Source of randomness.
-    name
-        ``"ps"`` or ``"ra"``.
-    count
-        Number of choices.
-    """
+    """Yield what so many random choices of types, workers and slots cost on random servers (problems (13), (21))."""
     tried = 0
     while tried < count:
         made = (draw if rng.random() < 0.5 else draw_many)(rng)
@@ -72,20 +62,18 @@ def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Plac
             ledger.set_free(free)
             ledger.post(price)
         for i in rng.permutation(len(o.slots))[: min(20, count - tried)].tolist():
-            slots = int(o.slots[i])
+            j, workers, slots = int(o.job[i]), int(o.workers[i]), int(o.slots[i])
             start = int(rng.integers(5 - slots))
             within = slice(start, start + slots)
-            choice = Choice(
-                int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i]), int(a.most[o.job[i]])
-            )
+            choice = Choice(int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), workers, int(a.most[j]))
             window = free[:, :, within].min(axis=2), price[:, :, within].sum(axis=2)
             best, _ = placement(a.machines, choice, *window, EXACT)
             right, printed = (
-                ledger.find(int(o.job[i]), start, start + slots, among=slice(i, i + 1), printed=way)
+                ledger.find(j, start, start + slots, among=slice(i, i + 1), printed=way)
                 for ledger, way in zip(ledgers, (False, True), strict=True)
             )
             tried += 1
-            done = not printed or int(printed.workers.sum()) == int(o.workers[i])
+            done = not printed or int(printed.workers.sum()) == workers
             cost, found, literal = (one.cost if one else None for one in (best, right, printed))
             yield Placed(cost, found, literal, done)
 
