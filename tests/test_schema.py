@@ -515,6 +515,13 @@ def test_fingerprint_is_of_the_content_alone() -> None:
     assert canonical.validate(changed, "x").fingerprint != first.fingerprint
 
 
+def test_a_changed_copy_has_its_own_fingerprint() -> None:
+    first = instances.load("paper/oef-eq1")
+    assert first.model_copy().fingerprint == first.fingerprint
+    assert first.model_copy(update={"tenants": first.tenants[:2]}).fingerprint != first.fingerprint
+    assert first.cluster.model_copy(update={"servers": first.cluster.servers[:1]}).gpus < first.cluster.gpus
+
+
 def test_fractions_in_published_numbers() -> None:
     data = small()
     data["published"] = [{"method": "m", "where": "w", "value": "54/13", "exact": [["1", "-5/26"], [0, 0.5]]}]
