@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +202,9 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     (row,) = (r for r in rows if r.method == FAST)
     assert row.ratio == pytest.approx(one.found.ratio)
     assert row.ratio_is_upper is False
+    page = html.unescape(harness.to_html(run))
+    assert "The largest ratio to a proved optimum is" in page
+    assert shlex.join(["--method", FAST, "--method", one.found.model]) in page
     assert all(entry["exact_agrees"] for r in rows for entry in r.published)
     ran: list[str] = []
     again = adversary(
