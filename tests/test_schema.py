@@ -90,7 +90,7 @@ def kind(**fields: Any) -> Change:
 GPU_RULE = "a job needs at least one GPU"
 SUBMIT_RULE = "submission time is 0 or more seconds"
 RATE_RULE = "iterations per second of ONE GPU of each type, 0 or more"
-LIMIT = "at most 1000000; to raise it, set instances.schema.limits.MAX_ITEMS in Python"
+LIMIT = "at most 1000000; to raise it, set schedgap.instances.schema.limits.MAX_ITEMS in Python"
 
 ERRORS: list[tuple[Change, str]] = [
     # one field of a job

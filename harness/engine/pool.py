@@ -106,7 +106,7 @@ def run_packed(given: Sequence[Plugin], content: bytes) -> bytes:
 class _Process(ForkServerProcess):
     """A worker that does not import the user's main module, and looks for modules on a safe path.
 
-    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.harness.compare` would
+    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.compare` would
     run itself again in every worker, and a program read from standard input could not be imported at all.
     """
 
