@@ -309,6 +309,14 @@ def test_plain_scripts_and_standard_input_need_no_main_guard(tmp_path: Path) -> 
         assert out.stdout == "optimal\n"
 
 
+def test_a_main_module_that_was_emptied_is_not_asked() -> None:
+    """A notebook's ``%reset`` takes all names out of it, also those that Python has put there."""
+    code = 'import schedgap as sg\nfor name in [*globals()]:\n    if name != "sg":\n        del globals()[name]\n'
+    code += 'print(sg.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert out.stdout == "optimal\n"
+
+
 def test_impossible_limits_and_seeds_are_refused() -> None:
     for limits in ({"memory_mb": 1}, {"memory_mb": 10**17}, {"threads": 10**6}, {"time_limit_s": 0}):
         with pytest.raises(UsageError):

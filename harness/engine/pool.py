@@ -112,12 +112,19 @@ class _Process(ForkServerProcess):
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
-        main, path = sys.modules["__main__"], sys.path
-        sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe_path()
-        try:
+        with _without_main():
             return ForkServerProcess._Popen(process_obj)
-        finally:
-            sys.modules["__main__"], sys.path = main, path
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Put an empty main module and a safe path in place of the user's; notebooks can lose parts of theirs (%reset)."""
+    main, path = sys.modules["__main__"], sys.path
+    sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe_path()
+    try:
+        yield
+    finally:
+        sys.modules["__main__"], sys.path = main, path
 
 
 class _Context(ForkServerContext):
@@ -152,7 +159,7 @@ def _start_fork_server(threads: int) -> None:
     """
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
-    with _environment(asked), _on_ctrl_c(signal.SIG_IGN):
+    with _environment(asked), _on_ctrl_c(signal.SIG_IGN), _without_main():
         forkserver.ensure_running()
 
 
