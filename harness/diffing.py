@@ -121,7 +121,7 @@ def diff(before: Comparison, after: Comparison, tolerance: float = TOLERANCE) ->
     Parameters
     ----------
     before, after
-        Runs, as :func:`schedgap.harness.read_run` returns them.
+        Runs, as :func:`schedgap.read_run` returns them.
     tolerance
         Relative difference up to which objectives and bounds count as the same.
     """

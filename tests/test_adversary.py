@@ -14,7 +14,7 @@ from conftest import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedgap import harness
+import schedgap as sg
 from schedgap.harness.adversary.row import Proved
 from schedgap.harness.adversary.run import adversary, resolve, seconds_of
 from schedgap.harness.adversary.search import (
@@ -209,11 +209,11 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     (entry,) = json.loads((run.folder / "adversary.json").read_text())
     assert entry["ratio"] == one.found.ratio
     saved = read(run.folder / "worst" / f"{FAST}.json")
-    rows = harness.compare(saved, [FAST, one.found.model], jobs=1).rows
+    rows = sg.compare(saved, [FAST, one.found.model], jobs=1).rows
     (row,) = (r for r in rows if r.method == FAST)
     assert row.ratio == pytest.approx(one.found.ratio)
     assert row.ratio_is_upper is False
-    page = html.unescape(harness.to_html(run))
+    page = html.unescape(sg.to_html(run))
     assert "The largest ratio to a proved optimum is" in page
     assert shlex.join(["--method", FAST, "--method", one.found.model]) in page
     assert all(entry["exact_agrees"] for r in rows for entry in r.published)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schedgap import harness
+import schedgap as sg
 from schedgap.harness.audit.lab import Lab, certified, measured
 from schedgap.harness.audit.row import (
     CLAIMS,
@@ -141,7 +141,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    return harness.audit(effort=SMALL, jobs=1, results=tmp_path_factory.mktemp("audit"))
+    return sg.audit(effort=SMALL, jobs=1, results=tmp_path_factory.mktemp("audit"))
 
 
 # ------------------------------------------------------------------------------------------------------------ verdicts
@@ -244,7 +244,7 @@ def test_witnesses_are_saved_and_replay(audited: Audit) -> None:
                 assert wrong <= {"zhou.ra.amincost?printed=true"}
 
 
-def replayed(audited: Audit, claim: str) -> Iterator[harness.audit.row.Finding]:
+def replayed(audited: Audit, claim: str) -> Iterator[Finding]:
     finding = audited.finding(claim)
     assert audited.folder
     return iter(certified(read(audited.folder / finding.file(0)), finding.witnesses[0].methods).values())
@@ -316,9 +316,9 @@ def test_unknown_claims_papers_and_impossible_options() -> None:
         select(["oef"], ["hadar.*"])
     for effort in (0.0, -1.0, float("nan"), 1e9):
         with pytest.raises(UsageError, match="effort"):
-            harness.audit(effort=effort)
+            sg.audit(effort=effort)
     with pytest.raises(UsageError, match="seed"):
-        harness.audit(seed=-1)
+        sg.audit(seed=-1)
 
 
 def test_claims_are_chosen_by_paper_and_pattern() -> None:
@@ -349,7 +349,7 @@ def test_a_results_folder_says_how_and_what(audited: Audit) -> None:
 def test_an_audit_is_not_read_as_a_comparison(audited: Audit) -> None:
     assert audited.folder
     with pytest.raises(UsageError, match=r"results of harness audit, not of harness compare"):
-        harness.read_run(audited.folder)
+        sg.read_run(audited.folder)
 
 
 def test_formats(audited: Audit) -> None:

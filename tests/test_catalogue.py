@@ -25,7 +25,7 @@ OEF = [ref for ref in REFS if ref.startswith("paper/oef")]
 
 LOAD = "a load is positive and at most 1000 (0.9 fills 90 % of the cluster)"
 SLOT = "a slot has a positive length in seconds"
-LIMIT = "at most 1000000; to raise it, set instances.schema.limits.MAX_ITEMS in Python"
+LIMIT = "at most 1000000; to raise it, set schedgap.instances.schema.limits.MAX_ITEMS in Python"
 
 SPEC = """
 title = "mine"

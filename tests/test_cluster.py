@@ -18,7 +18,6 @@ import pytest
 from conftest import ROOT
 
 import schedgap as sg
-from schedgap import harness
 from schedgap.harness.adversary.run import adversary
 from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.row import FAILED
@@ -78,7 +77,7 @@ def named(rows: list[Any]) -> list[tuple[Any, ...]]:
 def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("schedgap.harness.engine.cluster.WORKERS_S", 0.5)
     with pytest.raises(UsageError, match=r"no worker has joined within 0\.5 s; start one with: dask worker tcp"):
-        harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=scheduler)
+        sg.compare("paper/oef-eq1", ["oef.cooperative"], dask=scheduler)
 
 
 def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess.Popen[bytes]]) -> None:
@@ -104,15 +103,15 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
         if len(seen) == 5:
             os.killpg(workers[0].pid, signal.SIGKILL)
 
-    comparison = harness.compare(CASES, METHODS, dask=scheduler, results=tmp_path, on_result=kill_one_in_the_middle)
+    comparison = sg.compare(CASES, METHODS, dask=scheduler, results=tmp_path, on_result=kill_one_in_the_middle)
     assert len(seen) == len(set(seen)) == len(CASES) * len(METHODS)
     assert comparison.ok, comparison.table[["method", "status", "reason"]]
-    here = harness.compare(CASES, METHODS, jobs=2)
+    here = sg.compare(CASES, METHODS, jobs=2)
     assert named(comparison.rows) == named(here.rows)
     assert comparison.folder is not None
     journal = (comparison.folder / "rows.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["row"]["key"] for line in journal) == sorted(seen)
-    assert named(harness.read_run(comparison.folder).rows) == named(here.rows)
+    assert named(sg.read_run(comparison.folder).rows) == named(here.rows)
 
 
 def test_every_study_runs_on_a_cluster_and_resumes(
@@ -120,8 +119,8 @@ def test_every_study_runs_on_a_cluster_and_resumes(
 ) -> None:
     """What the cluster found is kept; the same study here has nothing left to do."""
     studies: list[Any] = [
-        partial(harness.simulate, "gen/20jobs", ["fifo", "gavel"]),
-        partial(harness.audit, claims=["oef.slip.*"]),
+        partial(sg.simulate, "gen/20jobs", ["fifo", "gavel"]),
+        partial(sg.audit, claims=["oef.slip.*"]),
         partial(adversary, ["hadar.online"], tries=2, budget_s=20.0, anywhere=True),
     ]
     for study in studies:
@@ -163,5 +162,5 @@ def test_an_address_where_nobody_answers_is_refused_before_a_folder_is_made(
     cases = {"tcp://127.0.0.1:1": "no Dask scheduler answers there", "nowhere": wrong, "file:///etc": wrong}
     for address, message in cases.items():
         with pytest.raises(UsageError, match=message):
-            harness.compare("paper/oef-eq1", ["oef.cooperative"], dask=address, results=tmp_path)
+            sg.compare("paper/oef-eq1", ["oef.cooperative"], dask=address, results=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,8 @@ import pytest
 from conftest import Command
 from matplotlib.mathtext import MathTextParser
 
-from schedgap import harness, instances
+import schedgap as sg
+from schedgap import instances
 from schedgap.harness.explain import find, stated
 from schedgap.harness.explain.docstrings import Block, blocks, documentation
 from schedgap.harness.explain.formats import plain
@@ -95,7 +96,7 @@ def test_a_heuristic_of_ones_own_shows_its_docstring(monkeypatch: pytest.MonkeyP
 
     own = HeuristicSpec("oef.mine", "oef", "oef.allocation", "baseline", mine, source="README")
     monkeypatch.setitem(HEURISTICS._entries, own.id, own)
-    found = harness.explain("oef.mine")
+    found = sg.explain("oef.mine")
     assert "Give $1 to everybody." in found.text
     assert r"Give \$1 to everybody." in found.latex
 
@@ -118,7 +119,7 @@ def test_a_model_of_ones_own_shows_its_docstring(monkeypatch: pytest.MonkeyPatch
         "oef.mine", "oef", "oef.allocation", "exact", mine, MODELS.get("oef.efficiency").decode, source="README"
     )
     monkeypatch.setitem(MODELS._entries, own.id, own)
-    text = harness.explain("oef.mine", "paper/oef-eq1").text
+    text = sg.explain("oef.mine", "paper/oef-eq1").text
     assert "Return what nobody has written down." in text
     assert re.search(r"∑_l x_l\^j ≤ m_j +\(7\) ×2", text)
     assert "`x` x_l^j: devices.  ×6" in text
@@ -208,7 +209,7 @@ def test_a_solve_reports_the_size_of_the_statement(spec: ModelSpec) -> None:
 
 @pytest.mark.parametrize("name", ["hadar.p1", "hadar.p2.columns", "oef.gavel", "synergy.ilp1", "zhou.ra.dual"])
 def test_sizes_are_those_of_the_compiled_model(name: str) -> None:
-    sizes = harness.explain(name).sizes[name]
+    sizes = sg.explain(name).sizes[name]
     assert (sizes.rows, sizes.columns, sizes.nonzeros, sizes.integers) == shape(compiled(name))
     assert sum(sizes.parts.values()) == (sizes.rows or 0) + (sizes.columns or 0)
     assert sizes.instance == MODELS.get(name).example
@@ -315,17 +316,17 @@ def test_names_are_models_families_or_patterns() -> None:
 
 
 def test_a_family_states_what_it_shares_once() -> None:
-    text = harness.explain("hadar.p2").text
+    text = sg.explain("hadar.p2").text
     assert text.count("Hadar: gangs on GPUs of several types") == 1
     assert text.count("max ∑_j") == 2
     assert "columns implied: 214,074" in text
-    alone = harness.explain("hadar.p2.columns.complete").text
+    alone = sg.explain("hadar.p2.columns.complete").text
     assert "build_master(complete=True)" in alone
     assert "Whether every job completes: (2b) is then an equation." in alone
 
 
 def test_text_has_equations_numbers_and_sizes() -> None:
-    text = harness.explain("hadar.p1").text
+    text = sg.explain("hadar.p1").text
     assert re.search(r"∑_j w_\{j,t,r\} ≤ C\^r   for all t, r +\(1d\) +×24", text)
     assert "243 rows, 208 columns, 137 of them integer, 745 nonzeros" in text
 
@@ -333,34 +334,34 @@ def test_text_has_equations_numbers_and_sizes() -> None:
 @pytest.mark.parametrize("columns", [80, 200])
 def test_text_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    lines = harness.explain("hadar.p1").text.splitlines()
+    lines = sg.explain("hadar.p1").text.splitlines()
     assert max(map(len, lines)) <= min(columns, 110)
 
 
 def test_parameters_that_only_a_simulation_takes_are_told_apart() -> None:
-    both, alone = harness.explain("synergy.tune.srtf").text.split("Parameters of its simulation")
+    both, alone = sg.explain("synergy.tune.srtf").text.split("Parameters of its simulation")
     assert "order = demand: demand or policy" in both
     assert "order = demand" not in alone
     assert "profiles = true: true or measured" in alone
-    assert "simulation" not in harness.explain("synergy.tune").text
+    assert "simulation" not in sg.explain("synergy.tune").text
 
 
 def test_large_models_are_not_built_unasked() -> None:
-    sizes = harness.explain("hadar.p1", "gen/20jobs").sizes["hadar.p1"]
+    sizes = sg.explain("hadar.p1", "gen/20jobs").sizes["hadar.p1"]
     assert sizes.rows is None
     assert "above its stated size" in sizes.sentence
-    built = harness.explain("oef.cooperative.full", "gen/oef-scale?tenants=160", large=True).sizes
+    built = sg.explain("oef.cooperative.full", "gen/oef-scale?tenants=160", large=True).sizes
     assert built["oef.cooperative.full"].rows == 160 * 159 + 10
 
 
 def test_an_instance_without_the_view_is_a_reason() -> None:
-    sizes = harness.explain("hadar.p1", "paper/oef-eq1").sizes["hadar.p1"]
+    sizes = sg.explain("hadar.p1", "paper/oef-eq1").sizes["hadar.p1"]
     assert sizes.rows is None
     assert sizes.reason
 
 
 def test_latex_balances() -> None:
-    latex = harness.explain("oef").latex + harness.explain("zhou.ra.*line").latex
+    latex = sg.explain("oef").latex + sg.explain("zhou.ra.*line").latex
     stack: list[str] = []
     for what, environment in re.findall(r"\\(begin|end)\{([a-z*]+)\}", latex):
         if what == "begin":
@@ -374,7 +375,7 @@ def test_latex_balances() -> None:
 
 
 def test_notebooks_get_markdown_and_latex() -> None:
-    found = harness.explain("oef.cooperative", instances.load("paper/oef-eq6"))
+    found = sg.explain("oef.cooperative", instances.load("paper/oef-eq6"))
     page = found._repr_markdown_()
     assert r"\tag{10c}" in page
     assert page.count("$$") % 2 == 0
@@ -389,7 +390,7 @@ def test_strangers_text_is_harmless() -> None:
     )
     hostile = type(known).model_validate_json(text)
     assert hostile.name == "<b>boo$"
-    found = harness.explain("oef.efficiency", hostile)
+    found = sg.explain("oef.efficiency", hostile)
     assert "\u202e" not in found.text
     marked = re.sub(r"`[^`\n]*`", "", found._repr_markdown_())  # neither Markdown nor MathJax looks into code
     assert "<b>boo" not in marked

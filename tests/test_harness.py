@@ -22,7 +22,7 @@ import psutil
 import pytest
 from conftest import Command
 
-from schedgap import harness
+import schedgap as sg
 from schedgap.harness.compare.methods import find_spec, select
 from schedgap.harness.compare.row import FAILED, FIELDS, Row
 from schedgap.harness.compare.run import certify, compare, gap, ratio, read_run
@@ -301,13 +301,19 @@ def test_a_full_disk_is_one_line_that_says_how_to_go_on(tmp_path: Path, monkeypa
 
 
 def test_plain_scripts_and_standard_input_need_no_main_guard(tmp_path: Path) -> None:
-    code = (
-        'from schedgap import harness\nprint(harness.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
-    )
+    code = 'import schedgap as sg\nprint(sg.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
     (tmp_path / "plain.py").write_text(code)
     for command, text in (([sys.executable, "plain.py"], None), ([sys.executable, "-"], code)):
         out = subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True)
         assert out.stdout == "optimal\n"
+
+
+def test_a_main_module_that_was_emptied_is_not_asked() -> None:
+    """A notebook's ``%reset`` takes all names out of it, also those that Python has put there."""
+    code = 'import schedgap as sg\nfor name in [*globals()]:\n    if name != "sg":\n        del globals()[name]\n'
+    code += 'print(sg.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert out.stdout == "optimal\n"
 
 
 def test_impossible_limits_and_seeds_are_refused() -> None:
@@ -512,12 +518,12 @@ def test_new_folders_are_named_by_time_and_content(tmp_path: Path) -> None:
     assert kind == "compare"
 
 
-def test_importing_harness_is_light() -> None:
+def test_importing_the_front_is_light() -> None:
     heavy = "('pyomo', 'pandas', 'matplotlib', 'highspy')"
-    code = f"import sys, schedgap.harness; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, schedgap, schedgap.harness; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
     assert out.stdout.strip() == "[]"
-    assert callable(harness.compare)
+    assert callable(sg.compare)
     assert find_spec("oef.gavel").id == "oef.gavel"
 
 

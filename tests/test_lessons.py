@@ -79,8 +79,8 @@ def test_compare_here_certifies_as_the_harness_does() -> None:
 def test_ipython_shows_results_as_their_page_does() -> None:
     code = (
         "from IPython.core.interactiveshell import InteractiveShell; shell = InteractiveShell.instance()\n"
-        "from schedgap import harness\n"
-        "html = shell.display_formatter.formatters['text/html'](harness.Comparison({}, []))\n"
+        "import schedgap as sg\n"
+        "html = shell.display_formatter.formatters['text/html'](sg.Comparison({}, []))\n"
         "print('No method was run.' in html)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ import pytest
 from conftest import Command
 from report_runs import row
 
-from schedgap import harness
+import schedgap as sg
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import read_run
 from schedgap.harness.diffing import Difference, diff, signed_rank_p
@@ -28,7 +28,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two parts of one run that share an instance, and the folder that all of it came to."""
     folder = tmp_path_factory.mktemp("parts")
     cases = ([EQ1], [EQ1, SMALL])
-    found = [harness.compare(case, METHODS, jobs=1, results=folder).folder for case in cases]
+    found = [sg.compare(case, METHODS, jobs=1, results=folder).folder for case in cases]
     return [path for path in found if path is not None]
 
 
@@ -56,7 +56,7 @@ def test_merged_parts_are_the_table_that_one_run_gives(parts: list[Path], tmp_pa
 
 def test_bounds_of_one_part_hold_for_rows_of_another(tmp_path: Path) -> None:
     folders = [
-        harness.compare(EQ1, [method], jobs=1, results=tmp_path).folder
+        sg.compare(EQ1, [method], jobs=1, results=tmp_path).folder
         for method in ("oef.sharing_incentive", "oef.gandiva_fair")
     ]
     merged = merge([folder for folder in folders if folder is not None], tmp_path)
@@ -69,7 +69,7 @@ def test_what_cannot_be_one_table(parts: list[Path], tmp_path: Path) -> None:
         merge([parts[0], parts[0]], tmp_path)
     with pytest.raises(UsageError, match="not a results folder"):
         merge([parts[0], tmp_path], tmp_path)
-    longer = harness.compare(EQ1, METHODS, jobs=1, limits=Limits(time_limit_s=50), results=tmp_path).folder
+    longer = sg.compare(EQ1, METHODS, jobs=1, limits=Limits(time_limit_s=50), results=tmp_path).folder
     assert longer is not None
     with pytest.raises(UsageError, match=r"oef.cooperative on paper/oef-eq1 ran under two limits of the same name"):
         merge([parts[0], longer], tmp_path)

@@ -150,6 +150,8 @@ def test_the_level_of_the_noncooperative_program_is_that_of_the_paper() -> None:
 def test_prices_are_those_of_the_printed_rows(view: View, model: str) -> None:
     """A device's worth to a tenant is at most the price of its type, less what other rows pay (4), (8), (10)."""
     solution = models.get(model).run(view, SolveOptions(method="simplex")).solution
+    for row, rent in solution.duals.items():  # a device more never costs, being fairer never pays
+        assert rent >= -1e-9 if row.startswith("capacity") else rent <= 1e-9
     price = np.array([solution.duals[f"capacity[{j}]"] for j in range(len(view.capacity))])
     worth = view.speedups.copy()
     split = [solution.duals.get(f"at_least_split[{l}]", 0.0) for l in range(view.size)]

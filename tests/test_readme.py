@@ -38,7 +38,7 @@ def test_the_heuristic_of_the_readme_runs_and_is_verified(command: Command, tmp_
 
 
 def test_the_notebook_lines_of_the_readme_run() -> None:
-    (code,) = [block for block in blocks("python") if "from schedgap import harness" in block]
+    (code,) = [block for block in blocks("python") if "sg.compare(instance" in block]
     scope: dict[str, Any] = {}
     exec(compile(code, "README", "exec"), scope)
     assert scope["comparison"].ok

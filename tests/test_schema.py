@@ -90,7 +90,7 @@ def kind(**fields: Any) -> Change:
 GPU_RULE = "a job needs at least one GPU"
 SUBMIT_RULE = "submission time is 0 or more seconds"
 RATE_RULE = "iterations per second of ONE GPU of each type, 0 or more"
-LIMIT = "at most 1000000; to raise it, set instances.schema.limits.MAX_ITEMS in Python"
+LIMIT = "at most 1000000; to raise it, set schedgap.instances.schema.limits.MAX_ITEMS in Python"
 
 ERRORS: list[tuple[Change, str]] = [
     # one field of a job
@@ -513,6 +513,13 @@ def test_fingerprint_is_of_the_content_alone() -> None:
     changed = small()
     changed["jobs"][0]["weight"] = 2
     assert canonical.validate(changed, "x").fingerprint != first.fingerprint
+
+
+def test_a_changed_copy_has_its_own_fingerprint() -> None:
+    first = instances.load("paper/oef-eq1")
+    assert first.model_copy().fingerprint == first.fingerprint
+    assert first.model_copy(update={"tenants": first.tenants[:2]}).fingerprint != first.fingerprint
+    assert first.cluster.model_copy(update={"servers": first.cluster.servers[:1]}).gpus < first.cluster.gpus
 
 
 def test_fractions_in_published_numbers() -> None:

@@ -1,4 +1,4 @@
-"""``harness simulate`` and ``schedgap.harness.simulate``, as a stranger would use and misuse them."""
+"""``harness simulate`` and ``schedgap.simulate``, as a stranger would use and misuse them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from conftest import HARNESS, Command
 
-from schedgap import harness, instances
+import schedgap as sg
+from schedgap import instances
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.figure import figures
@@ -139,7 +140,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert json.loads((folder / "run.json").read_text())["interrupted"] is True
 
 
-def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Simulation) -> None:
+def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: sg.Simulation) -> None:
     words = [HARNESS, "simulate", "--instance", TINY, "--policy", "fifo", "hadare", "hadar", "--jobs", "1"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
@@ -151,7 +152,7 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Si
     with open(folder / "rows.jsonl", "ab") as journal:
         journal.write(b'{"instance": "torn')
     before = [line["row"] for line in _journal(tmp_path) if line["record"] == "simulation"]
-    again = harness.simulate(TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder)
+    again = sg.simulate(TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder)
     assert [row.policy for row in again.rows] == ["hadar.fifo", "hadar.hadare", "hadar.online"]
     assert set(again.traces) == {row.policy for row in again.rows}
     for row in again.rows:
@@ -168,7 +169,7 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Si
     with pytest.raises(UsageError, match="is not the history that was confirmed"):
         list(reopen(folder).traces.values())
     ran: list[str] = []
-    harness.simulate(
+    sg.simulate(
         TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder, on_result=lambda result: ran.append(result.row.policy)
     )
     assert ran == [again.rows[0].policy]
@@ -189,12 +190,12 @@ def _timeless(row: SimulationRow) -> dict[str, Any]:
 
 
 def test_only_a_simulation_of_the_same_instances_is_resumed(command: Command, tmp_path: Path) -> None:
-    first = harness.simulate(TINY, ["fifo"], jobs=1, results=tmp_path)
+    first = sg.simulate(TINY, ["fifo"], jobs=1, results=tmp_path)
     assert first.folder is not None
     with pytest.raises(UsageError, match="only a run of at least these instances"):
-        harness.simulate("gen/20jobs?seed=9", ["fifo"], jobs=1, resume=first.folder)
+        sg.simulate("gen/20jobs?seed=9", ["fifo"], jobs=1, resume=first.folder)
     with pytest.raises(UsageError, match="not a results folder"):
-        harness.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
+        sg.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
     result = command("report", first.folder, "--audit", first.folder)
     assert "results of harness simulate, not of harness audit" in result.stderr
 
@@ -243,11 +244,11 @@ def test_patterns_and_lists() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> harness.Simulation:
-    return harness.simulate(TINY, ["hadar", "hadare", "fifo"], jobs=1)
+def found() -> sg.Simulation:
+    return sg.simulate(TINY, ["hadar", "hadare", "fifo"], jobs=1)
 
 
-def test_a_notebook_gets_a_table_and_histories(found: harness.Simulation) -> None:
+def test_a_notebook_gets_a_table_and_histories(found: sg.Simulation) -> None:
     assert found.ok
     assert found.table["policy"].tolist() == ["hadar.online", "hadar.hadare", "hadar.fifo"]
     assert found.table["ttd_ratio"][0] == 1
@@ -261,7 +262,7 @@ def test_a_notebook_gets_a_table_and_histories(found: harness.Simulation) -> Non
     assert "hadar.fifo" in to_fragment(found)
 
 
-def test_rows_as_text(found: harness.Simulation) -> None:
+def test_rows_as_text(found: sg.Simulation) -> None:
     records = list(csv.DictReader(io.StringIO(to_csv(FIELDS, [row.as_dict() for row in found.rows]))))
     assert [record["policy"] for record in records] == [row.policy for row in found.rows]
     assert float(records[0]["ttd_s"]) == found.rows[0].ttd_s
@@ -272,7 +273,7 @@ def test_rows_as_text(found: harness.Simulation) -> None:
 
 
 def test_jobs_that_are_left_are_counted_and_no_ttd_is_claimed() -> None:
-    (row,) = harness.simulate(TINY, ["fifo"], until_s=4 * 3600, jobs=1).rows
+    (row,) = sg.simulate(TINY, ["fifo"], until_s=4 * 3600, jobs=1).rows
     assert row.status == "unfinished"
     assert row.ok
     assert row.ttd_s is None
@@ -333,7 +334,7 @@ def test_whatever_a_policy_does_is_a_row(name: str, status: str, verified: bool 
 
 
 def test_a_simulation_that_takes_too_long_is_one_failed_row() -> None:
-    found = harness.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, limits=Limits(time_limit_s=2.0))
+    found = sg.simulate(TINY, ["fifo"], round_s=0.1, restart_s=0.0, jobs=1, limits=Limits(time_limit_s=2.0))
     (row,) = found.rows
     assert row.status == "time limit"
     assert "killed after 2 s" in (row.reason or "")
@@ -410,13 +411,13 @@ def test_options_have_defaults_that_fit_the_instance() -> None:
 
 
 @pytest.fixture(scope="module")
-def shared() -> harness.Simulation:
+def shared() -> sg.Simulation:
     """Two mechanisms under one policy on a mixed cluster, the one that needs sensitivities after ten minutes."""
     names = ["hadar.fifo", "synergy.proportional.fifo", "synergy.tune.fifo"]
-    return harness.simulate(TINY, names, jobs=1, restart_s=0.0, profiling_s=600.0)
+    return sg.simulate(TINY, names, jobs=1, restart_s=0.0, profiling_s=600.0)
 
 
-def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: harness.Simulation) -> None:
+def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: sg.Simulation) -> None:
     assert shared.ok
     other, proportional, tune = shared.rows
     for one in (proportional, tune):
@@ -439,14 +440,14 @@ def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: harness.S
         assert part in text
 
 
-def test_columns_of_cpus_are_there_only_for_them(found: harness.Simulation) -> None:
+def test_columns_of_cpus_are_there_only_for_them(found: sg.Simulation) -> None:
     text = to_markdown(blocks(found))
     assert not [header for header in ("| LP1 |", "| CPUs |", "| &lt; 4 h |", "| ref |") if header in text]
 
 
 def test_the_window_says_whose_completion_times_count() -> None:
-    (row,) = harness.simulate(TINY, ["fifo"], window=Window.parse("5:10"), jobs=1).rows
-    (everybody,) = harness.simulate(TINY, ["fifo"], jobs=1).rows
+    (row,) = sg.simulate(TINY, ["fifo"], window=Window.parse("5:10"), jobs=1).rows
+    (everybody,) = sg.simulate(TINY, ["fifo"], jobs=1).rows
     assert (row.window, row.window_jobs, everybody.window, everybody.window_jobs) == ("5:10", 10, None, 20)
     assert row.ttd_s == everybody.ttd_s
     assert row.jct_mean_s != everybody.jct_mean_s
@@ -454,9 +455,7 @@ def test_the_window_says_whose_completion_times_count() -> None:
 
 
 def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
-    found = harness.simulate(
-        TINY, ["synergy.tune.las"], window=Window(2, 9), profiling_s=90.0, jobs=1, results=tmp_path
-    )
+    found = sg.simulate(TINY, ["synergy.tune.las"], window=Window(2, 9), profiling_s=90.0, jobs=1, results=tmp_path)
     assert found.folder is not None
     meta = json.loads((found.folder / "run.json").read_text())
     assert meta["command"].endswith("--policy synergy.tune.las --profiling-min 1.5 --window 2:9")
@@ -526,7 +525,7 @@ def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> Non
     assert headline([]) == "No policy was simulated."
 
 
-def test_figures_of_histories_with_cpus(shared: harness.Simulation) -> None:
+def test_figures_of_histories_with_cpus(shared: sg.Simulation) -> None:
     names = {figure.name for figure in figures(shared)}
     assert {f"simulation-{name}" for name in ("lp1", "short-long", "resources", "jct-mean")} <= names
     assert "simulation-load" not in names

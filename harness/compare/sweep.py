@@ -116,11 +116,11 @@ class Sweep(Record):
         if size == 0:
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
         if size > MAX_INSTANCES:
-            how = "to raise it, set harness.compare.sweep.MAX_INSTANCES in Python"
+            how = "to raise it, set schedgap.harness.compare.sweep.MAX_INSTANCES in Python"
             raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how}")
         runs = size * len(self.seeds) * max(1, len(self.limits))
         if runs > MAX_RESULTS:
-            how = "to raise it, set harness.compare.sweep.MAX_RESULTS in Python"
+            how = "to raise it, set schedgap.harness.compare.sweep.MAX_RESULTS in Python"
             raise violation("seeds", f"{runs} instances × seeds × limits", f"at most {MAX_RESULTS}; {how}")
         names = [limits.name for limits in self.limits]
         if len(set(names)) < len(names):

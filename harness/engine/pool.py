@@ -97,18 +97,25 @@ def run_packed(given: Sequence[Plugin], content: bytes) -> bytes:
 class _Process(ForkServerProcess):
     """A worker that does not import the user's main module, and looks for modules on a safe path.
 
-    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.harness.compare` would
+    Tasks need nothing of the main module. Otherwise a plain script that calls :func:`schedgap.compare` would
     run itself again in every worker, and a program read from standard input could not be imported at all.
     """
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
-        main, path = sys.modules["__main__"], sys.path
-        sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe_path()
-        try:
+        with _without_main():
             return ForkServerProcess._Popen(process_obj)
-        finally:
-            sys.modules["__main__"], sys.path = main, path
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Put an empty main module and a safe path in place of the user's; notebooks can lose parts of theirs (%reset)."""
+    main, path = sys.modules["__main__"], sys.path
+    sys.modules["__main__"], sys.path = types.ModuleType("__main__"), safe_path()
+    try:
+        yield
+    finally:
+        sys.modules["__main__"], sys.path = main, path
 
 
 class _Context(ForkServerContext):
@@ -144,7 +151,7 @@ def start_server(module: str, threads: int) -> None:
     """
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
-    with _environment(asked), _on_ctrl_c(signal.SIG_IGN):
+    with _environment(asked), _on_ctrl_c(signal.SIG_IGN), _without_main():
         forkserver.set_forkserver_preload([module])
         forkserver.ensure_running()
 

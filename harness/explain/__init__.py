@@ -1,7 +1,7 @@
 """What a model or a heuristic says: the docstrings that state it, its parameters, and how large it is.
 
->>> from schedgap import harness
->>> print(harness.explain("oef.efficiency").text)  # doctest: +SKIP
+>>> import schedgap as sg
+>>> print(sg.explain("oef.efficiency").text)  # doctest: +SKIP
 """
 
 from __future__ import annotations

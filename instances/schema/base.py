@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -61,6 +62,17 @@ class Record(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, strict=True, ignored_types=(cached_property,)
     )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values of some fields.
+
+        What the original has derived from its fields and kept is not copied: a changed instance with the old
+        fingerprint would get the old instance's views.
+        """
+        copy = super().model_copy(update=update, deep=deep)
+        for derived in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[derived]
+        return copy
 
 
 class Variant(Record):

@@ -27,7 +27,7 @@ def check_sizes(instance: Content) -> None:
 def check_size(path: str, size: int) -> None:
     """Raise where `size` is more than :data:`limits.MAX_ITEMS`; the message says how to raise the limit."""
     if size > limits.MAX_ITEMS:
-        how = "to raise it, set instances.schema.limits.MAX_ITEMS in Python"
+        how = "to raise it, set schedgap.instances.schema.limits.MAX_ITEMS in Python"
         raise violation(path, size, f"at most {limits.MAX_ITEMS}; {how}")
 
 
