@@ -97,7 +97,7 @@ def test_a_tiny_rate_ends_in_rows_and_a_caption(data_dir: Path, tmp_path: Path) 
     """The caption built OEF's view once more, and the run ended in a traceback after all rows were there."""
     found = compare(data_dir / "hard" / "tiny_rate.toml", ["oef.*"], jobs=1)
     assert {row.status for row in found.rows} == {"skipped"}
-    assert "rates of J2" in caption(found.run, found.rows)
+    assert "rates of J2" in caption(found, found.rows)
 
 
 @pytest.mark.real_data
