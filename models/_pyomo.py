@@ -2,11 +2,15 @@
 
 Once both Pyomo and scipy are imported, Pyomo imports all of scipy's statistics, integration and geometry, to be ready
 for expressions in which they occur. It finds empty modules of these names here; everybody else gets the real ones.
+
+Its lock for captured output becomes one of threads. As one of processes it is a semaphore of the system, which workers
+that are stopped leave behind, so that a warning of Python's ended eight of ten simulations.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from importlib import import_module
 
@@ -19,3 +23,5 @@ try:
 finally:
     for _name in _UNUSED:
         del sys.modules[_name]
+
+vars(import_module("pyomo.common.dependencies"))["capture_output_lock"] = threading.Lock()
