@@ -13,6 +13,14 @@ from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import counted
 
 
+@model(
+    "gavel.makespan_fluid",
+    problem=MAKESPAN.id,
+    kind="relaxation",
+    decode=no_decision,
+    source="Gavel §4.2, makespan policy, as one LP over shares of work",
+    example="paper/hadar-fig1",
+)
 def build_makespan(view: View) -> pyo.ConcreteModel:
     r"""Return the fluid makespan LP: which part of every job's work is done on which GPU type.
 
@@ -73,13 +81,3 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     m.seconds = pyo.Objective(rule=lambda m: m.makespan, sense=pyo.minimize)
     counted(m, ((part, view.slot_s) for part in (m.makespan, m.one_after_another, m.gpu_seconds)))
     return m
-
-
-model(
-    "gavel.makespan_fluid",
-    problem=MAKESPAN.id,
-    kind="relaxation",
-    decode=no_decision,
-    source="Gavel §4.2, makespan policy, as one LP over shares of work",
-    example="paper/hadar-fig1",
-)(build_makespan)

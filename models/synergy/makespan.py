@@ -13,6 +13,14 @@ from schedgap.models.solve import counted
 from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
 
+@model(
+    "synergy.makespan_fluid",
+    problem=MAKESPAN.id,
+    kind="relaxation",
+    decode=no_decision,
+    source="after Synergy's LP1, eq. (1)–(3), over the whole run",
+    example="paper/synergy-example",
+)
 def build_makespan(view: View) -> pyo.ConcreteModel:
     r"""Return the fluid makespan LP: how long the jobs of each kind are in which configuration.
 
@@ -75,13 +83,3 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     counted(m, ((m.resource_rounds[i, r], float(unit[i, r])) for i, r in m.RESOURCES))
     m.seconds = pyo.Objective(rule=lambda m: m.slot_s * m.makespan, sense=pyo.minimize)
     return m
-
-
-model(
-    "synergy.makespan_fluid",
-    problem=MAKESPAN.id,
-    kind="relaxation",
-    decode=no_decision,
-    source="after Synergy's LP1, eq. (1)–(3), over the whole run",
-    example="paper/synergy-example",
-)(build_makespan)
