@@ -6,7 +6,7 @@ INSTANCE ?= gen/200jobs
 # The lock pins every package that the extras below can pull in, and the build backend, too.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test test-thorough bench lint notebooks reference keep-reference lock clean
+.PHONY: install dev compare test test-thorough bench faults lint notebooks reference keep-reference lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -52,6 +52,10 @@ bench: dev
 	@mkdir -p results/bench
 	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider --benchmark-only -q \
 	  --override-ini='addopts=' --benchmark-disable-gc --benchmark-quiet --benchmark-json=results/bench/timings.json
+
+# Kills at random moments; FAULTS says how many.
+faults: dev
+	$(BIN)/python -m pytest tests/faults -p no:cacheprovider --override-ini='addopts=' -q -x
 
 lint: dev
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Where a run was measured: versions, machine, commit, and a digest of the code."""
+"""Where a run was measured: versions, machine, commit, and a digest of the code; cores and memory it may use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import resource
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +43,24 @@ def machine() -> dict[str, str]:
 def cores() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def memory_capped(most_mb: float) -> Iterator[None]:
+    """Let allocations within the block fail that would take the data of this process above so many MB."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    cap = int(most_mb * 2**20)
+    resource.setrlimit(resource.RLIMIT_DATA, (cap if hard == resource.RLIM_INFINITY else min(cap, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def memory_used_mb() -> float:
+    """Return the MB of data that this process has, as its limit counts them."""
+    pages = int(Path("/proc/self/statm").read_text().split()[5])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _processor() -> str:

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from markupsafe import Markup
 
 from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.sealed import inside
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.environment import cores
 from schedgap.harness.text import clean
@@ -379,7 +380,7 @@ def _read(path: str) -> Any:
 
 def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
     """Write figures as ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths."""
-    target = folder / "figures"
+    target = inside(folder, "figures")
     target.mkdir(parents=True, exist_ok=True)
     paths = []
     for item in drawings:

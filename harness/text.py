@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 ABSENT = "–"
@@ -52,10 +52,12 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def rounded(value: float, decimals: int, up: bool) -> Decimal:
-    """Return `value` with that many decimals; `up` never returns less than `value` (but for noise)."""
-    step = Decimal(1).scaleb(-decimals)
+    """Return `value` with that many decimals, from 1e12 on four digits; `up` never rounds down (but for noise)."""
+    direction = ROUND_CEILING if up else ROUND_HALF_EVEN
     exact = Decimal(value - abs(value) * NOISE if up else value)
-    return exact.quantize(step, ROUND_CEILING if up else ROUND_HALF_EVEN)
+    if abs(value) >= 1e12:
+        return Context(4, direction).create_decimal(exact)
+    return exact.quantize(Decimal(1).scaleb(-decimals), direction)
 
 
 def percent(fraction: float | None, up: bool = False) -> str:

@@ -23,6 +23,9 @@ from schedgap.instances.schema.content import dumps
 MAX_FILE_MB = 256
 """Larger files are refused before they are read; to raise it, set ``schedgap.instances.canonical.MAX_FILE_MB``."""
 
+TEMPORARY = ".partial"
+"""How names of files end that are being written."""
+
 MAX_KEY_PARTS = 100
 """Parts of a dotted TOML key; the time to read a key grows with the square of their number."""
 
@@ -53,7 +56,7 @@ def write(instance: Instance, path: Path) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by a file with `content`, synced to disk before it appears."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from conftest import Command
 
 import schedgap as sg
 from schedgap.harness.compare.methods import find_spec, select
@@ -219,64 +215,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = compare(EQ1, ["oef.cooperative"], results=tmp_path_factory.mktemp("runs")).folder
     assert folder is not None
     return folder
-
-
-def _rewrite(pattern: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    def damage(folder: Path) -> None:
-        for path in folder.glob(pattern):
-            path.write_bytes(change(path.read_bytes()))
-
-    return damage
-
-
-def _edit(pattern: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
-    return _rewrite(pattern, lambda content: json.dumps(change(json.loads(content))).encode())
-
-
-def _without(name: str) -> Callable[[Any], Any]:
-    return lambda data: {key: value for key, value in data.items() if key != name}
-
-
-DAMAGES: dict[str, Callable[[Path], None]] = {
-    "run.json cut": _rewrite("run.json", lambda c: c[:20]),
-    "run.json a list": _rewrite("run.json", lambda c: b"[]"),
-    "run.json of another version": _edit("run.json", lambda d: d | {"schema_version": 99}),
-    "no instances": lambda folder: shutil.rmtree(folder / "instances"),
-    "no schedule": lambda folder: shutil.rmtree(folder / "schedules"),
-    "schedule of random bytes": _rewrite("schedules/*", lambda c: c[:30] + b"\x00\xff" * 20),
-    "schedule a list": _rewrite("schedules/*", lambda c: gzip.compress(b"[1]")),
-    "schedule nested deeply": _rewrite("schedules/*", lambda c: gzip.compress(b"[" * 10**5)),
-    "schedule of another decision": _rewrite(
-        "schedules/*", lambda c: gzip.compress(json.dumps(encode(Allocation(np.ones((1, 1))))).encode())
-    ),
-    "row without trace": _edit("rows.jsonl", _without("trace")),
-    "trace of pairs": _edit("rows.jsonl", lambda d: d | {"trace": [[1, 2]]}),
-    "row of an unknown problem": _edit("rows.jsonl", lambda d: d | {"row": d["row"] | {"problem": "oef.none"}}),
-    "row of an unknown paper": _edit("rows.jsonl", lambda d: d | {"row": d["row"] | {"paper": "none"}}),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES, ids=str)
-def test_damaged_results_are_one_clear_line(damage: str, finished: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(finished, folder)
-    assert len(read_run(folder).rows) == 1
-    DAMAGES[damage](folder)
-    with pytest.raises(UsageError) as error:
-        list(read_run(folder).decisions.values())  # read, and checked, when they are asked for
-    assert "\n" not in str(error.value)
-
-
-def test_results_are_checked_on_request(finished: Path, command: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(finished, folder)
-    words = ("verify", folder, "--format", "json")
-    held = command(*words)
-    assert (held.returncode, held.stderr) == (0, "1 of 1 results hold\n")
-    DAMAGES["schedule of another decision"](folder)
-    broken = command(*words)
-    assert broken.returncode == 1
-    assert "does not" in json.loads(broken.stdout)[0]["what is wrong"]
 
 
 def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from schedgap.harness.engine.result import DataRow, Found, Result, Stored
-from schedgap.instances.canonical import to_json, validate
+from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
+from schedgap.instances.canonical import to_json
 from schedgap.instances.schema import Instance
 
 PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_factor", "size")
@@ -43,7 +43,7 @@ class Proved:
     def restored(cls, content: Mapping[str, Any]) -> Proved:
         """Return what :meth:`content` describes."""
         ratio = math.inf if content["ratio"] is None else content["ratio"]
-        return cls(**{**content, "ratio": ratio, "instance": validate(content["instance"], where="a found instance")})
+        return typed(cls, {**content, "ratio": ratio})
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Slice(Result):
         """Return the part that a journal kept."""
         known = {name: content[name] for name in ("heuristic", "tried", "proved", "shrunk", "reason", "key")}
         nothing = Proved.restored(content["nothing"]) if content["nothing"] else None
-        return cls(elite=tuple(map(Proved.restored, content["elite"])), nothing=nothing, **known)
+        return typed(cls, {**known, "elite": tuple(map(Proved.restored, content["elite"])), "nothing": nothing})
 
 
 @dataclass(frozen=True)

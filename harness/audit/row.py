@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from schedgap.harness.engine.result import DataRow, Found, Result, Stored
+from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
+from schedgap.harness.engine.sealed import inside
 from schedgap.harness.text import plain
-from schedgap.instances.canonical import to_json
+from schedgap.instances.canonical import read, to_json
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.plugins import options
 from schedgap.instances.registry import Registry, unknown
@@ -206,11 +207,14 @@ class Finding(DataRow, Result):
         if content["status"] != "done":
             return cls(name, None, content["reason"], content["seconds"], stored.path, key)
         evidence = Evidence(
-            Tally(content["scope"], content["tested"], content["failed"]),
+            typed(Tally, {name: content[name] for name in ("scope", "tested", "failed")}),
             content["found"],
-            tuple(Tally(**tally) for tally in content["narrower"]),
+            tuple(typed(Tally, tally) for tally in content["narrower"]),
             content["numbers"],
-            tuple(Witness(stored.instance(w["file"]), tuple(w["methods"]), w["shows"]) for w in content["witnesses"]),
+            tuple(
+                Witness(read(inside(stored.path, w["file"])), tuple(w["methods"]), w["shows"])
+                for w in content["witnesses"]
+            ),
         )
         return cls(name, evidence, None, content["seconds"], stored.path, key)
 

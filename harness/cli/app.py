@@ -217,6 +217,7 @@ def save_report(found: Found[Any], output: Path | None = None, audit: Path | Non
 
     if found.folder is None:
         return
+    say_damage(found)
     path = output or found.folder / "report.html"
     more = [section(reopen(audit, "audit").rows)] if audit else []
     try:
@@ -224,6 +225,12 @@ def save_report(found: Found[Any], output: Path | None = None, audit: Path | Non
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
     say(f"report: {path}")
+
+
+def say_damage(found: Found[Any]) -> None:
+    """Name what a folder holds that is not as it was written; its other results stand."""
+    for what in found.meta.get("damaged", ()):
+        say(f"left out: {what}; --resume {found.folder} runs it again")
 
 
 def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:

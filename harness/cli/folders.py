@@ -18,6 +18,7 @@ from schedgap.harness.cli.app import (
     finish,
     save_report,
     say,
+    say_damage,
     stdout,
 )
 from schedgap.harness.table import Format, show
@@ -69,7 +70,10 @@ def diff(
     from schedgap.harness.compare.run import read_run
     from schedgap.harness.page import difference
 
-    found = diffing.diff(read_run(before), read_run(after), tolerance)
+    first, second = read_run(before), read_run(after)
+    for run in (first, second):
+        say_damage(run)
+    found = diffing.diff(first, second, tolerance)
     if output is Format.TABLE:
         show(stdout(), difference.blocks(found))
     else:

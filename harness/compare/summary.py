@@ -88,7 +88,7 @@ def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
     limits = meta.get("limits") or {}
     if "time_limit_s" in limits or not limits:
         return float(limits.get("time_limit_s", 60.0))
-    return {str(name): float(kind["time_limit_s"]) for name, kind in limits.items()}
+    return {name: float(kind.get("time_limit_s", 60.0)) for name, kind in limits.items()}
 
 
 def _allowed(allowed: float | Mapping[str, float], limits: str) -> float:

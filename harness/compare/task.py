@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,8 +27,8 @@ from schedgap.harness.engine.result import (
     opened,
     packed,
     to_plain,
-    unpacked,
 )
+from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import Task
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
@@ -160,17 +159,14 @@ class MethodResult(Result):
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> MethodResult:
         """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
-        row = _row(content["row"])
-        decision = None
+        row, decision = _row(content["row"]), None
+        instance = stored.instance(row.fingerprint)
         if row.objective is not None:
-            decision = Later(
-                partial(_decision, stored.path / _decision_file(row), row, stored.instances[row.fingerprint])
-            )
+            file = stored.file(content["key"], _decision_file(row))
+            decision = Later(partial(_decision, file, row, instance))
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = from_plain(content["prices"]) if "prices" in content else None
-        # folders of version 2 kept these within their rows
-        decided = content.get("decided", {entry["quantity"]: entry["measured"] for entry in row.published})
-        return cls(row, decision, trace, prices, decided, content.get("helps", False))
+        return cls(row, decision, trace, prices, content.get("decided", {}), content.get("helps", False))
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
@@ -185,11 +181,11 @@ def _decision_file(row: Row) -> str:
     return f"schedules/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
 
 
-def _decision(path: Path, row: Row, instance: Instance) -> Any:
+def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
     """Return a row's decision after checking again that it reaches the row's objective."""
-    with damage_explained(path):
+    with damage_explained(file.folder / file.name):
         paper = PAPERS.get(row.paper)
-        decision: Any = decode(paper.decision, unpacked(path))
+        decision: Any = decode(paper.decision, file.unpacked())
         found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
         if found is None or row.objective is None or differ(found, row.objective):
             raise ValueError("it does not reach the objective of its row")

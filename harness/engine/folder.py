@@ -2,7 +2,8 @@
 
 =====================  =============================================================================================
 ``run.json``           kind of study, command, limits, versions, machine, commit; replaced atomically
-``rows.jsonl``         the journal: one line per finished task, synced to disk as it comes; the truth
+``rows.jsonl``         the journal: one line per finished task, synced to disk as it comes; the truth. As ``run.json``,
+                       each line has a digest of itself, and of the files that belong to it
 ``instances/``         the instances, by fingerprint
 ``schedules/`` …       what results keep beside their line, such as decisions as gzipped JSON
 ``rows.parquet`` …     tables of the whole run for other tools; replaced atomically at the end
@@ -18,23 +19,59 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
+
+from pydantic import BaseModel, StringConstraints
 
 from schedgap.harness.engine.result import Result, Stored
-from schedgap.instances.canonical import read, to_json, write_atomically
+from schedgap.harness.engine.sealed import KeptFile, digests, inside, parsed, sealed, unsealed
+from schedgap.harness.text import clean
+from schedgap.instances.canonical import TEMPORARY, read_bytes, to_json, validate, write_atomically
 from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import require
 from schedgap.instances.schema import Instance
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
-DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
+DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
 """What reading files can raise that are not what was written."""
 
 JOURNAL = "rows.jsonl"
+
+Mark = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,64}$")]
+
+
+class _Meta(BaseModel):
+    """What studies read of ``run.json``; a stranger's may hold anything."""
+
+    kind: str
+    command: str
+    plan: list[Mark]
+    instances: dict[Mark, str]
+    interrupted: bool
+    started_utc: str
+    duration_s: float = 0.0
+    versions: dict[str, str]
+    machine: dict[str, str]
+    git_commit: str | None
+    files: dict[str, str]
+    plugins: list[dict[str, Any]]
+    needs: list[str]
+    limits: dict[str, float | bool] | dict[str, dict[str, float | bool]] = {}
+    seeds: list[int] = []
+    policies: list[str] = []
+    claims: list[str] = []
+
+
+class _Line(BaseModel):
+    """What every line of a journal has."""
+
+    record: str
+    key: Mark
+    files: dict[str, str]
 
 
 class Folder:
@@ -48,11 +85,12 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._files: dict[str, str] = {}
         with self._explained():
             (path / "instances").mkdir(parents=True, exist_ok=True)
             self._journal: IO[bytes] = open(path / JOURNAL, "ab")  # noqa: SIM115 - open for the whole run
             self._lock()
-            self._end_torn_line()
+            self._tidy()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -75,26 +113,27 @@ class Folder:
         except BlockingIOError as error:
             raise UsageError(f"{self.path}: another run is writing there") from error
 
-    def _end_torn_line(self) -> None:
-        """Close a last line that a kill cut off, so that the next result starts on its own line."""
-        if self._has_rows() and not (self.path / JOURNAL).read_bytes().endswith(b"\n"):
-            self._append(b"\n")
+    def _tidy(self) -> None:
+        """Remove what a kill left: files that were being written, and a line without an end."""
+        for left in self.path.rglob(f".*{TEMPORARY}"):
+            left.unlink()
+        written = (self.path / JOURNAL).read_bytes()
+        os.truncate(self.path / JOURNAL, written.rfind(b"\n") + 1)
 
     def begin(self, meta: Mapping[str, Any], instances: Iterable[Instance]) -> None:
         """Save the instances under their fingerprints, and what is going to run."""
         with self._explained():
-            for instance in instances:
-                path = self.path / "instances" / f"{instance.fingerprint}.json"
-                write_atomically(path, to_json(instance).encode())
+            files = {instance_file(one.fingerprint): to_json(one).encode() for one in instances}
+            self._write(files)
+            self._files = digests(files)
         self.describe(meta)
 
     def add(self, result: Result) -> None:
         """Append a result: its files first, then its line, which makes it count."""
         with self._explained():
-            for name, content in result.files().items():
-                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(self.path / name, content)
-            line = {"record": result.record, "key": result.key, **result.content()}
+            files = result.files()
+            self._write(files)
+            line = sealed({"record": result.record, "key": result.key, **result.content(), "files": digests(files)})
             self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _append(self, line: bytes) -> None:
@@ -102,18 +141,24 @@ class Folder:
         self._journal.flush()
         os.fsync(self._journal.fileno())
 
+    def _write(self, files: Mapping[str, bytes]) -> None:
+        for name, content in files.items():
+            path = inside(self.path, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, content)
+
     def describe(self, meta: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""
         with self._explained():
-            write_atomically(self.path / "run.json", (json.dumps(meta, indent=2) + "\n").encode())
+            write_atomically(
+                self.path / "run.json", (json.dumps(sealed({**meta, "files": self._files}), indent=2) + "\n").encode()
+            )
 
     def finish(self, meta: Mapping[str, Any], tables: Mapping[str, bytes]) -> None:
         """Write ``run.json`` anew, and the files that hold the whole run; close the journal."""
         self.describe(meta)
         with self._explained():
-            for name, content in tables.items():
-                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(self.path / name, content)
+            self._write(tables)
         self.close()
 
     def close(self) -> None:
@@ -154,28 +199,48 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
     UsageError
         If it is no results folder, of another study, of another version, or damaged.
     """
-    if not (path / "run.json").is_file():
+    if not (path / "run.json").exists():
         raise UsageError(f"{path}: not a results folder (no run.json); commands that run print where they write")
     with damage_explained(path):
-        meta = json.loads((path / "run.json").read_bytes())
-        if meta["schema_version"] != SCHEMA_VERSION:
+        text = read_bytes(inside(path, "run.json"))
+        version = parsed(text).get("schema_version")
+        if version != SCHEMA_VERSION:
+            command = clean(parsed(text).get("command"), 200)
             raise UsageError(
-                f"{path}: written in version {meta['schema_version']} of the results' format, this program reads "
-                f"version {SCHEMA_VERSION}; run again: {meta.get('command')}"
+                f"{path}: written in version {clean(version, 20)} of the results' format, this program reads "
+                f"version {SCHEMA_VERSION}; run again: {command}"
             )
+        meta = unsealed(text, "run.json")
+        _Meta.model_validate(meta)
         if kind is not None and meta["kind"] != kind:
             raise UsageError(f"{path}: results of harness {meta['kind']}, not of harness {kind}")
         require(meta, str(path))
-        instances = {name: read(path / "instances" / f"{name}.json") for name in meta["instances"]}
-        return Stored(path, meta, _lines(path), instances)
+        lines, damaged = _lines(path)
+        return Stored(path, meta, lines, dict(_instances(path, meta)), damaged)
 
 
-def _lines(path: Path) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for line in (path / JOURNAL).read_bytes().split(b"\n"):
+def instance_file(mark: str) -> str:
+    """Return the file of the instance with that fingerprint."""
+    return f"instances/{mark}.json"
+
+
+def _instances(folder: Path, meta: Mapping[str, Any]) -> Iterator[tuple[str, Instance]]:
+    """Yield the instances that are those that were run, by fingerprint."""
+    for mark in meta["instances"]:
+        name = instance_file(mark)
+        with suppress(*DAMAGE):
+            instance = validate(parsed(KeptFile(folder, name, meta["files"].get(name)).content()), where=name)
+            if instance.fingerprint == mark:
+                yield mark, instance
+
+
+def _lines(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the sound lines of the journal by key, and the number of others; a last one without an end is no line."""
+    found, damaged = {}, 0
+    for line in read_bytes(inside(folder, JOURNAL)).split(b"\n")[:-1]:
         try:
-            entry = json.loads(line)
+            entry = unsealed(line, "a line")
+            found[_Line.model_validate(entry).key] = entry
         except ValueError:
-            continue
-        found[entry["key"]] = entry
-    return found
+            damaged += 1
+    return found, damaged

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import resource
 import signal
 import sys
 import sysconfig
@@ -23,7 +22,7 @@ from typing import Any
 from pebble import ProcessExpired, ProcessPool
 
 from schedgap.harness.engine.task import R, Task
-from schedgap.harness.environment import cores
+from schedgap.harness.environment import cores, memory_capped
 from schedgap.harness.text import clean
 from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
@@ -212,13 +211,8 @@ def run_capped(task: Task[R]) -> R:
 
     The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    cap = task.limits.memory_mb * 2**20
-    resource.setrlimit(resource.RLIMIT_DATA, (cap if hard == resource.RLIM_INFINITY else min(cap, hard), hard))
-    try:
+    with memory_capped(task.limits.memory_mb):
         return task.run()
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def result_of(future: Any, task: Task[R]) -> R:

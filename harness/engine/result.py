@@ -6,17 +6,19 @@ Decisions are kept as gzipped JSON: dataclasses of arrays, numbers, texts, ``Non
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
-from pydantic_core import from_json, to_json  # five times as fast as json, and two, on a history of 139,000 rows
+from pydantic import TypeAdapter
+from pydantic_core import to_json  # five times as fast as json, and two, on a history of 139,000 rows
 
-from schedgap.instances.canonical import read
+from schedgap.harness.engine.sealed import KeptFile
 from schedgap.instances.schema import Instance
 
 if TYPE_CHECKING:
@@ -44,11 +46,27 @@ class DataRow:
     def of(cls, content: Mapping[str, Any]) -> Self:
         """Return the row with these fields, as a journal keeps them; what it does not know is left out."""
         known = {f.name: content[f.name] for f in fields(cls) if f.name in content}  # type: ignore[arg-type]
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+        return typed(cls, known)
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""
         return replace(self, **changes)  # type: ignore[type-var]
+
+
+def typed(kind: type[T], content: Any) -> T:
+    """Return an object of a dataclass from plain data, as a journal keeps it.
+
+    Raises
+    ------
+    ValueError
+        If a value has not the type that its field is declared with.
+    """
+    return cast(T, _adapter(cast(Any, kind)).validate_python(content))
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 class CheckedRow(DataRow):
@@ -130,22 +148,40 @@ class Found(Generic[R]):
 
 @dataclass(frozen=True)
 class Stored:
-    """A results folder as it was found: content of ``run.json``, and instances by fingerprint.
+    """A results folder as it was found: content of ``run.json``, and by fingerprint the instances that are unchanged.
 
-    `lines` has the journal's lines by key, the last one of each; a line torn by a kill is left out.
+    `lines` has the journal's lines by key, the last sound one of each; `damaged` counts those that are not.
     """
 
     path: Path
     meta: dict[str, Any]
     lines: Mapping[str, Mapping[str, Any]]
     instances: dict[str, Instance] = field(repr=False)
+    damaged: int = 0
 
-    def instance(self, name: str) -> Instance:
-        """Return the instance in a file of the folder; names from a file never lead out of it."""
-        path = (self.path / name).resolve()
-        if not path.is_relative_to(self.path.resolve()):
-            raise ValueError(f"{name}: outside of the folder")
-        return read(path)
+    def instance(self, mark: str) -> Instance:
+        """Return the instance with that fingerprint, or raise ``ValueError``."""
+        if mark not in self.instances:
+            raise ValueError(f"instances/{mark}.json is missing, or not the instance that was run")
+        return self.instances[mark]
+
+    def file(self, key: str, name: str) -> KeptFile:
+        """Return a file of the result with that key."""
+        return KeptFile(self.path, name, self.lines[key]["files"].get(name))
+
+    def complete(self, key: str) -> bool:
+        """Whether there is a sound line with that key, and all its files are as they were written.
+
+        Raises
+        ------
+        ValueError
+            If a file is not.
+        """
+        if key not in self.lines:
+            return False
+        for name in self.lines[key]["files"]:
+            self.file(key, name).content()
+        return True
 
 
 class Result(ABC):
@@ -275,8 +311,3 @@ def from_plain(value: Any) -> Any:
 def packed(content: Any) -> bytes:
     """Return plain data as gzipped JSON, the same bytes for the same content."""
     return gzip.compress(to_json(content), COMPRESSION, mtime=0)
-
-
-def unpacked(path: Path) -> Any:
-    """Return the plain data in a file of gzipped JSON."""
-    return from_json(gzip.decompress(path.read_bytes()))

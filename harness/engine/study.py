@@ -215,9 +215,9 @@ class _Session:
 
     def _kept(self, key: str) -> Any:
         """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
-        if self.earlier is None or key not in self.earlier.lines:
-            return None
         try:
+            if self.earlier is None or not self.earlier.complete(key):
+                return None
             result = self.study.restore(self.earlier, key)
             result.check()
         except DAMAGE:
@@ -275,8 +275,30 @@ def reopen(folder: Path, kind: str | None = None) -> Any:
     stored = open_stored(folder, kind)
     with damage_explained(folder):
         study = study_of(stored.meta["kind"])
-        results = [study.restore(stored, key) for key in stored.meta["plan"] if key in stored.lines]
+        results = sound(study, stored)
+        if not stored.instances and stored.meta["instances"]:
+            raise ValueError("none of its instances is as it was written")
         return study.collect(Finished(stored.meta, stored.instances, results, folder))
+
+
+def sound(study: Study[Any], stored: Stored) -> list[Any]:
+    """Return the results that are as they were written, in the order of the plan; ``meta`` then names the others.
+
+    A line that cannot be read does not say whose it was: it is counted where planned results are missing.
+    """
+    results, damaged = [], []
+    for key in stored.meta["plan"]:
+        try:
+            if stored.complete(key):
+                results.append(study.restore(stored, key))
+        except DAMAGE as error:
+            damaged.append(clean(error, 200))
+    missing = len(stored.meta["plan"]) - len(results) - len(damaged)
+    if stored.damaged and missing:
+        lines, left = "line" if stored.damaged == 1 else "lines", "result" if missing == 1 else "results"
+        damaged.append(f"{stored.damaged} damaged {lines} of the journal, {missing} {left} missing")
+    stored.meta["damaged"] = damaged
+    return results
 
 
 def check(folder: Path) -> list[tuple[str, str]]:
@@ -294,12 +316,12 @@ def check(folder: Path) -> list[tuple[str, str]]:
 
 
 def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str]:
-    if key not in stored.lines:
-        return key, "planned, but not in the journal; --resume runs it"
     try:
+        if not stored.complete(key):
+            return key, "planned, but not in the journal; --resume runs it"
         result = study.restore(stored, key)
     except DAMAGE as error:
-        return key, f"its line in the journal is damaged: {clean(error, 200)}"
+        return key, f"damaged: {clean(error, 200)}; --resume runs it again"
     try:
         result.check()
     except DAMAGE as error:
@@ -340,10 +362,9 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
     found: dict[str, Any] = {}
     for part in parts:
         with damage_explained(part.path):
-            for key in part.lines:
-                result = study.restore(part, key)
-                if key not in found or (result.finished and not found[key].finished):
-                    found[key] = result
+            for result in sound(study, part):
+                if result.key not in found or (result.finished and not found[result.key].finished):
+                    found[result.key] = result
     return _merged(study, parts, found, results)
 
 

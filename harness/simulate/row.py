@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.harness.engine.result import CheckedRow, Found, Result, Stored
+from schedgap.harness.engine.result import CheckedRow, Found, Result, Stored, typed
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import Metrics
@@ -199,7 +199,7 @@ class Bound(Result):
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
         """Return the bound that a journal kept."""
-        return cls(**content["bound"])
+        return typed(cls, content["bound"])
 
 
 @dataclass(frozen=True, eq=False)

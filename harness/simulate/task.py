@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, Result, Stored, packed, unpacked
+from schedgap.harness.engine.result import Later, Result, Stored, packed
+from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
@@ -57,7 +57,7 @@ def history_content(trace: Trace) -> dict[str, Any]:
     return found
 
 
-def read_history(path: Path, row: SimulationRow, instance: Instance) -> tuple[Trace, Rounds | None]:
+def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tuple[Trace, Rounds | None]:
     """Return a row's history, and what its rounds are worth where policies give out CPUs and memory.
 
     Raises
@@ -65,8 +65,8 @@ def read_history(path: Path, row: SimulationRow, instance: Instance) -> tuple[Tr
     ValueError
         If the checker refutes a history whose row says that it was confirmed.
     """
-    with damage_explained(path):
-        parts = unpacked(path)
+    with damage_explained(file.folder / file.name):
+        parts = file.unpacked()
         rules = POLICIES.get(row.policy).rules(
             Rules(
                 row.round_s,
@@ -79,7 +79,7 @@ def read_history(path: Path, row: SimulationRow, instance: Instance) -> tuple[Tr
         arrays = {name: _array(name, parts[name]) for name in HISTORY if name != "unfinished"}
         trace = Trace(workload(instance), servers(instance), rules, **arrays, unfinished=tuple(parts["unfinished"]))
         if violations := check(instance, trace, rules).violations:
-            raise ValueError(f"{path.name} is not the history that was confirmed: {violations[0]}")
+            raise ValueError(f"{file.name} is not the history that was confirmed: {violations[0]}")
         return trace, rounds(instance, trace) if rules.sensitive else None
 
 
@@ -192,8 +192,8 @@ class SimulationResult(Result):
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
         """Return the result that a journal kept."""
         row = SimulationRow.of(content["row"])
-        instance, path = stored.instances[row.fingerprint], stored.path / history_file(row)
-        return cls(row, Later(partial(read_history, path, row, instance)) if row.verified else None)
+        instance, file = stored.instance(row.fingerprint), stored.file(content["key"], history_file(row))
+        return cls(row, Later(partial(read_history, file, row, instance)) if row.verified else None)
 
 
 @dataclass(frozen=True)

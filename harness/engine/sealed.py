@@ -1,0 +1,126 @@
+"""Reading a folder of results that nobody vouches for: digests, regular files only, bounded size and memory.
+
+Lines of the journal and ``run.json`` carry a digest of themselves, lines also those of their files. A digest tells
+damage, not forgery: whoever writes a folder can write its digests. So sizes are bounded while reading, and types are
+validated.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from schedgap.harness.environment import memory_capped, memory_used_mb
+from schedgap.instances.canonical import MAX_FILE_MB, read_bytes
+from schedgap.instances.errors import UsageError
+
+MAX_READ_MB = 300
+"""Memory that the content of one file may take."""
+
+SEAL = "sum"
+
+
+def digest(content: bytes) -> str:
+    """Return 16 hexadecimal digits that one flipped bit changes."""
+    return blake2b(content, digest_size=8).hexdigest()
+
+
+def digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the digest of each file's content."""
+    return {name: digest(content) for name, content in files.items()}
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain data with a digest of it as last entry."""
+    return {**content, SEAL: _seal(content)}
+
+
+def unsealed(text: bytes, what: str) -> dict[str, Any]:
+    """Return the plain data in the text of what :func:`sealed` returned.
+
+    Raises
+    ------
+    ValueError
+        If the text is not JSON, or not what was written; `what` begins the message.
+    """
+    content = parsed(text)
+    if not isinstance(content, dict) or content.pop(SEAL, None) != _seal(content):
+        raise ValueError(f"{what} is not as it was written (its digest differs)")
+    return content
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    return digest(json.dumps(content, separators=(",", ":")).encode())
+
+
+def parsed(text: bytes) -> Any:
+    """Return the plain data in a JSON text, in bounded memory.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, or takes more than :data:`MAX_READ_MB`.
+    """
+    try:
+        with memory_capped(memory_used_mb() + MAX_READ_MB):
+            return from_json(text, allow_inf_nan=True)
+    except MemoryError:
+        raise ValueError(f"it takes more than {MAX_READ_MB} MB of memory (harness.engine.sealed.MAX_READ_MB)") from None
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return the path of a file below a folder; names that a stranger wrote never lead out of it, nor do links.
+
+    Raises
+    ------
+    UsageError
+        If it would lie elsewhere.
+    """
+    path = folder / name
+    if not path.parent.resolve().is_relative_to(folder.resolve()) or path.is_symlink():
+        raise UsageError(f"{folder}: {name} leads out of the folder, or is a link; results hold neither")
+    return path
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    """A file of a results folder, with the digest that the journal has of it."""
+
+    folder: Path
+    name: str
+    digest: str | None
+
+    def content(self) -> bytes:
+        """Return what is in it.
+
+        Raises
+        ------
+        ValueError
+            If it is missing, not a regular file, too large, or not what was written.
+        """
+        content = read_bytes(inside(self.folder, self.name))
+        if digest(content) != self.digest:
+            raise ValueError(f"{self.name} is not as it was written (its digest differs)")
+        return content
+
+    def unpacked(self) -> Any:
+        """Return the plain data in it, a file of gzipped JSON.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`content`, or if what is packed in it is too large.
+        """
+        most = MAX_FILE_MB * 1_000_000
+        unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        text = unzip.decompress(self.content(), most)
+        if not unzip.eof:
+            raise ValueError(f"{self.name} is cut off, or holds more than {MAX_FILE_MB} MB")
+        return parsed(text)
