@@ -15,11 +15,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.engine.pool import packed, result_of, started, submit, unpacked
+from schedgap.harness.engine.pool import result_of, run_packed, started
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.environment import code_digest
+from schedgap.harness.text import clean
 from schedgap.instances.errors import UsageError
-from schedgap.instances.plugins import Plugin, dumps
+from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -74,21 +75,30 @@ def run_on_cluster(tasks: Iterable[Task[R]], client: Client) -> Iterator[R]:
     """
     from distributed import as_completed
 
+    given = client.submit(tuple, loaded(), pure=False)  # travels once to each worker, not with each task
     futures = {
-        client.submit(run_remotely, *packed(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
+        client.submit(run_remotely, given, dumps(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
         for task in tasks
     }
     for future in as_completed(futures, loop=client.loop):
-        yield _result(future, futures[future])
+        task = futures[future]
+        try:
+            result: R = pickle.loads(future.result())
+        except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
+            what = clean(f"{type(error).__name__}: {error}", 240)
+            result = task.failed("error", f"lost on the cluster: {what}")
+        yield result
         future.release()
 
 
 def run_remotely(given: Sequence[Plugin], content: bytes) -> bytes:
-    """Run a packed task on a worker of the cluster, in a process of its own under its limits; return its result."""
-    task = unpacked(given, content)
+    """Run a pickled task on a worker of the cluster, in a process of its own under its limits; pickle its result."""
+    restore(given)
+    task: Task[Any] = pickle.loads(content)
     if code_digest() != task.code:
         return dumps(task.failed("error", f"the worker runs other code ({code_digest()}, wanted: {task.code})"))
-    return dumps(result_of(submit(_pool(task.limits.threads, type(task).__module__), task), task))
+    pool = _pool(task.limits.threads, type(task).__module__)
+    return dumps(result_of(pool.schedule(run_packed, (content, given), timeout=task.hard_limit_s), task))
 
 
 @functools.cache
@@ -99,13 +109,3 @@ def _pool(threads: int, module: str) -> ProcessPool:
     # Dask's workers are daemons, which may have no children, lest those outlive them; ours end with their parent.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
     return started(get_worker().state.nthreads, threads, module)
-
-
-def _result(future: Any, task: Task[R]) -> R:
-    """Return a finished task's result, or the failed row of one that no worker survived."""
-    try:
-        result: R = pickle.loads(future.result())
-    except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
-        what = " ".join(f"{type(error).__name__}: {error}".split())[:240]
-        return task.failed("error", f"lost on the cluster: {what}")
-    return result

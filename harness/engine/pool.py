@@ -46,12 +46,12 @@ def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
     if not tasks:
         return
     threads = max(task.limits.threads for task in tasks)
-    pool = started(min(workers_for(jobs, threads), len(tasks)), threads, type(tasks[0]).__module__)
+    pool = started(min(workers_for(jobs, threads), len(tasks)), threads, type(tasks[0]).__module__, loaded())
     finished = False
     try:
         with _ctrl_c_later():
             # The first call starts the workers; one that is interrupted then finds its semaphores gone, and says so.
-            futures = {submit(pool, task): task for task in tasks}
+            futures = {pool.schedule(run_packed, (dumps(task),), timeout=task.hard_limit_s): task for task in tasks}
         while futures:
             for future in wait(futures, return_when=FIRST_COMPLETED).done:
                 yield result_of(future, futures.pop(future))
@@ -61,33 +61,21 @@ def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
         pool.join()
 
 
-def started(workers: int, threads: int, module: str) -> ProcessPool:
-    """Return a pool whose workers run so many threads each; they have imported `module` when they start."""
+def started(workers: int, threads: int, module: str, given: Sequence[Plugin] = ()) -> ProcessPool:
+    """Return a pool whose workers run so many threads each, have imported `module`, and have these plug-ins."""
     start_server(module, threads)
-    return ProcessPool(max_workers=workers, initializer=_settle_worker, context=_Context())
+    return ProcessPool(max_workers=workers, initializer=_settle_worker, initargs=(given,), context=_Context())
 
 
-def submit(pool: ProcessPool, task: Task[R]) -> Any:
-    """Hand a task to a pool; the future goes to :func:`result_of`."""
-    return pool.schedule(run_packed, args=packed(task), timeout=task.hard_limit_s)
+_given: Sequence[Plugin] = ()
+"""Plug-ins that the tasks of this worker may be defined by."""
 
 
-def packed(task: Task[Any]) -> tuple[tuple[Plugin, ...], bytes]:
-    """Return a task as it travels: what it is made of may be defined by the plug-ins, which are loaded first."""
-    return loaded(), dumps(task)
-
-
-def unpacked(given: Sequence[Plugin], content: bytes) -> Task[Any]:
-    """Return the task that :func:`packed` packed, in a process of its own with the same plug-ins."""
-    restore(given)
-    task: Task[Any] = pickle.loads(content)
-    return task
-
-
-def run_packed(given: Sequence[Plugin], content: bytes) -> bytes:
-    """Run a task in a worker and return its pickled result."""
+def run_packed(content: bytes, given: Sequence[Plugin] | None = None) -> bytes:
+    """Run a pickled task in a worker, with the plug-ins that all its tasks have or those `given`; pickle its result."""
     try:
-        return dumps(run_capped(unpacked(given, content)))
+        restore(_given if given is None else given)
+        return dumps(run_capped(pickle.loads(content)))
     except Exception:
         raise
     except BaseException as error:  # a method that exits ends neither its worker nor the run
@@ -141,6 +129,12 @@ BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
 
 
+def stop_server() -> None:
+    """End the server at once where no task will run, even while it imports: a pipe that it writes to stays open."""
+    if server := getattr(forkserver._forkserver, "_forkserver_pid", None):
+        os.kill(server, signal.SIGTERM)
+
+
 def start_server(module: str, threads: int) -> None:
     """Start the process that workers are forked from, unless it runs already; it imports `module` meanwhile.
 
@@ -159,14 +153,14 @@ def start_server(module: str, threads: int) -> None:
 @contextmanager
 def _environment(asked: Mapping[str, str]) -> Iterator[None]:
     """Set variables that processes started within the block inherit."""
-    before = dict(os.environ)
+    before = {name: os.environ[name] for name in asked if name in os.environ}
     os.environ.update(asked)
     try:
         yield
     finally:
         for name in asked:
             os.environ.pop(name)
-        os.environ.update({name: before[name] for name in asked if name in before})
+        os.environ.update(before)
 
 
 @contextmanager
@@ -192,8 +186,10 @@ def _on_ctrl_c(handler: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _settle_worker() -> None:
+def _settle_worker(given: Sequence[Plugin]) -> None:
     """Leave Ctrl-C and standard output to the main process, and do not outlive it (a solve would run to its limit)."""
+    global _given  # noqa: PLW0603 - what the whole process has
+    _given = given
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_main, daemon=True).start()
@@ -201,8 +197,7 @@ def _settle_worker() -> None:
 
 def _end_with_main() -> None:
     # Not os.getppid(): a forked worker's parent is the fork server, which lives as long as its workers do.
-    main = multiprocessing.parent_process()
-    if main is not None:
+    if main := multiprocessing.parent_process():
         main.join()
         os._exit(1)
 
