@@ -18,12 +18,13 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from schedgap.harness.engine.result import Result, Stored
+from schedgap.harness.text import clean
 from schedgap.instances.canonical import read, to_json, write_atomically
 from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import require
@@ -40,10 +41,7 @@ JOURNAL = "rows.jsonl"
 class Folder:
     """An open results folder that results are appended to; it is created if it is not there.
 
-    Raises
-    ------
-    UsageError
-        If the folder cannot be created or written.
+    All of its methods raise `UsageError` where the folder cannot be created or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,8 +49,12 @@ class Folder:
         with self._explained():
             (path / "instances").mkdir(parents=True, exist_ok=True)
             self._journal: IO[bytes] = open(path / JOURNAL, "ab")  # noqa: SIM115 - open for the whole run
-            self._lock()
-            self._end_torn_line()
+            try:  # the lock ends with the process, however it ends
+                fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(f"{path}: another run is writing there") from error
+            if self._has_rows() and not (path / JOURNAL).read_bytes().endswith(b"\n"):
+                self._append(b"\n")  # a kill cut off the last line: the next result starts on its own
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -68,52 +70,37 @@ class Folder:
         path = self.path / JOURNAL
         return path.is_file() and path.stat().st_size > 0
 
-    def _lock(self) -> None:
-        """Refuse a folder that another run is writing to; the lock ends with the process, however it ends."""
-        try:
-            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(f"{self.path}: another run is writing there") from error
-
-    def _end_torn_line(self) -> None:
-        """Close a last line that a kill cut off, so that the next result starts on its own line."""
-        if self._has_rows() and not (self.path / JOURNAL).read_bytes().endswith(b"\n"):
-            self._append(b"\n")
-
-    def begin(self, meta: Mapping[str, Any], instances: Iterable[Instance]) -> None:
-        """Save the instances under their fingerprints, and what is going to run."""
-        with self._explained():
-            for instance in instances:
-                path = self.path / "instances" / f"{instance.fingerprint}.json"
-                write_atomically(path, to_json(instance).encode())
-        self.describe(meta)
-
-    def add(self, result: Result) -> None:
-        """Append a result: its files first, then its line, which makes it count."""
-        with self._explained():
-            for name, content in result.files().items():
-                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(self.path / name, content)
-            line = {"record": result.record, "key": result.key, **result.content()}
-            self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-
     def _append(self, line: bytes) -> None:
         self._journal.write(line)
         self._journal.flush()
         os.fsync(self._journal.fileno())
 
+    def _write(self, files: Mapping[str, bytes]) -> None:
+        with self._explained():
+            for name, content in files.items():
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(self.path / name, content)
+
+    def begin(self, meta: Mapping[str, Any], instances: Iterable[Instance]) -> None:
+        """Save the instances under their fingerprints, and what is going to run."""
+        self._write({f"instances/{one.fingerprint}.json": to_json(one).encode() for one in instances})
+        self.describe(meta)
+
+    def add(self, result: Result) -> None:
+        """Append a result: its files first, then its line, which makes it count."""
+        self._write(result.files())
+        with self._explained():
+            line = {"record": result.record, "key": result.key, **result.content()}
+            self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
     def describe(self, meta: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""
-        with self._explained():
-            write_atomically(self.path / "run.json", (json.dumps(meta, indent=2) + "\n").encode())
+        self._write({"run.json": (json.dumps(meta, indent=2) + "\n").encode()})
 
     def finish(self, meta: Mapping[str, Any], tables: Mapping[str, bytes]) -> None:
         """Write ``run.json`` anew, and the files that hold the whole run; close the journal."""
         self.describe(meta)
-        with self._explained():
-            for name, content in tables.items():
-                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(self.path / name, content)
+        self._write(tables)
         self.close()
 
     def close(self) -> None:
@@ -130,20 +117,13 @@ def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def damage_explained(path: Path) -> Iterator[None]:
-    """Turn what damaged files raise into one line that names the folder.
-
-    Raises
-    ------
-    UsageError
-        Instead of anything that reading raises.
-    """
+    """Turn what damaged files raise into a `UsageError`, one line that names the folder."""
     try:
         yield
     except UsageError:
         raise
     except DAMAGE as error:
-        what = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UsageError(f"{path}: damaged results: {what}") from error
+        raise UsageError(f"{path}: damaged results: {clean(error, 200) or type(error).__name__}") from error
 
 
 def open_stored(path: Path, kind: str | None = None) -> Stored:
@@ -166,16 +146,10 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
         if kind is not None and meta["kind"] != kind:
             raise UsageError(f"{path}: results of harness {meta['kind']}, not of harness {kind}")
         require(meta, str(path))
+        lines: dict[str, dict[str, Any]] = {}
+        for line in (path / JOURNAL).read_bytes().split(b"\n"):
+            with suppress(ValueError):  # cut off by a kill
+                entry = json.loads(line)
+                lines[entry["key"]] = entry
         instances = {name: read(path / "instances" / f"{name}.json") for name in meta["instances"]}
-        return Stored(path, meta, _lines(path), instances)
-
-
-def _lines(path: Path) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for line in (path / JOURNAL).read_bytes().split(b"\n"):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        found[entry["key"]] = entry
-    return found
+        return Stored(path, meta, lines, instances)
