@@ -16,6 +16,7 @@ kind            how it is named                                       what worke
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -426,7 +427,7 @@ def dumps(value: Any) -> bytes:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     import cloudpickle
 
-    strange = [module for name, module in list(sys.modules.items()) if _is_strange(name, module)]
+    strange = _strange(tuple(sys.modules))
     for module in strange:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -440,10 +441,12 @@ INSTALLED = tuple(f"{path}{os.sep}" for path in set(sysconfig.get_paths().values
 """Folders of the standard library and of installed packages."""
 
 
-def _is_strange(name: str, module: Any) -> bool:
-    """Return whether workers may not find a module: it lies beside a script or notebook."""
-    file = getattr(module, "__file__", None) or INSTALLED[0]
-    return name != "__main__" and not name.startswith("schedgap") and not file.startswith(INSTALLED)
+@functools.lru_cache(maxsize=1)
+def _strange(names: Sequence[str]) -> list[types.ModuleType]:
+    """Return the modules that workers may not find, since they lie beside a script or notebook; looked for once."""
+    ours = [name for name in names if name != "__main__" and not name.startswith("schedgap")]
+    files = {name: getattr(sys.modules[name], "__file__", None) or INSTALLED[0] for name in ours}
+    return [sys.modules[name] for name, file in files.items() if not file.startswith(INSTALLED)]
 
 
 def _by_value(value: Any) -> bytes:

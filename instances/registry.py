@@ -16,6 +16,21 @@ from schedgap.instances.parameters import Parametrised, base_id, configured
 
 Sense = Literal["max", "min"]
 
+Status = Literal[
+    "optimal",
+    "feasible",
+    "gap left",
+    "time limit with incumbent",
+    "time limit without incumbent",
+    "infeasible",
+    "unbounded",
+    "interrupted",
+    "out of memory",
+    "error",
+    "skipped",
+]
+"""How a method ends; solvers know no others, and memory and skipping are the harness's."""
+
 
 class Named(Protocol):
     """Anything with an id."""

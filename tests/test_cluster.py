@@ -24,7 +24,6 @@ from schedgap.harness.compare.row import FAILED
 from schedgap.harness.compare.run import plan
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.cluster import connect, run_remotely
-from schedgap.harness.engine.pool import packed
 from schedgap.harness.engine.task import Limits
 from schedgap.instances import plugins
 from schedgap.instances.catalogue import load
@@ -87,7 +86,7 @@ def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess
     object.__setattr__(too_little, "memory_mb", 64)  # less than a user may ask for
     tasks = [task for limits in (too_little, Limits()) for task in plan(case, chosen, [0], {"": limits})]
     with connect(scheduler) as client:
-        sent = [client.submit(run_remotely, *packed(task), pure=False) for task in tasks]
+        sent = [client.submit(run_remotely, plugins.loaded(), plugins.dumps(task), pure=False) for task in tasks]
         hungry, usual = (pickle.loads(future.result(timeout=60)).row for future in sent)
     assert hungry.status in FAILED
     assert (usual.status, usual.verified) == ("optimal", True)
@@ -149,7 +148,7 @@ def test_a_method_that_is_defined_here_runs_on_a_cluster(
 def test_a_worker_of_other_code_says_so() -> None:
     instance = load("paper/oef-eq1")
     task = MethodTask("", instance.name, instance.fingerprint, "oef.cooperative", limits=Limits(), code="another")
-    row = pickle.loads(run_remotely(*packed(task))).row
+    row = pickle.loads(run_remotely(plugins.loaded(), plugins.dumps(task))).row
     assert row.status == "error"
     assert "other code" in str(row.reason)
 

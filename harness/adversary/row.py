@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
-from schedgap.instances.canonical import to_json
+from schedgap.instances.canonical import to_json, validate
 from schedgap.instances.schema import Instance
 
 PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_factor", "size")
@@ -43,7 +43,8 @@ class Proved:
     def restored(cls, content: Mapping[str, Any]) -> Proved:
         """Return what :meth:`content` describes."""
         ratio = math.inf if content["ratio"] is None else content["ratio"]
-        return typed(cls, {**content, "ratio": ratio})
+        instance = validate(content["instance"], where="a found instance")
+        return typed(cls, {**content, "ratio": ratio, "instance": instance})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, get_type_hints
 
@@ -21,7 +22,6 @@ from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from rich.console import Console
-    from rich.progress import Progress
 
     from schedgap.harness.engine.result import Found
 
@@ -100,42 +100,27 @@ def complain(what: str) -> None:
     say(f"harness: {what}")
 
 
-class progress:  # noqa: N801 - used as a verb: `with progress() as …`
-    """Show finished rows on standard error, if that is a terminal, while a run goes on."""
-
-    _bar: Progress | None = None
-    _total = 0
-
-    def __enter__(self) -> tuple[Any, Any]:
-        """Return the callbacks for the number of tasks and for each finished row."""
-        return self._start, self._advance
-
-    def __exit__(self, *_: object) -> None:
-        """Take the bar away."""
-        if self._bar:
-            self._bar.stop()
-
-    def _start(self, count: int) -> None:
-        if not sys.stderr.isatty():
-            return
-        if self._bar is None:
-            self._bar = _bar()
-            self._task = self._bar.add_task("running", total=0)
-            self._bar.start()
-        self._total += count
-        self._bar.update(self._task, total=self._total)
-
-    def _advance(self, result: Any) -> None:
-        if self._bar:
-            self._bar.update(self._task, advance=1, description=result.label)
-
-
-def _bar() -> Progress:
+@contextmanager
+def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
+    """Yield the callbacks with which a run shows finished tasks on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield {}
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("running", total=0)
+
+    def start(count: int) -> None:
+        bar.start()
+        bar.update(task, total=(bar.tasks[0].total or 0) + count)
+
+    try:
+        yield {"on_start": start, "on_result": lambda one: bar.update(task, advance=1, description=one.label)}
+    finally:
+        bar.stop()
 
 
 STDOUT, STDERR = 1, 2
@@ -169,22 +154,18 @@ class Outlet(io.FileIO):
 
 def protect() -> None:
     """Make standard output and error safe to write to: closed, full, broken, or in an encoding without ≤ and █."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if absent(stream):
+    streams: list[TextIO | None] = [sys.stdin, sys.stdout, sys.stderr]  # Python has none for those found closed
+    for stream in streams:
+        if stream is None:
             # This takes the lowest free descriptor, the closed one; else text would go into the next file opened.
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-    sys.stdout = _text(STDOUT, sys.stdout, "replace")
-    sys.stderr = _text(STDERR, sys.stderr, "backslashreplace")
+    sys.stdout = _text(STDOUT, streams[STDOUT], "replace")
+    sys.stderr = _text(STDERR, streams[STDERR], "backslashreplace")
 
 
-def absent(stream: object) -> bool:
-    """Return whether Python found a standard stream closed."""
-    return stream is None
-
-
-def _text(descriptor: int, stream: TextIO, errors: str) -> TextIO:
+def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
     outlet = Outlet(descriptor, "wb", closefd=False)
-    encoding = "utf-8" if absent(stream) else stream.encoding
+    encoding = stream.encoding if stream else "utf-8"
     return io.TextIOWrapper(
         io.BufferedWriter(outlet), encoding, errors, line_buffering=descriptor == STDERR or outlet.isatty()
     )
@@ -288,12 +269,16 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
     """
 
     def command(output: Format, report: bool, **given: Any) -> None:
-        if run.__name__ in KINDS and not given["dask"]:  # only its file says how many threads a sweep has
-            from schedgap.harness.engine.pool import start_server
+        from schedgap.harness.engine.pool import start_server, stop_server
 
+        if run.__name__ in KINDS and not given["dask"]:  # only its file says how many threads a sweep has
             start_server(f"schedgap.harness.{run.__name__}.task", given.get("threads", 1))
-        with progress() as (start, advance):
-            found = run(**given, on_start=start, on_result=advance)
+        try:
+            with progress() as callbacks:
+                found = run(**given, **callbacks)
+        except UsageError:
+            stop_server()  # it has begun to import while the arguments were read
+            raise
         finish(found, output, report)
 
     hints = get_type_hints(run, include_extras=True)

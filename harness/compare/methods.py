@@ -35,10 +35,7 @@ def specs() -> list[Spec]:
 def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
     """Return the registered methods that match a pattern and belong to one of the papers (any, where none is named).
 
-    Raises
-    ------
-    UnknownNameError
-        If a pattern or paper matches nothing.
+    It raises `UnknownNameError` if a pattern or paper matches nothing.
     """
     wanted = {PAPERS.get(paper).id for paper in papers}
     everything = specs()
@@ -69,12 +66,9 @@ def related(spec: Spec) -> list[HeuristicSpec]:
 
 def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Sequence[Seed]:
     """Return those of the known (method, decision) pairs that pass the checker under a model's problem and claims."""
-    found = []
-    for method, decision in known:
-        verdict = VERIFIERS.get(spec.paper).check(view, decision, spec.problem, spec.claims)
-        if verdict.objective is not None and not verdict.violations:
-            found.append(Seed(method, decision, verdict.objective))
-    return found
+    check = VERIFIERS.get(spec.paper).check
+    judged = [(method, decision, check(view, decision, spec.problem, spec.claims)) for method, decision in known]
+    return [Seed(m, d, v.objective) for m, d, v in judged if v.objective is not None and not v.violations]
 
 
 def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:

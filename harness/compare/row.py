@@ -5,23 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from schedgap.harness.engine.result import CheckedRow, Found
-
-Status = Literal[
-    "optimal",
-    "feasible",
-    "gap left",
-    "time limit with incumbent",
-    "time limit without incumbent",
-    "infeasible",
-    "unbounded",
-    "interrupted",
-    "out of memory",
-    "error",
-    "skipped",
-]
+from schedgap.instances.registry import Status
 
 Name = tuple[str, str, int, str]
 """Fingerprint of the instance, method, seed, limits."""
@@ -41,35 +28,27 @@ class Row(CheckedRow):
 
     Attributes
     ----------
-    kind
-        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``.
-    limits
-        Which of a sweep's limits it ran under; empty where there is one kind only.
+    kind, limits
+        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; which of a sweep's limits it
+        ran under, empty where there is one kind only.
     problem, sense
         What the objective means, and whether larger (``max``) or smaller (``min``) is better.
-    objective
-        Recomputed by the independent checker from the decision; absent where there is no verified decision.
-    own_bound
-        Bound that this method itself certified on its problem's optimum.
-    best_bound, bound_from
-        Tightest certified bound of the row's problem on this instance, and the method it comes from.
-    gap
-        ``|best_bound − objective| / |best_bound|``.
-    ratio, ratio_is_upper
-        ``best_bound/objective`` (max) or ``objective/best_bound`` (min), at least 1; `ratio_is_upper` says that the
-        optimum is not proved, so that the ratio is only an upper estimate (printed with ``≤``).
+    objective, metrics
+        Recomputed by the independent checker from the decision (absent where there is none), and other numbers of it.
+    own_bound, best_bound, bound_from
+        Bound that this method itself certified on its problem's optimum; the tightest one of the problem on this
+        instance, and the method it comes from.
+    gap, ratio, ratio_is_upper
+        ``|best_bound − objective| / |best_bound|``; how many times better the bound is, at least 1, which is only an
+        upper estimate (printed with ``≤``) where the optimum is not proved.
     guarantee, guarantee_factor
         The paper's worst-case ratio on this instance, as text and as a number where it is one.
     published
         Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
         where, note}``.
-    verified
-        True: every constraint and claim re-checked and the objective recomputed. False: shown as WRONG.
-        ``None``: there was nothing to check.
-    violations
-        What the checker found, one line each.
-    metrics
-        Other numbers of the decision (``envy_free``, ``support_size``, …).
+    verified, violations
+        Whether every constraint and claim held (False is shown as WRONG; ``None``: there was nothing to check), and
+        what did not, one line each.
     reason
         Why the method was skipped or failed.
     """

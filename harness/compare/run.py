@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -75,20 +78,13 @@ def compare(
         "seeds": list(seeds),
         "limits": limits_by_name.get("", limits_by_name),
     }
-    return execute(
-        STUDY,
-        staged(plan(loaded, chosen, seeds, kinds)),
-        meta,
-        instances=loaded,
-        **running,
-    )
+    return execute(STUDY, staged(plan(loaded, chosen, seeds, kinds)), meta, instances=loaded, **running)
 
 
 def _refuse_impossible(kinds: Mapping[str, Limits], seeds: Sequence[int]) -> None:
     """Raise on limits or seeds that no method could run with."""
-    for limits in kinds.values():
-        for seed in seeds:
-            limits.options(seed)
+    for limits, seed in itertools.product(kinds.values(), seeds):
+        limits.options(seed)
     if len(set(seeds)) < len(seeds):
         raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
 
@@ -132,25 +128,13 @@ def compare_here(
 
     For searches over thousands of small instances, and for cells of notebooks, where starting worker processes takes
     longer than the methods do. Nobody stops a method that hangs or takes all memory.
-
-    Parameters
-    ----------
-    instance, methods
-        The instance; ids or patterns of methods.
-    seed, limits
-        As in :func:`compare`.
-
-    Raises
-    ------
-    UsageError
-        If a method is unknown or a limit impossible.
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
     stages = staged(plan([instance], select(methods, ()), [seed], kinds), helpers=False)
     done: list[MethodResult] = []
-    while some := stages(done):
-        done += [task.run() for task in some]
+    while tasks := stages(done):
+        done += [task.run() for task in tasks]
     meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
     return collected(Finished(meta, {instance.fingerprint: instance}, done))
 
@@ -188,22 +172,9 @@ def _known(task: MethodTask, verified: Mapping[Name, Any]) -> tuple[tuple[str, A
     return tuple((method, opened(verified[places[method]])) for method in sorted(places) if places[method] in verified)
 
 
-def _shown(results: Iterable[MethodResult], instances: Sequence[str]) -> list[MethodResult]:
-    """Return the results of methods that were asked for, in the order of instances and of registration."""
-    at = {name: i for i, name in enumerate(instances)}
-    order = {spec.id: i for i, spec in enumerate(specs())}
-
-    def place(result: MethodResult) -> tuple[int, int]:
-        method = result.row.method
-        return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
-
-    return sorted((result for result in results if not result.helps), key=place)
-
-
 def collected(found: Finished) -> Comparison:
     """Put results into a comparison: in the order of the plan, with bounds, gaps and ratios certified."""
-    results = _shown(found.results, list(found.instances))
-    _refuse_doubles(results)
+    results = _shown(found)
     return Comparison(
         meta=found.meta,
         folder=found.folder,
@@ -215,15 +186,24 @@ def collected(found: Finished) -> Comparison:
     )
 
 
-def _refuse_doubles(results: Sequence[MethodResult]) -> None:
-    """Raise where a method has two rows that only unnamed limits tell apart, as in merged folders."""
-    seen: set[Name] = set()
-    for row in (result.row for result in results):
-        if row.name in seen:
-            raise UsageError(
-                f"{row.method} on {row.instance} ran under two limits of the same name; name them in the sweep file"
-            )
-        seen.add(row.name)
+def _shown(found: Finished) -> list[MethodResult]:
+    """Return the results of methods that were asked for, in the order of instances and of registration.
+
+    It raises `UsageError` where only unnamed limits tell two rows of a method apart, as in merged folders.
+    """
+    at = {fingerprint: i for i, fingerprint in enumerate(found.instances)}
+    order = {spec.id: i for i, spec in enumerate(specs())}
+
+    def place(result: MethodResult) -> tuple[int, int]:
+        method = result.row.method
+        return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
+
+    results = sorted((result for result in found.results if not result.helps), key=place)
+    for name, count in Counter(result.row.name for result in results).items():
+        if count > 1:
+            where = found.instances[name[0]].name
+            raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name them in the sweep file")
+    return results
 
 
 def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None) -> dict[str, Any]:
@@ -247,21 +227,10 @@ STUDY = Study("compare", (MethodResult,), collected, _tables)
 def read_run(folder: Path) -> Comparison:
     """Read a comparison back, also one whose run was killed; decisions are read, and checked, when asked for.
 
-    Raises
-    ------
-    UsageError
-        If the folder is not one of a comparison, is of another version, or its files are damaged.
+    It raises `UsageError` if the folder is not one of a comparison, is of another version, or is damaged.
     """
     comparison: Comparison = reopen(folder, STUDY.kind)
     return comparison
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A certified bound on a problem's optimum and the method it comes from."""
-
-    value: float
-    method: str
 
 
 def certify(rows: Iterable[Row]) -> list[Row]:
@@ -271,13 +240,11 @@ def certify(rows: Iterable[Row]) -> list[Row]:
     passed the checker is a proof: a bound that it beats is wrong, and is marked and left out; so is a model that calls
     its problem infeasible.
     """
-    judged = _among_peers(rows, _judged)
-    return _among_peers(judged, _certified)
+    return _among_peers(_among_peers(list(rows), _judged), _certified)
 
 
-def _among_peers(rows: Iterable[Row], judge: Callable[[Row, list[Row]], Row]) -> list[Row]:
+def _among_peers(rows: Sequence[Row], judge: Callable[[Row, list[Row]], Row]) -> list[Row]:
     """Return what `judge` makes of each row among the rows of the same instance."""
-    rows = list(rows)
     by_instance: dict[str, list[Row]] = {}
     for row in rows:
         by_instance.setdefault(row.fingerprint, []).append(row)
@@ -292,7 +259,7 @@ def _judged(row: Row, peers: list[Row]) -> Row:
             continue
         if row.own_bound is None:
             line = f"infeasible, but {peer.method} decides {row.problem}"
-        elif _beyond(row.sense, peer.objective, row.own_bound) > 0 and differ(peer.objective, row.own_bound):
+        elif (peer.objective > row.own_bound) == (row.sense == "max") and differ(peer.objective, row.own_bound):
             line = f"bound {row.own_bound:.9g} is beaten by the objective {peer.objective:.9g} of {peer.method}"
         else:
             continue
@@ -301,46 +268,29 @@ def _judged(row: Row, peers: list[Row]) -> Row:
 
 
 def _certified(row: Row, peers: list[Row]) -> Row:
-    bound = tightest(row, peers)
-    if bound is None:
-        return row
-    row = row.replace(best_bound=bound.value, bound_from=bound.method)
-    if row.objective is None or row.verified is False:
-        return row
-    proved = any(_attains(peer, row.problem, bound.value) for peer in peers)
-    return row.replace(
-        gap=gap(row.objective, bound.value),
-        ratio=ratio(row.sense, row.objective, bound.value),
-        ratio_is_upper=not proved,
-    )
-
-
-def tightest(row: Row, peers: Iterable[Row]) -> Bound | None:
-    """Return the tightest bound that `peers` certify for the row's problem, or ``None``."""
-    problems = set(_and_wider(row))
+    """Compare a row with the tightest bound that its peers certify for its problem."""
+    problems = _and_wider(row)
     bounds = [
-        Bound(peer.own_bound, peer.method)
+        (peer.own_bound, peer.method)
         for peer in peers
         if peer.own_bound is not None and peer.problem in problems and peer.verified is not False
     ]
-    pick = min if row.sense == "max" else max
-    return pick(bounds, key=lambda b: b.value, default=None)
+    if not bounds:
+        return row
+    bound, model = (min if row.sense == "max" else max)(bounds, key=itemgetter(0))
+    row = row.replace(best_bound=bound, bound_from=model)
+    if row.objective is None or row.verified is False:
+        return row
+    reached = [peer.objective for peer in peers if peer.problem == row.problem and peer.verified]
+    proved = any(objective is not None and not differ(objective, bound) for objective in reached)
+    return row.replace(
+        gap=gap(row.objective, bound), ratio=ratio(row.sense, row.objective, bound), ratio_is_upper=not proved
+    )
 
 
 def _and_wider(row: Row) -> list[str]:
     """Return the row's problem and all problems it restricts."""
     return PAPERS.get(row.paper).wider(row.problem)
-
-
-def _attains(row: Row, problem: str, bound: float) -> bool:
-    """Whether a verified decision of this very problem reaches the bound, so that the optimum is proved."""
-    if row.problem != problem or row.objective is None or not row.verified:
-        return False
-    return not differ(row.objective, bound)
-
-
-def _beyond(sense: str, objective: float, bound: float) -> float:
-    return objective - bound if sense == "max" else bound - objective
 
 
 def gap(objective: float, bound: float) -> float:

@@ -80,7 +80,10 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.method, row.limits), []).append(row)
-    return [_summary(group, _allowed(allowed_s, limits)) for (_, limits), group in groups.items()]
+    allowed = (
+        allowed_s if isinstance(allowed_s, Mapping) else dict.fromkeys((limits for _, limits in groups), allowed_s)
+    )
+    return [_summary(group, allowed.get(limits, 60.0)) for (_, limits), group in groups.items()]
 
 
 def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
@@ -91,21 +94,15 @@ def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
     return {name: float(kind.get("time_limit_s", 60.0)) for name, kind in limits.items()}
 
 
-def _allowed(allowed: float | Mapping[str, float], limits: str) -> float:
-    return allowed.get(limits, 60.0) if isinstance(allowed, Mapping) else allowed
-
-
 def _summary(rows: Sequence[Row], allowed: float) -> MethodSummary:
-    gaps = [row.gap for row in rows if row.certified and row.gap is not None]
-    proved = [row for row in rows if row.certified and row.ratio_is_upper is False and row.ratio is not None]
+    certified = [row for row in rows if row.certified]
+    gaps = [row.gap for row in certified if row.gap is not None]
+    proved = [row for row in certified if row.ratio_is_upper is False and row.ratio is not None]
     worst = max(proved, key=lambda row: row.ratio or 0.0, default=None)
     times = [row.solve_s for row in rows if row.solve_s is not None and not row.failed]
     counted = times + [max(allowed, row.solve_s or 0.0) for row in rows if row.failed]
     return MethodSummary(
-        method=rows[0].method,
-        kind=rows[0].kind,
-        problem=rows[0].problem,
-        limits=rows[0].limits,
+        **{name: getattr(rows[0], name) for name in ("method", "kind", "problem", "limits")},
         results=len(rows),
         verified=sum(row.verified is True for row in rows),
         failed=sum(row.failed for row in rows),
@@ -114,7 +111,7 @@ def _summary(rows: Sequence[Row], allowed: float) -> MethodSummary:
         median_gap=median(gaps) if gaps else None,
         largest_gap=max(gaps, default=None),
         mean_gap=shifted_geometric_mean(gaps, GAP_SHIFT),
-        gap_is_upper=any(row.ratio_is_upper is not False for row in rows if row.certified),
+        gap_is_upper=any(row.ratio_is_upper is not False for row in certified),
         largest_ratio=worst.ratio if worst else None,
         largest_on=worst.instance if worst else None,
         median_s=median(times) if times else None,
@@ -138,37 +135,25 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
         cases.setdefault((row.fingerprint, row.seed, row.limits), {})[row.method] = row
     methods = list(dict.fromkeys(method for case in cases.values() for method in case))
     ran = [case for case in cases.values() if all(row.status != "skipped" for row in case.values())]
-    whole = [case for case in ran if len(case) == len(methods)]
-    found = {method: [] for method in methods}  # type: dict[str, list[float]]
-    for case in whole:
-        for method, ratio in _ratios(case, measure).items():
-            found[method].append(ratio)
-    return {method: np.sort(np.array(ratios)) for method, ratios in found.items()}
+    ratios = [_ratios(case, measure) for case in ran if len(case) == len(methods)]
+    return {method: np.sort(np.array([case[method] for case in ratios], float)) for method in methods}
 
 
 def _ratios(case: Mapping[str, Row], measure: Measure) -> dict[str, float]:
-    """Return each method's ratio to the best of a case."""
-    values = {method: _value(row, measure) for method, row in case.items()}
-    known = [value for value in values.values() if value is not None]
-    if not known:
-        return dict.fromkeys(case, math.inf)
+    """Return each method's ratio to the best of a case; infinite where it did not succeed."""
+    succeeded = {method: row for method, row in case.items() if row.verified is True and not row.failed}
+    if measure == "time":
+        # A clock that stands still would make any other method infinitely slower.
+        values = {method: max(row.solve_s or 0.0, 1e-4) for method, row in succeeded.items()}
+    else:
+        values = {method: row.objective for method, row in succeeded.items() if row.objective is not None}
     larger = measure == "objective" and next(iter(case.values())).sense == "max"
-    best = max(known) if larger else min(known)
-    return {method: _ratio(best, value, larger) for method, value in values.items()}
-
-
-def _value(row: Row, measure: Measure) -> float | None:
-    """Return what is compared, or ``None`` where the method did not succeed."""
-    if row.verified is not True or row.failed:
-        return None
-    # A clock that stands still would make any other method infinitely slower.
-    return max(row.solve_s or 0.0, 1e-4) if measure == "time" else row.objective
-
-
-def _ratio(best: float, value: float | None, larger: bool) -> float:
-    if value is None:
-        return math.inf
-    if value == best:
-        return 1.0
-    better, worse = (best, value) if larger else (value, best)
-    return better / worse if worse > 0 and better > 0 else math.inf
+    found = dict.fromkeys(case, math.inf)
+    for method, value in values.items():
+        best = (max if larger else min)(values.values())
+        better, worse = (best, value) if larger else (value, best)
+        if value == best:
+            found[method] = 1.0
+        elif worse > 0 and better > 0:
+            found[method] = better / worse
+    return found

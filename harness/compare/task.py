@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
-from schedgap.harness.compare.row import FINISHED, Row, Status
+from schedgap.harness.compare.row import FINISHED, Row
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import (
     Later,
@@ -36,11 +36,11 @@ from schedgap.harness.verify import VERIFIERS, Verdict, differ
 from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.canonical import validate
-from schedgap.instances.registry import PAPERS
+from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import ModelSpec
-from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
+from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError
 
 ROUNDING = 1e-9
 """Part of a model's largest cost up to which its objective and the checker's differ by a solver's rounding."""
@@ -141,10 +141,10 @@ class MethodResult(Result):
 
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
-        line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
-        line |= {"helps": True} if self.helps else {}
-        line |= {"decided": self.decided} if self.decided else {}
-        return line | ({"prices": to_plain(self.prices)} if self.prices is not None else {})
+        prices = None if self.prices is None else to_plain(self.prices)
+        told = {"helps": self.helps, "decided": self.decided, "prices": prices}
+        line = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
+        return line | {name: value for name, value in told.items() if value}
 
     def files(self) -> Mapping[str, bytes]:
         """Return the decision as a file."""
@@ -153,13 +153,13 @@ class MethodResult(Result):
 
     def check(self) -> None:
         """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
-        if isinstance(self.decision, Later):
-            self.decision.get()
+        opened(self.decision)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> MethodResult:
         """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
-        row, decision = _row(content["row"]), None
+        row, decision = Row.of(content["row"]), None
+        PAPERS.get(row.paper).problem(row.problem)  # raises where this program does not know it
         instance = stored.instance(row.fingerprint)
         if row.objective is not None:
             file = stored.file(content["key"], _decision_file(row))
@@ -167,12 +167,6 @@ class MethodResult(Result):
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = from_plain(content["prices"]) if "prices" in content else None
         return cls(row, decision, trace, prices, content.get("decided", {}), content.get("helps", False))
-
-
-def _row(fields: Mapping[str, Any]) -> Row:
-    row = Row.of(fields)
-    PAPERS.get(row.paper).problem(row.problem)
-    return row
 
 
 def _decision_file(row: Row) -> str:
@@ -194,7 +188,7 @@ def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
 
 @dataclass
 class _Raw:
-    """What a method produced, before it is verified."""
+    """What a method produced, before it is verified; `complaint` is what a second solver has against it."""
 
     decision: Any
     status: str
@@ -239,29 +233,19 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     options = task.limits.options(task.seed)
     outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
-    solution = outcome.solution
-    bounds = spec.kind != "baseline"
+    solution, bounds = outcome.solution, spec.kind != "baseline"
     fields: dict[str, Any] = {
         "own_bound": solution.bound if bounds else None,
         "termination": f"{solution.termination}; {solution.solution_status}",
+        **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check")},
         **vars(solution.times),
-        "nodes": solution.nodes,
-        "iterations": solution.iterations,
-        "rows": solution.size.rows,
-        "columns": solution.size.columns,
-        "nonzeros": solution.size.nonzeros,
-        "peak_mb": solution.peak_mb,
-        "cross_check": solution.cross_check,
+        **{name: getattr(solution.size, name) for name in ("rows", "columns", "nonzeros")},
     }
-    claimed = solution.objective if bounds else None
-    trace, complaint = tuple(solution.trace), _second_opinion(solution)
+    second, complaint = solution.cross_check, None
+    if second is not None and second > CROSS_CHECK_TOLERANCE:
+        complaint = f"CBC finds another optimum: relative difference {second:.2g}"
+    claimed, trace = solution.objective if bounds else None, tuple(solution.trace)
     return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices)
-
-
-def _second_opinion(solution: Solution) -> str | None:
-    if solution.cross_check is None or solution.cross_check <= CROSS_CHECK_TOLERANCE:
-        return None
-    return f"CBC finds another optimum: relative difference {solution.cross_check:.2g}"
 
 
 def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> _Raw:

@@ -7,23 +7,23 @@ same version of this project. One thread per worker is right (``--nthreads 1``):
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import multiprocessing
 import pickle
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.engine.pool import packed, result_of, started, submit, unpacked
+from schedgap.harness.engine.pool import Worker
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.environment import code_digest
+from schedgap.harness.text import clean
 from schedgap.instances.errors import UsageError
-from schedgap.instances.plugins import Plugin, dumps
+from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
 if TYPE_CHECKING:
     from distributed import Client
-    from pebble import ProcessPool
 
 ADDRESS = re.compile(r"(tcp|tls|ucx|wss?)://[^\s/]+:\d+")
 """Addresses of schedulers; Dask would look for others for a long time."""
@@ -74,38 +74,42 @@ def run_on_cluster(tasks: Iterable[Task[R]], client: Client) -> Iterator[R]:
     """
     from distributed import as_completed
 
+    given = client.submit(tuple, loaded(), pure=False)  # travels once to each worker, not with each task
     futures = {
-        client.submit(run_remotely, *packed(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
+        client.submit(run_remotely, given, dumps(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
         for task in tasks
     }
     for future in as_completed(futures, loop=client.loop):
-        yield _result(future, futures[future])
+        task = futures[future]
+        try:
+            result: R = pickle.loads(future.result())
+        except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
+            what = clean(f"{type(error).__name__}: {error}", 240)
+            result = task.failed("error", f"lost on the cluster: {what}")
+        yield result
         future.release()
 
 
 def run_remotely(given: Sequence[Plugin], content: bytes) -> bytes:
-    """Run a packed task on a worker of the cluster, in a process of its own under its limits; return its result."""
-    task = unpacked(given, content)
+    """Run a pickled task on a worker of the cluster, in a process of its own under its limits; pickle its result."""
+    restore(given)
+    task: Task[Any] = pickle.loads(content)
     if code_digest() != task.code:
         return dumps(task.failed("error", f"the worker runs other code ({code_digest()}, wanted: {task.code})"))
-    return dumps(result_of(submit(_pool(task.limits.threads, type(task).__module__), task), task))
+    key = type(task).__module__, task.limits.threads, tuple(given)
+    worker = _idle[key].pop() if _idle[key] else _worker(*key)
+    worker.give(task)
+    result = worker.result()
+    if not worker.pipe.closed:
+        _idle[key].append(worker)
+    return dumps(result)
 
 
-@functools.cache
-def _pool(threads: int, module: str) -> ProcessPool:
-    """Return the processes of this worker of the cluster, as many as it has threads; they end with it."""
-    from distributed import get_worker
+_idle: defaultdict[Any, list[Worker]] = defaultdict(list)
+"""Processes of this worker of the cluster that do nothing just now, by what they are for; they end with it."""
 
+
+def _worker(module: str, threads: int, given: Sequence[Plugin]) -> Worker:
     # Dask's workers are daemons, which may have no children, lest those outlive them; ours end with their parent.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
-    return started(get_worker().state.nthreads, threads, module)
-
-
-def _result(future: Any, task: Task[R]) -> R:
-    """Return a finished task's result, or the failed row of one that no worker survived."""
-    try:
-        result: R = pickle.loads(future.result())
-    except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
-        what = " ".join(f"{type(error).__name__}: {error}".split())[:240]
-        return task.failed("error", f"lost on the cluster: {what}")
-    return result
+    return Worker(module, threads, given)

@@ -77,10 +77,7 @@ class _Line(BaseModel):
 class Folder:
     """An open results folder that results are appended to; it is created if it is not there.
 
-    Raises
-    ------
-    UsageError
-        If the folder cannot be created or written.
+    All of its methods raise `UsageError` where the folder cannot be created or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -89,7 +86,10 @@ class Folder:
         with self._explained():
             (path / "instances").mkdir(parents=True, exist_ok=True)
             self._journal: IO[bytes] = open(path / JOURNAL, "ab")  # noqa: SIM115 - open for the whole run
-            self._lock()
+            try:  # the lock ends with the process, however it ends
+                fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(f"{path}: another run is writing there") from error
             self._tidy()
 
     @contextmanager
@@ -106,13 +106,6 @@ class Folder:
         path = self.path / JOURNAL
         return path.is_file() and path.stat().st_size > 0
 
-    def _lock(self) -> None:
-        """Refuse a folder that another run is writing to; the lock ends with the process, however it ends."""
-        try:
-            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(f"{self.path}: another run is writing there") from error
-
     def _tidy(self) -> None:
         """Remove what a kill left: files that were being written, and a line without an end."""
         for left in self.path.rglob(f".*{TEMPORARY}"):
@@ -120,45 +113,42 @@ class Folder:
         written = (self.path / JOURNAL).read_bytes()
         os.truncate(self.path / JOURNAL, written.rfind(b"\n") + 1)
 
-    def begin(self, meta: Mapping[str, Any], instances: Iterable[Instance]) -> None:
-        """Save the instances under their fingerprints, and what is going to run."""
-        with self._explained():
-            files = {instance_file(one.fingerprint): to_json(one).encode() for one in instances}
-            self._write(files)
-            self._files = digests(files)
-        self.describe(meta)
-
-    def add(self, result: Result) -> None:
-        """Append a result: its files first, then its line, which makes it count."""
-        with self._explained():
-            files = result.files()
-            self._write(files)
-            line = sealed({"record": result.record, "key": result.key, **result.content(), "files": digests(files)})
-            self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-
     def _append(self, line: bytes) -> None:
         self._journal.write(line)
         self._journal.flush()
         os.fsync(self._journal.fileno())
 
     def _write(self, files: Mapping[str, bytes]) -> None:
-        for name, content in files.items():
-            path = inside(self.path, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, content)
+        with self._explained():
+            for name, content in files.items():
+                path = inside(self.path, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, content)
+
+    def begin(self, meta: Mapping[str, Any], instances: Iterable[Instance]) -> None:
+        """Save the instances under their fingerprints, and what is going to run."""
+        files = {instance_file(one.fingerprint): to_json(one).encode() for one in instances}
+        self._write(files)
+        self._files = digests(files)
+        self.describe(meta)
+
+    def add(self, result: Result) -> None:
+        """Append a result: its files first, then its line, which makes it count."""
+        files = result.files()
+        self._write(files)
+        line = sealed({"record": result.record, "key": result.key, **result.content(), "files": digests(files)})
+        with self._explained():
+            self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def describe(self, meta: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""
-        with self._explained():
-            write_atomically(
-                self.path / "run.json", (json.dumps(sealed({**meta, "files": self._files}), indent=2) + "\n").encode()
-            )
+        content = sealed({**meta, "files": self._files})
+        self._write({"run.json": (json.dumps(content, indent=2) + "\n").encode()})
 
     def finish(self, meta: Mapping[str, Any], tables: Mapping[str, bytes]) -> None:
         """Write ``run.json`` anew, and the files that hold the whole run; close the journal."""
         self.describe(meta)
-        with self._explained():
-            self._write(tables)
+        self._write(tables)
         self.close()
 
     def close(self) -> None:
@@ -175,20 +165,13 @@ def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
 
 @contextmanager
 def damage_explained(path: Path) -> Iterator[None]:
-    """Turn what damaged files raise into one line that names the folder.
-
-    Raises
-    ------
-    UsageError
-        Instead of anything that reading raises.
-    """
+    """Turn what damaged files raise into a `UsageError`, one line that names the folder."""
     try:
         yield
     except UsageError:
         raise
     except DAMAGE as error:
-        what = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UsageError(f"{path}: damaged results: {what}") from error
+        raise UsageError(f"{path}: damaged results: {clean(error, 200) or type(error).__name__}") from error
 
 
 def open_stored(path: Path, kind: str | None = None) -> Stored:

@@ -9,17 +9,16 @@ import signal
 import sys
 import sysconfig
 import threading
+import time
 import types
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
-from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
-from multiprocessing import forkserver
+from contextlib import contextmanager, suppress
+from multiprocessing import connection, forkserver
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import Any
-
-from pebble import ProcessExpired, ProcessPool
+from typing import Any, NamedTuple
 
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.environment import cores, memory_capped
@@ -41,56 +40,138 @@ def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
     Workers are forked from a clean server process (``forkserver``), because forking a process with running threads
     can deadlock. Closing the generator, as Ctrl-C does, stops all workers.
     """
-    tasks = list(tasks)
-    if not tasks:
+    waiting = deque(tasks)
+    if not waiting:
         return
-    threads = max(task.limits.threads for task in tasks)
-    pool = started(min(workers_for(jobs, threads), len(tasks)), threads, type(tasks[0]).__module__)
-    finished = False
+    threads, module = max(task.limits.threads for task in waiting), type(waiting[0]).__module__
+    idle: list[Worker] = []
+    busy: list[Worker] = []
     try:
-        with _ctrl_c_later():
-            # The first call starts the workers; one that is interrupted then finds its semaphores gone, and says so.
-            futures = {submit(pool, task): task for task in tasks}
-        while futures:
-            for future in wait(futures, return_when=FIRST_COMPLETED).done:
-                yield result_of(future, futures.pop(future))
-        finished = True
+        while waiting or busy:
+            while waiting and len(busy) < workers_for(jobs, threads):
+                worker = idle.pop() if idle else Worker(module, threads, loaded())
+                busy.append(worker)
+                worker.give(waiting.popleft())
+            connection.wait([worker.pipe for worker in busy], max(0.0, min(worker.left_s for worker in busy)))
+            for worker in [worker for worker in busy if worker.left_s <= 0 or worker.pipe.poll()]:
+                busy.remove(worker)
+                yield worker.result()
+                if not worker.pipe.closed:
+                    idle.append(worker)
     finally:
-        pool.close() if finished else pool.stop()
-        pool.join()
+        for worker in (*idle, *busy):
+            worker.stop()
 
 
-def started(workers: int, threads: int, module: str) -> ProcessPool:
-    """Return a pool whose workers run so many threads each; they have imported `module` when they start."""
-    start_server(module, threads)
-    return ProcessPool(max_workers=workers, initializer=_settle_worker, context=_Context())
+class Worker:
+    """A worker process with these plug-ins, and a pipe to it.
+
+    Workers share no queue and no lock, so that whoever kills one at any moment harms one task. Pools of the libraries
+    that were tried share a channel: in 2 of 62 kills its lock died with the worker, and the run ended after 121 s.
+    """
+
+    pipe: Connection
+    task: Task[Any]
+    until: float
+
+    def __init__(self, module: str, threads: int, given: Sequence[Plugin]) -> None:
+        for attempt in range(STARTS):
+            try:
+                with _ctrl_c_later():  # an interrupted start would leave the server in the middle of a sentence
+                    start_server(module, threads)
+                    self.pipe, theirs = _CONTEXT.Pipe()
+                    self.process = _CONTEXT.Process(target=_serve, args=(theirs, tuple(given)), daemon=True)
+                    self.process.start()
+                    theirs.close()
+                break
+            except (OSError, EOFError):  # the server was killed just now; the next start finds a new one
+                if attempt == STARTS - 1:
+                    raise
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until its task has run too long."""
+        return self.until - time.monotonic()
+
+    def give(self, task: Task[Any]) -> None:
+        """Hand it a task."""
+        self.task, self.until = task, time.monotonic() + task.hard_limit_s
+        with suppress(OSError):  # it is dead, which its result will say
+            self.pipe.send_bytes(dumps(task))
+
+    def result(self) -> Any:
+        """Return what comes of its task, or that it took too long, or that nothing will come any more."""
+        try:
+            if self.pipe.poll(max(0.0, self.left_s)):
+                result = pickle.loads(self.pipe.recv_bytes())
+                return self.task.failed(*result) if isinstance(result, Failure) else result
+            reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:g} s of wall-clock time"
+        except (EOFError, OSError):
+            self.process.join(1.0)
+            reason = "error", f"the worker died ({_cause(self.process.exitcode)})"
+        self.stop()
+        return self.task.failed(*reason)
+
+    def stop(self) -> None:
+        """End it at once."""
+        self.pipe.close()
+        with suppress(ProcessLookupError, TypeError):  # Process.kill() does nothing once the server is dead
+            os.kill(self.process.pid, signal.SIGKILL)  # type: ignore[arg-type]
 
 
-def submit(pool: ProcessPool, task: Task[R]) -> Any:
-    """Hand a task to a pool; the future goes to :func:`result_of`."""
-    return pool.schedule(run_packed, args=packed(task), timeout=task.hard_limit_s)
+STARTS = 3
+"""Times that a worker is started before giving up."""
 
 
-def packed(task: Task[Any]) -> tuple[tuple[Plugin, ...], bytes]:
-    """Return a task as it travels: what it is made of may be defined by the plug-ins, which are loaded first."""
-    return loaded(), dumps(task)
+class Failure(NamedTuple):
+    """Status and reason of a task that came to nothing in its worker."""
+
+    status: str
+    reason: str
 
 
-def unpacked(given: Sequence[Plugin], content: bytes) -> Task[Any]:
-    """Return the task that :func:`packed` packed, in a process of its own with the same plug-ins."""
-    restore(given)
-    task: Task[Any] = pickle.loads(content)
-    return task
+def _serve(pipe: Connection, given: Sequence[Plugin]) -> None:
+    """Run the tasks that come through a pipe, until it is closed.
+
+    Ctrl-C and standard output are left to the main process, which it does not outlive (a solve would run to its limit).
+    """
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_main, daemon=True).start()
+    with suppress(EOFError, OSError):
+        while True:
+            pipe.send_bytes(_answer(pipe.recv_bytes(), given))
 
 
-def run_packed(given: Sequence[Plugin], content: bytes) -> bytes:
-    """Run a task in a worker and return its pickled result."""
+def _answer(content: bytes, given: Sequence[Plugin]) -> bytes:
+    """Return the pickled result of a pickled task, run under its memory cap.
+
+    The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
+    """
     try:
-        return dumps(run_capped(unpacked(given, content)))
-    except Exception:
-        raise
-    except BaseException as error:  # a method that exits ends neither its worker nor the run
-        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        restore(given)
+        task: Task[Any] = pickle.loads(content)
+        try:
+            with memory_capped(task.limits.memory_mb):
+                result = task.run()
+        except MemoryError:
+            result = Failure("out of memory", f"more than the cap of {task.limits.memory_mb} MB")
+        return dumps(result)
+    except BaseException as error:  # a plug-in that cannot be loaded, a result that cannot travel, a method that exits
+        return dumps(Failure("error", clean(f"{type(error).__name__}: {error}", 300)))
+
+
+def _end_with_main() -> None:
+    # Not os.getppid(): a forked worker's parent is the fork server, which lives as long as its workers do.
+    if main := multiprocessing.parent_process():
+        main.join()
+        os._exit(1)
+
+
+def _cause(exitcode: int | None) -> str:
+    if exitcode is not None and exitcode < 0:
+        return f"{signal.Signals(-exitcode).name}: out of memory, or killed from outside"
+    return f"exit code {exitcode}"
 
 
 class _Process(ForkServerProcess):
@@ -121,6 +202,9 @@ class _Context(ForkServerContext):
     Process = _Process
 
 
+_CONTEXT = _Context()
+
+
 ROOT = os.path.realpath(Path(__file__).parents[3])
 """Folder that this package was imported from."""
 
@@ -138,6 +222,12 @@ def safe_path() -> list[str]:
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables that numpy's linear algebra reads when it is loaded."""
+
+
+def stop_server() -> None:
+    """End the server at once where no task will run, even while it imports: a pipe that it writes to stays open."""
+    if server := getattr(forkserver._forkserver, "_forkserver_pid", None):
+        os.kill(server, signal.SIGTERM)
 
 
 def start_server(module: str, threads: int) -> None:
@@ -158,14 +248,14 @@ def start_server(module: str, threads: int) -> None:
 @contextmanager
 def _environment(asked: Mapping[str, str]) -> Iterator[None]:
     """Set variables that processes started within the block inherit."""
-    before = dict(os.environ)
+    before = {name: os.environ[name] for name in asked if name in os.environ}
     os.environ.update(asked)
     try:
         yield
     finally:
         for name in asked:
             os.environ.pop(name)
-        os.environ.update({name: before[name] for name in asked if name in before})
+        os.environ.update(before)
 
 
 @contextmanager
@@ -189,51 +279,3 @@ def _on_ctrl_c(handler: Any) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _settle_worker() -> None:
-    """Leave Ctrl-C and standard output to the main process, and do not outlive it (a solve would run to its limit)."""
-    os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_main, daemon=True).start()
-
-
-def _end_with_main() -> None:
-    # Not os.getppid(): a forked worker's parent is the fork server, which lives as long as its workers do.
-    main = multiprocessing.parent_process()
-    if main is not None:
-        main.join()
-        os._exit(1)
-
-
-def run_capped(task: Task[R]) -> R:
-    """Run a task under its memory cap: an allocation beyond it fails, and the result says so.
-
-    The cap is lifted afterwards, so that a worker which ran out of memory can still say so.
-    """
-    with memory_capped(task.limits.memory_mb):
-        return task.run()
-
-
-def result_of(future: Any, task: Task[R]) -> R:
-    """Return the task's result, or that of a task whose worker was killed or died."""
-    try:
-        result: R = pickle.loads(future.result())
-    except FutureTimeout:
-        reason = f"killed after {task.hard_limit_s:g} s of wall-clock time"
-        return task.failed("time limit without incumbent", reason)
-    except ProcessExpired as death:
-        return task.failed("error", f"the worker died ({_cause(death.exitcode)})")
-    except MemoryError:
-        return task.failed("out of memory", f"more than the cap of {task.limits.memory_mb} MB")
-    except CancelledError:
-        return task.failed("error", "cancelled")
-    except Exception as error:  # a plug-in that a worker cannot load, a result that cannot travel
-        return task.failed("error", clean(f"{type(error).__name__}: {error}", 300))
-    return result
-
-
-def _cause(exitcode: int | None) -> str:
-    if exitcode is not None and exitcode < 0:
-        return f"{signal.Signals(-exitcode).name}: out of memory, or killed from outside"
-    return f"exit code {exitcode}"

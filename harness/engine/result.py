@@ -11,6 +11,7 @@ import gzip
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -31,12 +32,9 @@ T = TypeVar("T")
 
 
 class DataRow:
-    """A row of what a study found: a dataclass of plain data."""
+    """A row of what a study found: a dataclass of plain data, which knows whether all went well (`ok`)."""
 
-    @property
-    def ok(self) -> bool:
-        """Whether all went well."""
-        raise NotImplementedError
+    ok: Any
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, in order."""
@@ -73,7 +71,7 @@ class CheckedRow(DataRow):
     """A row about a method on an instance: how it ended, what the checker says, and published numbers beside it.
 
     `case` is what rows share that are compared with each other, the fingerprint of the instance first; `measured` is
-    what published numbers can be compared with, by quantity; `in_order` says whether the status is that of a success.
+    what published numbers can be compared with, by quantity; `in_order` tells whether the status is one of a success.
     """
 
     instance: Any
@@ -106,15 +104,10 @@ class Found(Generic[R]):
 
     Attributes
     ----------
-    meta
-        Content of ``run.json``: ``schema_version, command, started_utc, duration_s, versions`` (name → version),
-        ``machine`` (name → text), ``limits`` (name → value), ``git_commit``.
-    rows
-        Rows of its table.
-    instances
-        Instances by fingerprint.
-    folder
-        Results folder, where it was saved.
+    meta, folder
+        Content of ``run.json`` (:func:`schedgap.harness.engine.study.described`); the results folder, if it was saved.
+    rows, instances
+        Rows of its table; instances by fingerprint.
     """
 
     meta: dict[str, Any]
@@ -123,10 +116,8 @@ class Found(Generic[R]):
     folder: Path | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str]
-    """Kind of the study."""
-
     fields: ClassVar[Sequence[str]]
-    """Fields of a row."""
+    """Kind of the study, and fields of a row."""
 
     @property
     def interrupted(self) -> bool:
@@ -216,33 +207,21 @@ class Result(ABC):
         """Return the result that a journal kept."""
 
 
+@dataclass(eq=False)
 class Later(Generic[T]):
-    """A value that is read, by a picklable function, when it is first asked for."""
+    """A value that a function (picklable, to let it travel) reads when it is first asked for."""
 
-    def __init__(self, read: Callable[[], T]) -> None:
-        self._read = read
+    read: Callable[[], T]
 
-    @classmethod
-    def known(cls, value: T) -> Later[T]:
-        """Return one that need not be read."""
-        one = cls(lambda: value)
-        one._value = value
-        return one
-
-    def __reduce__(self) -> Any:
-        """Travel with the value where it is known, else with what reads it."""
-        return (Later.known, (self._value,)) if hasattr(self, "_value") else (Later, (self._read,))
-
-    def get(self) -> T:
-        """Return the value."""
-        if not hasattr(self, "_value"):
-            self._value = self._read()
-        return self._value
+    @cached_property
+    def value(self) -> T:
+        """What was read."""
+        return self.read()
 
 
 def opened(value: T | Later[T]) -> T:
     """Return a value, read now if it is a :class:`Later` one."""
-    return value.get() if isinstance(value, Later) else value
+    return value.value if isinstance(value, Later) else value
 
 
 class Opened(Mapping[K, T]):
@@ -271,13 +250,7 @@ def encode(decision: Any) -> dict[str, Any]:
 
 
 def decode(kind: type[T], fields: Mapping[str, Any]) -> T:
-    """Return the decision of type `kind` with these fields.
-
-    Raises
-    ------
-    ValueError
-        If the fields are not those of `kind`.
-    """
+    """Return the decision of type `kind` with these fields, or raise ``ValueError`` if it has others."""
     try:
         return kind(**{name: from_plain(value) for name, value in fields.items()})
     except (TypeError, KeyError) as error:

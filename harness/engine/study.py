@@ -37,6 +37,8 @@ Reference = str | Path | Instance
 Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
 """Tasks; or a function that returns the next ones from all results so far, none at the end."""
 
+Runner = Callable[[Sequence[Task[Any]]], Iterator[Any]]
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -46,11 +48,6 @@ class Finished:
     instances: dict[str, Instance]
     results: Sequence[Any]
     folder: Path | None = None
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it early."""
-        return bool(self.meta["interrupted"])
 
 
 @dataclass(frozen=True)
@@ -104,13 +101,11 @@ def execute(
 
     Parameters
     ----------
-    study, plan
-        What to run.
+    study, plan, instances
+        What to run, and what it is about.
     meta
         What ``run.json`` says of it: ``command``, and whatever is its own. Under ``rules`` stands what must be the same
         for a run to be resumed.
-    instances
-        What it is about.
     **running
         Workers, results folder and callbacks, see :class:`Running`.
 
@@ -119,24 +114,28 @@ def execute(
     UsageError
         If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
     """
-    if len({one.fingerprint for one in instances}) < len(instances):
+    by_fingerprint = {one.fingerprint: one for one in instances}
+    if len(by_fingerprint) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     plugins.refresh()
-    results, resume = running.get("results"), running.get("resume")
+    results, resume, dask = running.get("results"), running.get("resume"), running.get("dask")
     meta = described(study.kind, meta, instances)
     earlier = _earlier(study, resume, meta) if resume else None
     with ExitStack() as stack:
-        runner = _runner(running.get("jobs", 0), running.get("dask"), stack)
+        runner: Runner = partial(run_all, jobs=running.get("jobs", 0))
+        if dask is not None:
+            from schedgap.harness.engine.cluster import connect, run_on_cluster
+
+            runner = partial(run_on_cluster, client=stack.enter_context(connect(dask)))
         path = resume or (new_folder(results, meta) if results else None)
-        folder = Folder(path) if path else None
-        by_fingerprint = {one.fingerprint: one for one in instances}
-        session = _Session(study, meta, by_fingerprint, folder, earlier, runner, running)
+        session = _Session(study, meta, by_fingerprint, Folder(path) if path else None, earlier, runner, running)
         began = time.perf_counter()
         session.go(plan if callable(plan) else lambda done: [] if done else plan)
     meta["duration_s"] = time.perf_counter() - began
-    found = study.collect(session.finished())
-    if folder:
-        folder.finish(meta, study.tables(found))
+    ordered = [session.done[key] for key in meta["plan"] if key in session.done]
+    found = study.collect(Finished(meta, by_fingerprint, ordered, path))
+    if session.folder:
+        session.folder.finish(meta, study.tables(found))
     return found
 
 
@@ -159,18 +158,6 @@ def command_line(options: Mapping[str, Any], *command: str) -> str:
     return shlex.join(words)
 
 
-def _ignore(_: Any) -> None:
-    """Ignore what is told."""
-
-
-def _runner(jobs: int, dask: str | None, stack: ExitStack) -> Callable[[Sequence[Task[Any]]], Iterator[Any]]:
-    if dask is None:
-        return partial(run_all, jobs=jobs)
-    from schedgap.harness.engine.cluster import connect, run_on_cluster
-
-    return partial(run_on_cluster, client=stack.enter_context(connect(dask)))
-
-
 @dataclass
 class _Session:
     """A study while it runs."""
@@ -180,7 +167,7 @@ class _Session:
     instances: dict[str, Instance]
     folder: Folder | None
     earlier: Stored | None
-    runner: Callable[[Sequence[Task[Any]]], Iterator[Any]]
+    runner: Runner
     running: Running
     done: dict[str, Any] = field(default_factory=dict)
 
@@ -202,16 +189,16 @@ class _Session:
             self.folder.begin(self.meta, self.instances.values())
         elif self.folder:
             self.folder.describe(self.meta)
-        for key in keys:
-            if kept := self._kept(key):
-                self.done[key] = kept
+        self.done |= {key: kept for key in keys if (kept := self._kept(key))}
         left = [task for key, task in keys.items() if key not in self.done]
-        self.running.get("on_start", _ignore)(len(left))
+        if "on_start" in self.running:
+            self.running["on_start"](len(left))
         for result in self.runner(left):
             self.done[result.key] = result
             if self.folder:
                 self.folder.add(result)
-            self.running.get("on_result", _ignore)(result)
+            if "on_result" in self.running:
+                self.running["on_result"](result)
 
     def _kept(self, key: str) -> Any:
         """Return the result of an earlier run if it is finished and sound; what is not is tried again."""
@@ -223,11 +210,6 @@ class _Session:
         except DAMAGE:
             return None
         return result if result.finished else None
-
-    def finished(self) -> Finished:
-        """Return what was found, in the order of the plan."""
-        ordered = [self.done[key] for key in self.meta["plan"] if key in self.done]
-        return Finished(self.meta, self.instances, ordered, self.folder.path if self.folder else None)
 
 
 def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
@@ -267,10 +249,7 @@ def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored
 def reopen(folder: Path, kind: str | None = None) -> Any:
     """Return what a results folder of any kind holds, or of that kind only, as the function that ran it returned it.
 
-    Raises
-    ------
-    UsageError
-        If it is no results folder, of another study or version, or damaged.
+    It raises `UsageError` as :func:`schedgap.harness.engine.folder.open_stored` does.
     """
     stored = open_stored(folder, kind)
     with damage_explained(folder):
@@ -302,31 +281,24 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
 
 
 def check(folder: Path) -> list[tuple[str, str]]:
-    """Check every result of a folder again, and return what each is and what is wrong with it (empty: it holds).
-
-    Raises
-    ------
-    UsageError
-        If it is no results folder, of another version, or its journal cannot be read at all.
-    """
+    """Check every result of a folder again, and return what each is and what is wrong with it (empty: it holds)."""
     stored = open_stored(folder)
     with damage_explained(folder):
-        study, plan = study_of(stored.meta["kind"]), list(stored.meta["plan"])
-    return [_checked(study, stored, key) for key in plan]
+        study = study_of(stored.meta["kind"])
+        return [_checked(study, stored, key) for key in stored.meta["plan"]]
 
 
 def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str]:
+    label, trouble = key, "damaged: "
     try:
         if not stored.complete(key):
             return key, "planned, but not in the journal; --resume runs it"
         result = study.restore(stored, key)
-    except DAMAGE as error:
-        return key, f"damaged: {clean(error, 200)}; --resume runs it again"
-    try:
+        label, trouble = result.label, ""
         result.check()
     except DAMAGE as error:
-        return result.label, clean(error, 300)
-    return result.label, ""
+        return label, trouble + clean(error, 300)
+    return label, ""
 
 
 def study_of(kind: str) -> Study[Any]:
@@ -365,15 +337,11 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
             for result in sound(study, part):
                 if result.key not in found or (result.finished and not found[result.key].finished):
                     found[result.key] = result
-    return _merged(study, parts, found, results)
-
-
-def _merged(study: Study[Any], parts: Sequence[Stored], found: Mapping[str, Any], results: Path) -> Any:
     meta = _meta([part.meta for part in parts], [part.path for part in parts])
     instances = {mark: one for part in parts for mark, one in part.instances.items()}
+    ordered = [found[key] for key in meta["plan"] if key in found]
     folder = Folder(new_folder(results, meta))
     folder.begin(meta, instances.values())
-    ordered = [found[key] for key in meta["plan"] if key in found]
     meta["missing"] = len(meta["plan"]) - len(ordered)
     for result in ordered:
         folder.add(result)

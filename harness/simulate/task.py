@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, Result, Stored, packed
+from schedgap.harness.engine.result import Later, Result, Stored, opened, packed
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.row import Rounds, SimulationRow
@@ -146,19 +146,19 @@ class SimulationResult(Result):
     """
 
     row: SimulationRow
-    kept: Later[tuple[Trace, Rounds | None]] | None = None
+    kept: tuple[Trace, Rounds | None] | Later[tuple[Trace, Rounds | None]] | None = None
 
     record: ClassVar[str] = "simulation"
 
     @property
     def trace(self) -> Trace | None:
         """The history; ``None`` where the row is WRONG, so that nothing unverified is drawn."""
-        return self.kept.get()[0] if self.kept and self.row.verified else None
+        return opened(self.kept)[0] if self.kept and self.row.verified else None
 
     @property
     def rounds(self) -> Rounds | None:
         """What the rounds are worth."""
-        return self.kept.get()[1] if self.kept and self.row.verified else None
+        return opened(self.kept)[1] if self.kept and self.row.verified else None
 
     @property
     def key(self) -> str:
@@ -181,7 +181,7 @@ class SimulationResult(Result):
 
     def files(self) -> Mapping[str, bytes]:
         """Return the history as a file."""
-        return {history_file(self.row): packed(history_content(self.kept.get()[0]))} if self.kept else {}
+        return {history_file(self.row): packed(history_content(opened(self.kept)[0]))} if self.kept else {}
 
     def check(self) -> None:
         """Raise ``ValueError`` if the history in its file is not the one that was confirmed."""
@@ -261,7 +261,7 @@ class SimulationTask(Task[SimulationResult]):
             **(_numbers(_worth(trace, worth)) if worth else {}),
             **({} if violations else _numbers(spec.measures(instance, policy, trace))),
         )
-        return SimulationResult(row, Later.known((trace, worth)))
+        return SimulationResult(row, (trace, worth))
 
 
 def _optimum(seed: int, model: str, view: Any) -> Any:

@@ -20,11 +20,12 @@ import pyomo.environ as pyo
 from pyomo.common.errors import InfeasibleConstraintException
 
 from schedgap.instances import clock
+from schedgap.instances.registry import Status
 from schedgap.models.solve.fallback import solve_through_pyomo
 from schedgap.models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model, counted
 from schedgap.models.solve.scaling import NotCertifiableError, units
 from schedgap.models.solve.session import Session, dual_bound, peak_mb
-from schedgap.models.solve.solution import Seed, Size, Solution, SolveOptions, Status, Times, TracePoint
+from schedgap.models.solve.solution import Seed, Size, Solution, SolveOptions, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",

@@ -10,8 +10,9 @@ from pyomo.contrib.solver.common.factory import SolverFactory
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
 from schedgap.instances import clock
+from schedgap.instances.registry import Status
 from schedgap.models.solve.session import peak_mb
-from schedgap.models.solve.solution import Size, Solution, SolveOptions, Status, Times
+from schedgap.models.solve.solution import Size, Solution, SolveOptions, Times
 
 _ENDED: dict[Any, Status] = {
     TerminationCondition.convergenceCriteriaSatisfied: "optimal",

@@ -12,18 +12,7 @@ import numpy as np
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, MOST_THREADS
-
-Status = Literal[
-    "optimal",
-    "feasible",
-    "gap left",
-    "time limit with incumbent",
-    "time limit without incumbent",
-    "infeasible",
-    "unbounded",
-    "interrupted",
-    "error",
-]
+from schedgap.instances.registry import Status
 
 
 class Seed(NamedTuple):
