@@ -384,8 +384,8 @@ AUDIT: tuple[Column[Finding], ...] = (
         "failed",
         "failed",
         "cases in which the claim does not hold, of those tried within the paper's scope",
-        lambda finding: f"{finding.tally.failed} of {finding.tally.tested}" if finding.tally.tested else ABSENT,
-        lambda finding: finding.tally.failed,
+        lambda finding: f"{finding.stated.failed} of {finding.stated.tested}" if finding.stated.tested else ABSENT,
+        lambda finding: finding.stated.failed,
         align="right",
     ),
     words(

@@ -338,10 +338,10 @@ def more_copies_are_better(lab: Lab, strict: bool = True) -> str:
 @claim("hadar.slip.m-5", "section VI-C, TTD of M-5", how="recomputed from the printed seconds")
 def slip_m5(lab: Lab) -> str:
     """4200 s against 3900 s (AWS) is a speedup of 1.18, 3300 s against 2800 s (testbed) one of 1.15."""
-    return recomputed(lab, [Printed("AWS", 1.18, 4200 / 3900, 0.005), Printed("testbed", 1.15, 3300 / 2800, 0.005)])
+    return recomputed(lab, Printed("AWS", 1.18, 4200 / 3900, 0.005), Printed("testbed", 1.15, 3300 / 2800, 0.005))
 
 
 @claim("hadar.slip.yarn-cs", "section IV-B, TTD", how="recomputed from the printed hours")
 def slip_yarn(lab: Lab) -> str:
     """68 h of YARN-CS against 40 h of Hadar is 1.67 times."""
-    return recomputed(lab, [Printed("TTD ratio", 1.67, 68 / 40, 0.005)])
+    return recomputed(lab, Printed("TTD ratio", 1.67, 68 / 40, 0.005))

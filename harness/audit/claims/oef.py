@@ -303,7 +303,7 @@ def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) 
             own.add(shown.failed > 0)
             lab.add(shown.failed > 0)
         lines.append(f"{method} fails in {shown.failed} of {shown.tested} cases")
-    lab.also = () if promised else shown.witnesses
+    lab.also = [shown.witness] if shown.witness and not promised else ()
     return "; ".join(lines)
 
 
@@ -371,7 +371,8 @@ def slip_drop(lab: Lab) -> str:
     first, second = (certified(one, [TOGETHER])[TOGETHER].metrics["true_total"] for one in (honest, lie))
     drop = 100 * (1 - float(second or 0.0) / float(first or 1.0))
     shown = f"true_total {second:.6g} instead of {first:.6g}: {drop:.2f} % less"
-    return recomputed(lab, [Printed("per cent", 8, drop, 0.5)], witnesses=[Witness(lie, (TOGETHER,), shown)])
+    lab.also = [Witness(lie, (TOGETHER,), shown)]
+    return recomputed(lab, Printed("per cent", 8, drop, 0.5))
 
 
 @claim(
@@ -382,11 +383,8 @@ def slip_drop(lab: Lab) -> str:
 def slip_coefficient(lab: Lab) -> str:
     """Sharing incentive on (6) asks for x_2^1 + 4·x_2^2 ≥ 3."""
     instance = load("paper/oef-eq6")
-    made = (3 - 0.5) / 0.5
-    shown = f"u2's speedup is {view(instance).speedups[1, 1]:g}"
-    return recomputed(
-        lab, [Printed("coefficient of x_2^2", 4, made, 0.0)], witnesses=[Witness(instance, ("oef.maxmin",), shown)]
-    )
+    lab.also = [Witness(instance, ("oef.maxmin",), f"u2's speedup is {view(instance).speedups[1, 1]:g}")]
+    return recomputed(lab, Printed("coefficient of x_2^2", 4, (3 - 0.5) / 0.5, 0.0))
 
 
 @claim(
@@ -394,4 +392,4 @@ def slip_coefficient(lab: Lab) -> str:
 )
 def slip_trade(lab: Lab) -> str:
     """By trading with u1, u2 comes to 0.0495 of GPU2."""
-    return recomputed(lab, [Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005)])
+    return recomputed(lab, Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005))
