@@ -30,8 +30,8 @@ from schedgap.harness.figure import Drawing, figures, inline_svg
 from schedgap.harness.page import compare, save, to_fragment, to_html
 from schedgap.harness.page.audit import section
 from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.page.compare import blocks
-from schedgap.harness.page.headline import headline, lead
+from schedgap.harness.page.compare import blocks, headline, lead
+from schedgap.harness.page.frame import render
 from schedgap.harness.page.instance import words
 from schedgap.harness.table import (
     csv_cell,
@@ -528,7 +528,8 @@ def test_the_first_sentence_over_several_papers_names_an_algorithm_of_each() -> 
 
 
 def test_figures_that_could_not_be_drawn_are_named() -> None:
-    page = compare.page(oef_run(), [], ["a figure could not be drawn: <b>"])
+    run = oef_run()
+    page = render(run, compare.page(run), [], ["a figure could not be drawn: <b>"], [])
     assert "a figure could not be drawn: &lt;b&gt;" in page
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 
 from schedgap.harness.adversary.row import Adversary
-from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import ADVERSARY
-from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
+from schedgap.harness.page.frame import Group, Page, Section, macro
 from schedgap.harness.table import Block, Command, table
 from schedgap.instances.plugins import options
 
@@ -30,21 +28,15 @@ def blocks(found: Adversary) -> list[Block]:
     return [content, *(Command("replay", how) for _, how in replays(found))]
 
 
-def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -> str:
-    """Return a search as one self-contained HTML page."""
-    content = table("largest proved ratios", ADVERSARY, found.rows)
-    return render(
-        Page(
-            question="How bad can it get?",
-            title="Worst instances found",
-            headline=_headline(found),
-            trouble=not found.ok,
-            sections=[
-                results_section([Group("results-worst", "worst", "", [content])], []),
-                Section("replay", "Replay", macro("notes", replays(found))),
-            ],
-            meta=found.meta,
-        )
+def page(found: Adversary) -> Page:
+    """Return the page of a search."""
+    return Page(
+        question="How bad can it get?",
+        title="Worst instances found",
+        headline=_headline(found),
+        groups=[Group("results-worst", "worst", "", [table("largest proved ratios", ADVERSARY, found.rows)])],
+        legend=[],
+        last=[Section("replay", "Replay", macro("notes", replays(found)))],
     )
 
 

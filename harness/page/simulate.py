@@ -1,34 +1,19 @@
-"""What a simulation tells: captions, tables, published numbers, and notes."""
+"""What a simulation tells: who is best and how far from the bound; captions, tables, published numbers, and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
 
-from schedgap.harness.figure import Drawing
+from schedgap.harness.page import frame
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
-from schedgap.harness.page.frame import (
-    Group,
-    Page,
-    Section,
-    counted,
-    figures_section,
-    instances_section,
-    macro,
-    notes_section,
-    render,
-    results_section,
-    slug,
-    titled,
-)
-from schedgap.harness.page.headline import answers_of_simulation, headline_of_simulation
-from schedgap.harness.page.published import not_compared, published_notes, published_section, published_table
+from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.bounds import BOUNDS
-from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.table import Block, Cell, Note, Table, explained, of_texts, sort_key, table
-from schedgap.harness.text import ABSENT, clean, seconds
+from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
+from schedgap.harness.table import Block, Column, explained, table
+from schedgap.harness.text import ABSENT, clean, number, percent, seconds
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -75,84 +60,137 @@ def blocks(simulated: Simulation) -> list[Block]:
     shown: list[Block] = []
     for text, group in parts(simulated.rows):
         shown.append(table(text, COLUMNS, group, dim=lambda row: row.status == "skipped"))
-        shown += published_table(group, "published beside measured")
-        told = [*noted(group), *published_notes(group), *not_compared(group, simulated.instances, SIMULATE)]
-        shown += [Note(which, note) for which, note in told]
+        shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
     return shown
 
 
-def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[str] = ()) -> str:
-    """Return the page of a simulation, with what is said about figures that could not be drawn."""
+def page(simulated: Simulation) -> Page:
+    """Return the page of a simulation."""
     rows = simulated.rows
-    told = answers_of_simulation(rows)
-    sections = [
-        results_section(_groups(rows), explained(COLUMNS, [group for _, group in parts(rows)])),
-        *_bounds_section(simulated),
-        *notes_section(noted(rows)),
-        *published_section(rows, simulated.instances, SIMULATE),
-        *figures_section(drawings, {"simulation": "Histories"}, failures),
-        *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
-    ]
-    return render(
-        Page(
-            question="How far from the best possible schedule?",
-            title=f"Simulation of {titled(rows)}",
-            headline=headline_of_simulation(rows, simulated.interrupted),
-            trouble=not simulated.ok,
-            sections=sections,
-            meta=simulated.meta,
-            answers=told if len(told) > 1 else [],
-            counts=_counts(rows),
-            name="Instance by instance",
-        )
-    )
-
-
-def _counts(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     counts = {
         "instances": len({row.fingerprint for row in rows}),
         "policies": len({row.policy for row in rows}),
         "histories verified": sum(row.verified is True for row in rows),
-        "WRONG": sum(row.verified is False for row in rows),
-        "failed": sum(not row.ok and row.verified is not False for row in rows),
+        "WRONG": sum(row.wrong for row in rows),
+        "failed": sum(row.failed for row in rows),
         "skipped": sum(row.status == "skipped" for row in rows),
     }
-    return counted(counts, ("policies", "histories verified", "WRONG"))
-
-
-# ---------------------------------------------------------------- tables
-
-
-def _groups(rows: Sequence[SimulationRow]) -> list[Group]:
-    found = []
+    groups = []
     for text, group in parts(rows):
         name, jobs = clean(group[0].instance, 60), max(row.jobs or 0 for row in group)
-        title = f"{jobs:,} jobs" if jobs else ""
-        found.append(Group(f"results-{slug(group[0].fingerprint[:12])}", name, title, [table(text, COLUMNS, group)]))
-    return found
+        id = f"results-{frame.slug(group[0].fingerprint[:12])}"
+        groups.append(Group(id, name, f"{jobs:,} jobs" if jobs else "", [table(text, COLUMNS, group)]))
+    return Page(
+        question="How far from the best possible schedule?",
+        title=f"Simulation of {frame.titled(rows)}",
+        headline=headline(simulated),
+        groups=groups,
+        legend=explained(COLUMNS, [group for _, group in parts(rows)]),
+        notes=noted(rows),
+        counts=frame.counted(counts, ("policies", "histories verified", "WRONG")),
+        answers=answers(rows),
+        parts="Instance by instance",
+        study=SIMULATE,
+        figures={"simulation": "Histories"},
+        more=_bounds_section(simulated),
+    )
 
 
 def _bounds_section(simulated: Simulation) -> list[Section]:
     """Return the certified bounds, how long each took, and why there is none where there is none."""
     if not simulated.bounds:
         return []
-    names = {row.fingerprint: row.instance for row in simulated.rows}
+    names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
     what = {"ttd_s": "TTD", "jct_mean_s": "mean JCT"}
-    lines = [
-        [
-            Cell(clean(names.get(bound.fingerprint, ""), 60), sort_key(names.get(bound.fingerprint)), "instance"),
-            Cell(what[BOUNDS[bound.model].metric], BOUNDS[bound.model].metric),
-            Cell(clean(bound.model, 60), sort_key(bound.model), "method"),
-            Cell(
-                ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h", sort_key(bound.seconds), "right"
-            ),
-            Cell(seconds(bound.took_s), sort_key(bound.took_s), "right"),
-            Cell(clean(bound.reason or "", 200), sort_key(bound.reason), "note" if bound.reason else ""),
-        ]
-        for bound in sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
+
+    def text(bound: Bound) -> str:
+        return ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h"
+
+    columns: list[Column[Bound]] = [
+        Column("instance", "instance", "", lambda bound: names.get(bound.fingerprint, ""), css="instance"),
+        Column("of", "of", "", lambda bound: what[BOUNDS[bound.model].metric]),
+        Column("model", "model", "", lambda bound: clean(bound.model, 60), css="method"),
+        Column("seconds", "at least", "", text, lambda bound: bound.seconds, align="right"),
+        Column("took_s", "took", "", lambda b: seconds(b.took_s), lambda bound: bound.took_s, align="right"),
+        Column("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
     ]
-    columns = of_texts(("instance", "of", "model", "at least", "took", "why none"), right=("at least", "took"))
-    if not any(bound.reason for bound in simulated.bounds):
-        columns, lines = columns[:-1], [line[:-1] for line in lines]
-    text = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
-    return [Section("bounds", "Bounds", macro("table", Table(text, columns, lines), "Bounds"))]
+    ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
+    caption = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
+    return [Section("bounds", "Bounds", frame.macro("table", table(caption, columns, ordered), "Bounds"))]
+
+
+# ---------------------------------------------------------------- sentences
+
+
+METRICS = (
+    ("ttd_s", "ttd_bound_ratio", "finishes all jobs first, after", "more than the least that any schedule can reach"),
+    ("jct_mean_s", "jct_bound_ratio", "has the least mean completion time,", "more than the best possible mean"),
+)
+"""Field, its ratio to the bound, and what is said about the policy that is best in it."""
+
+
+def headline(simulated: Simulation) -> str:
+    """Return what was found: trouble first, then who is best and how far from the bound."""
+    if not simulated.rows:
+        return "No policy was simulated."
+    sentences = answers(simulated.rows)
+    answer = sentences[0][1] if len(sentences) == 1 else _over(simulated.rows)
+    return frame.answered(simulated, "policies", answer or "No policy finished all jobs.")
+
+
+def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+    """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
+    found = []
+    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
+        here = [row for row in rows if row.fingerprint == fingerprint]
+        if text := _fastest(here):
+            found.append((clean(here[0].instance, 60), text))
+    return found
+
+
+def _fastest(rows: Sequence[SimulationRow]) -> str:
+    clauses = [clause for metric in METRICS if (clause := _least(rows, *metric))]
+    if not clauses:
+        return ""
+    return f"On {clean(rows[0].instance, 60)}, {'; '.join(clauses)}."
+
+
+def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
+    """Return who is best in one metric, and how far from its bound at most."""
+    known = [row for row in rows if row.verified and not row.unfinished and getattr(row, field) is not None]
+    if not known:
+        return ""
+    best = min(known, key=lambda row: float(getattr(row, field)))
+    value, above = getattr(best, field) / 3600, getattr(best, ratio)
+    # Of policies that move in the same way, the best one of those that a bound is about answers the question.
+    certified = [row for row in known if getattr(row, ratio) is not None]
+    text = f"{clean(best.policy, 60)} {what} {number(value)} h"
+    if above is not None:
+        return f"{text}, {_beyond(above, beyond)}"
+    if certified:
+        near = min(certified, key=lambda row: float(getattr(row, ratio)))
+        return f"{text}; {clean(near.policy, 60)} is {_beyond(getattr(near, ratio), beyond)}"
+    return text
+
+
+def _beyond(ratio: float, beyond: str) -> str:
+    """Return how far a ratio to a bound is from 1, in words."""
+    above = percent(ratio - 1.0, up=True)
+    return "proved optimal" if above == "0 %" else f"at most {above} {beyond}"
+
+
+def _over(rows: Sequence[SimulationRow]) -> str:
+    """Return which policy stays nearest to the bounds over all instances."""
+    names = list(dict.fromkeys(row.fingerprint for row in rows))
+    for field, ratio, _, beyond in METRICS:
+        by_policy: dict[str, list[float]] = {}
+        for row in rows:
+            if row.verified and getattr(row, ratio) is not None and getattr(row, field) is not None:
+                by_policy.setdefault(row.policy, []).append(getattr(row, ratio))
+        whole = {policy: max(found) for policy, found in by_policy.items() if len(found) == len(names)}
+        if whole:
+            best = min(whole, key=lambda policy: whole[policy])
+            total = "total time" if field == "ttd_s" else "mean completion time"
+            most = percent(whole[best] - 1.0, up=True)
+            return f"Over {len(names)} instances, the {total} of {clean(best, 60)} is at most {most} {beyond}."
+    return f"Over {len(names)} instances, no policy is bounded on all of them." if answers(rows) else ""
