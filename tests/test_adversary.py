@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 import schedgap as sg
 from schedgap.harness.adversary.row import Proved
 from schedgap.harness.adversary.run import adversary, resolve, seconds_of
-from schedgap.harness.adversary.search import (
+from schedgap.harness.adversary.task import (
     Lab,
+    SearchTask,
+    ShrinkTask,
     document,
     mutated,
     numbers,
@@ -30,7 +32,6 @@ from schedgap.harness.adversary.search import (
     usable,
     worst,
 )
-from schedgap.harness.adversary.task import SearchTask, ShrinkTask
 from schedgap.harness.compare.run import compare_here
 from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
@@ -154,8 +155,8 @@ def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None
 
 
 def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: Proved) -> None:
-    assert SearchTask(lab, 0, (), 1, 1.0, 4).failed("error", "died").tried == 0
-    assert ShrinkTask(lab, found, 1.0).failed("error", "died").elite == (found,)
+    assert SearchTask(lab, 1.0, 0, (), 1, 4).failed("error", "died").tried == 0
+    assert ShrinkTask(lab, 1.0, found).failed("error", "died").elite == (found,)
 
 
 # the command ----------------------------------------------------------------------------------------------------------

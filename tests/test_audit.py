@@ -367,7 +367,7 @@ def test_the_page_and_the_section_for_other_pages(audited: Audit) -> None:
     assert "<script>alert" not in page
     made = [table for group in groups(audited.rows) for table in group.tables]
     assert sum(len(table.rows) for table in made) == len(audited.rows)
-    assert all(len(row) == len(table.headings) for table in made for row in table.rows)
+    assert all(len(row) == len(table.columns) for table in made for row in table.rows)
     assert "hadar.line-20" in section(audited.rows).body
     assert "refuted" in to_fragment(audited)
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from schedgap.harness.adversary.row import Adversary, Proved, Slice, Worst
-from schedgap.harness.adversary.search import EXACT, Lab, provers, searchable, usable, worst
-from schedgap.harness.adversary.task import SearchTask, ShrinkTask
+from schedgap.harness.adversary.task import EXACT, Lab, SearchTask, ShrinkTask, provers, searchable, usable, worst
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.engine.pool import workers_for
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
@@ -64,7 +63,7 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
     UsageError
         If no model proves optima of its problem, so that no ratio would be proved.
     """
-    possible = {spec.id: spec for spec in searchable()}
+    possible = [spec.id for spec in searchable()]
     chosen: dict[str, HeuristicSpec] = {}
     for name in names:
         found = HEURISTICS.matching([name, f"{name}.*"] if name in PAPERS else [name])
@@ -72,17 +71,14 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
             raise UnknownNameError(unknown("heuristic", name, possible))
         mine = [spec for spec in found if base_id(spec.id) in possible]
         if not mine:
-            raise UsageError(f"{name}: {_why_not(found[0])}")
+            why = f"there are no small instances of {found[0].paper}"
+            if found[0].kind != "online":
+                why = f"{found[0].id} is a baseline; ratios are searched for online algorithms"
+            elif not provers(found[0]):
+                why = f"no exact model decides {found[0].problem}, so that no ratio would be proved"
+            raise UsageError(f"{name}: {why}")
         chosen |= {spec.id: spec for spec in mine}
     return list(chosen.values())
-
-
-def _why_not(spec: HeuristicSpec) -> str:
-    if spec.kind != "online":
-        return f"{spec.id} is a baseline; ratios are searched for online algorithms"
-    if not provers(spec):
-        return f"no exact model decides {spec.problem}, so that no ratio would be proved"
-    return f"there are no small instances of {spec.paper}"
 
 
 def adversary(
@@ -182,21 +178,23 @@ class Plan:
             return []
         found = [(lab, one) for lab in self.labs for one in _best(lab.heuristic, done) if one is not None]
         seconds = self.budget_s * SHRINK_SHARE * min(1.0, self.workers / max(len(found), 1))
-        return [ShrinkTask(lab, one, seconds, limits=self.limits) for lab, one in found]
+        return [ShrinkTask(lab, seconds, one, limits=self.limits) for lab, one in found]
 
     def _slice(self, lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
         elite = worst([p for part in done if part.heuristic == lab.heuristic for p in part.elite])
-        start = tuple(p.instance for p in elite) or _known(find_spec(lab.heuristic).paper)
+        # On the worst instances that come with the package, other heuristics of a paper may be bad, too.
+        packaged = (ref for ref in references() if ref.startswith(f"worst/{find_spec(lab.heuristic).paper}."))
+        start = tuple(p.instance for p in elite) or tuple(map(load, packaged))
         share_s = self.budget_s * (1 - SHRINK_SHARE) / self.stages * self.workers / (self.width * len(self.labs))
-        seconds = share_s if self.tries is None else self.budget_s
         return SearchTask(
-            lab, self.seed * 10**6 + number, start, self.tries or 10**9, seconds, self.most, limits=self.limits
+            lab,
+            share_s if self.tries is None else self.budget_s,
+            self.seed * 10**6 + number,
+            start,
+            self.tries or 10**9,
+            self.most,
+            limits=self.limits,
         )
-
-
-def _known(paper: str) -> tuple[Instance, ...]:
-    """Return the worst instances that come with the package, on which other heuristics of a paper may be bad, too."""
-    return tuple(load(ref) for ref in references() if ref.startswith(f"worst/{paper}."))
 
 
 def _best(heuristic: str, parts: Sequence[Slice]) -> tuple[Proved | None, Proved | None]:
@@ -222,11 +220,11 @@ def _collected(found: Finished) -> Adversary:
 def _tables(found: Adversary) -> Mapping[str, bytes]:
     """Return ``adversary.json`` and the instances, ``worst/<heuristic>.json``."""
     files = {"adversary.json": (json.dumps([one.as_dict() for one in found.rows], indent=2) + "\n").encode()}
-    for one in found.rows:
-        for proved, ending in ((one.found, ""), (one.nothing, ".nothing")):
-            if proved:
-                name = f"{one.heuristic}{ending}"
-                files[f"worst/{name}.json"] = to_json(described(proved, one.heuristic, name)).encode()
+    named = [(one.heuristic, name, p) for one in found.rows for name, p in (("", one.found), (".nothing", one.nothing))]
+    for heuristic, ending, proved in named:
+        if proved:
+            name = f"{heuristic}{ending}"
+            files[f"worst/{name}.json"] = to_json(described(proved, heuristic, name)).encode()
     return files
 
 

@@ -7,6 +7,9 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -14,8 +17,7 @@ from typing import Any
 
 from schedgap.harness.explain import formats
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
-from schedgap.harness.explain.formats import Document
-from schedgap.harness.explain.sizes import Sizes, measure
+from schedgap.harness.explain.formats import Document, Sizes
 from schedgap.harness.text import clean, seconds
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
@@ -142,6 +144,43 @@ def stated(spec: ModelSpec | HeuristicSpec) -> dict[str, str]:
     if isinstance(spec, HeuristicSpec):
         return documentation(spec.run)
     return documentation(spec.build, home_of(spec.build, spec.paper))
+
+
+def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
+    """Build and compile a model on an instance, if `large` also above its stated size, and return its sizes."""
+    from pyomo.common.log import LoggingIntercept
+
+    from schedgap.models.solve import build, compile_model
+
+    paper, sizes = PAPERS.get(spec.paper), Sizes(clean(instance.name, 120))
+    try:
+        view = paper.view(instance)
+    except NotApplicableError as error:
+        return replace(sizes, reason=clean(error, 300))
+    sizes = replace(sizes, caption=clean(paper.describe(view), 400))
+    if reason := spec.skip(view):
+        return replace(sizes, reason=clean(reason, 300))
+    if spec.implied:
+        implied, at_least = spec.implied(view)
+        sizes = replace(sizes, implied=implied, at_least=at_least)
+    if not large and (reason := spec.too_large(view)):
+        return replace(sizes, reason=f"above its stated size ({clean(reason, 300)}); --all builds it")
+    began = time.perf_counter()
+    try:
+        with LoggingIntercept(module="pyomo", level=logging.ERROR):
+            form = compile_model(build(spec.build, view))
+    # An instance may leave nothing to choose from, or more than memory holds: the statement is printed all the same.
+    except (ValueError, StopIteration, MemoryError) as error:
+        return replace(sizes, reason=clean(error, 300) or type(error).__name__)
+    return replace(
+        sizes,
+        rows=int(form.matrix.shape[0]),
+        columns=int(form.matrix.shape[1]),
+        nonzeros=int(form.matrix.nnz),
+        integers=int(form.integer.sum()),
+        parts=dict(Counter(part.parent_component().local_name for part in (*form.rows, *form.columns))),
+        build_s=time.perf_counter() - began,
+    )
 
 
 def _blocks(
