@@ -12,7 +12,7 @@ from typing import Any
 
 from schedgap.harness.engine.result import Found
 from schedgap.harness.figure import Drawing, draw_files, write_figures
-from schedgap.harness.page.frame import Section, render, template
+from schedgap.harness.page.frame import TEMPLATES, Section, render
 from schedgap.harness.table import Block
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
@@ -72,5 +72,5 @@ def blocks(found: Found[Any]) -> list[Block]:
 def to_fragment(found: Found[Any]) -> str:
     """Return headline, tables and notes as HTML to show inside another page, such as a notebook."""
     named = [(type(block).__name__, block) for block in blocks(found)]
-    made: str = template("fragment.html.j2").render(blocks=named)
+    made: str = TEMPLATES.get_template("fragment.html.j2").render(blocks=named)
     return made

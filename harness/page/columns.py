@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
 from schedgap.harness.table import Column
-from schedgap.harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
+from schedgap.harness.text import ABSENT, clean, number, percent, properties, ratio, seconds, verdict
 
 if TYPE_CHECKING:
     from schedgap.harness.adversary.row import Worst
@@ -147,13 +147,6 @@ COMPARE: tuple[Column[Row], ...] = (
         "Properties and other numbers of the decision.",
         lambda row: ", ".join(f"{name} {text}" for name, text in properties(row.metrics)) or ABSENT,
         priority=10,
-    ),
-    words(
-        "published",
-        "published",
-        "What the paper printed, whether we get it (✓ or ≠), what we measured, and the exact value.",
-        lambda row: "; ".join(map(published, row.published)) or ABSENT,
-        priority=11,
     ),
 )
 

@@ -79,20 +79,17 @@ def blocks(run: Comparison) -> list[Block]:
         if summed and len(rows) > MAX_ROWS:
             shown.append(Line(f"{len(rows)} results: in report.html, rows.parquet, or with --format csv", "dim"))
         else:
-            shown += [Line(""), table(text, _columns("published"), rows, dim=lambda row: row.status == "skipped")]
+            shown += [Line(""), table(text, COLUMNS, rows, dim=lambda row: row.status == "skipped")]
     return [*shown, *frame.published_blocks(run.rows, run.instances, COMPARE, notes(run.rows))]
-
-
-def _columns(*without: str) -> list[Column[Row]]:
-    return [column for column in COLUMNS if column.key not in without]
 
 
 def groups(run: Comparison) -> list[Group]:
     """Return the tables of each paper: by method where that sums up, all results, properties."""
     found = []
+    columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
-        tables = [table(text, _columns("published", "metrics"), rows), *_property_tables(rows)]
+        tables = [table(text, columns, rows), *_property_tables(rows)]
         if by_method := summary(text, rows, allowed_s(run.meta)):
             content, said = by_method
             means = f"{content.caption}; means are shifted geometric ones, failures counted. {said}".strip()

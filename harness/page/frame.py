@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from importlib import resources
 from itertools import groupby
 from typing import Any
 
@@ -146,7 +145,7 @@ def render(
         *instances_section(found),
     ]
     script, meta = source("report.js"), found.meta
-    made: str = template("page.html.j2").render(
+    made: str = TEMPLATES.get_template("page.html.j2").render(
         page=page,
         sections=sections,
         trouble=not found.ok,
@@ -162,27 +161,23 @@ def render(
     return made
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    loader = PackageLoader("schedgap.harness.page", "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-def template(name: str) -> Any:
-    """Return a template of the folder of templates."""
-    return _environment().get_template(name)
+TEMPLATES = Environment(
+    loader=PackageLoader("schedgap.harness.page", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 
 
 def source(name: str) -> str:
     """Return a file of the template folder, which goes into the page as it is."""
-    loader = _environment().loader
-    assert loader is not None
-    return loader.get_source(_environment(), name)[0]
+    return resources.files(__package__).joinpath("templates", name).read_text("utf-8")
 
 
 def macro(name: str, *arguments: Any) -> Markup:
     """Return what a macro of ``sections.html.j2`` makes of its arguments."""
-    return Markup(getattr(template("sections.html.j2").module, name)(*arguments))
+    return Markup(getattr(TEMPLATES.get_template("sections.html.j2").module, name)(*arguments))
 
 
 # ---------------------------------------------------------------- sections
@@ -219,19 +214,16 @@ def instances_section(found: Found[Any]) -> list[Section]:
     names = {row.fingerprint: row.instance for row in found.rows} if found.instances else {}
     described = []
     for fingerprint, instance in list(found.instances.items())[:MAX_DESCRIBED]:
-        facts = [(clean(key, 60), _lines(text)) for key, text in describe(instance)]
+        facts = []
+        for key, text in describe(instance):
+            lines = text.splitlines()
+            more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+            facts.append((clean(key, 60), [*(clean(line, 400) for line in lines[:MAX_LINES]), *more]))
         described.append((clean(names.get(fingerprint, instance.name), 100), facts))
     if not described:
         return []
     title = "Instance" if len(found.instances) == 1 else "Instances"
     return [Section("instances", title, macro("instances", described, max(0, len(found.instances) - MAX_DESCRIBED)))]
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines of a fact, each harmless, and how many more there are."""
-    lines = text.splitlines()
-    more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-    return [clean(line, 400) for line in lines[:MAX_LINES]] + more
 
 
 # ---------------------------------------------------------------- published numbers
@@ -336,7 +328,5 @@ def environment_facts(meta: Mapping[str, Any]) -> list[tuple[str, list[tuple[str
 
 def commands(meta: Mapping[str, Any]) -> list[str]:
     """Return the lines that repeat the run."""
-    command = meta.get("command") or ""
-    line = shlex.join(map(str, command)) if isinstance(command, list | tuple) else str(command)
     commit = str(meta.get("git_commit") or "").removesuffix("+changes")
-    return [*([f"git checkout {clean(commit, 80)}"] if commit else []), clean(line)]
+    return [*([f"git checkout {clean(commit, 80)}"] if commit else []), clean(meta.get("command") or "")]
