@@ -71,6 +71,11 @@ class Slice(Result):
         return f"{self.heuristic}: {self.elite[0].ratio:.4g}" if self.elite else self.heuristic
 
     @property
+    def extremes(self) -> tuple[Proved | None, Proved | None]:
+        """The worst instance with a finite ratio, and the smallest on which nothing is reached."""
+        return self.elite[0] if self.elite else None, self.nothing
+
+    @property
     def finished(self) -> bool:
         """Whether it need not be tried again."""
         return self.reason is None

@@ -47,6 +47,9 @@ class Count:
     failed: int = 0
     witness: Witness | None = field(default=None, compare=False)
 
+    def __str__(self) -> str:
+        return f"{self.failed} of {self.tested}"
+
     @property
     def holds(self) -> bool:
         """Whether something was tried and nothing failed."""

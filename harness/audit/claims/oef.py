@@ -89,7 +89,7 @@ def theorem_5_1(lab: Lab) -> str:
         best = fairness.optimal_efficiency(v, x, full)
         shown = "; ".join(f.text for f in (envy, incentive, best) if not f)
         lab.add(bool(envy and incentive and best), instance, [TOGETHER, f"{TOGETHER}.full"], shown)
-    return f"violated on {lab.failed} of {lab.tested} instances ({DRAWN}, three by hand)"
+    return f"violated on {lab} instances ({DRAWN}, three by hand)"
 
 
 @claim(
@@ -118,8 +118,8 @@ def theorem_5_2(lab: Lab) -> str:
                     narrow.add(bool(found), instance, [method])
     alone, together = scopes.values()
     return (
-        f"fails in {lab.failed} of {lab.tested} allocations; where the ratios of neighbouring types rank all "
-        f"tenants alike, in {alone.failed} of {alone.tested} non-cooperative and in {together.failed} of "
+        f"fails in {lab} allocations; where the ratios of neighbouring types rank all "
+        f"tenants alike, in {alone} non-cooperative and in {together.failed} of "
         f"{together.tested} cooperative ones"
     )
 
@@ -154,7 +154,7 @@ def pareto(lab: Lab, method: str) -> str:
             two.add(bool(found))
     text = (
         f"W = ⟨1,1.5,2; 1,2,5; 1,3,8⟩, m = 1: {examples[0]}; ⟨1,1.3; 1,2.5; 1,2.6; 1,3.9⟩, m = 2: {examples[1]}; "
-        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab.failed} of {lab.tested} instances"
+        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab} instances"
     )
     return f"{text} ({DRAWN})"
 
@@ -225,7 +225,7 @@ def multi_strategy_proof(lab: Lab) -> str:
             report = np.r_[1.0, (v.true_speedups[0] * factor)[1:]]
             _lie(lab, several(v.true_speedups, [int(m) for m in v.capacity]), 0, report)
     text = f"a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%} beside ⟨1,10⟩"
-    return f"{text}, m = (1,1); over-reports gain in {lab.failed} of {lab.tested} cases"
+    return f"{text}, m = (1,1); over-reports gain in {lab} cases"
 
 
 @claim(
@@ -244,21 +244,31 @@ def multi_properties(lab: Lab) -> str:
         for count, (seen, bundle) in ((rows, (v, x)), (lab, fairness.whole_tenants(v, x))):
             found = fairness.envy_free(seen, bundle), fairness.sharing_incentive(seen, bundle)
             count.add(all(found), instance, [TOGETHER], "; ".join(f.text for f in found if not f))
-    text = f"whole tenants envy or have less than an equal split in {lab.failed} of {lab.tested} cases"
+    text = f"whole tenants envy or have less than an equal split in {lab} cases"
     return f"{text}, virtual rows in {rows.failed}"
 
 
 Property = Callable[[str, View, Array], fairness.Finding[Any]]
 
+
+def _truthful(method: str, v: View, x: Array) -> fairness.Finding[Any]:
+    """Search for over-reports, the paper's definition."""
+    return fairness.strategy_proof(
+        lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
+    )
+
+
+def _most_efficient(method: str, v: View, x: Array) -> fairness.Finding[Any]:
+    """Compare with the largest total at which nobody has less than an equal split, what all three promise."""
+    return fairness.optimal_efficiency(v, x, solved("oef.sharing_incentive", v).solution.objective)
+
+
 PROPERTIES: dict[str, tuple[str, Property]] = {
     "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
     "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
     "SI": ("sharing-incentive", lambda method, v, x: fairness.sharing_incentive(v, x)),
-    "SP": ("strategy-proof", lambda method, v, x: _truthful(method, v)),
-    "efficiency": (
-        "of the optimal efficiency that the sharing incentive allows",
-        lambda method, v, x: _most_efficient(v, x),
-    ),
+    "SP": ("strategy-proof", _truthful),
+    "efficiency": ("of the optimal efficiency that the sharing incentive allows", _most_efficient),
 }
 """Columns of Table 1: in words, and how an allocation is judged."""
 
@@ -271,18 +281,6 @@ TABLE_1 = {
 
 ENVIRONMENT = {"EF": (TOGETHER,), "SI": (TOGETHER,), "SP": (ALONE,), "efficiency": (TOGETHER,)}
 """In which of its environments OEF promises what; Pareto efficiency in both."""
-
-
-def _truthful(method: str, v: View) -> fairness.Finding[Any]:
-    """Search for over-reports, the paper's definition."""
-    return fairness.strategy_proof(
-        lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
-    )
-
-
-def _most_efficient(v: View, x: Array) -> fairness.Finding[Any]:
-    """Compare with the largest total at which nobody has less than an equal split, what all three promise."""
-    return fairness.optimal_efficiency(v, x, solved("oef.sharing_incentive", v).solution.objective)
 
 
 def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) -> str:
@@ -302,7 +300,7 @@ def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) 
         if not promised:
             own.add(shown.failed > 0)
             lab.add(shown.failed > 0)
-        lines.append(f"{method} fails in {shown.failed} of {shown.tested} cases")
+        lines.append(f"{method} fails in {shown} cases")
     lab.also = [shown.witness] if shown.witness and not promised else ()
     return "; ".join(lines)
 
@@ -338,7 +336,7 @@ def support(lab: Lab) -> str:
             lab.add(bool(found), instance, [method], f"{method}: {found.text}")
             if method == ALONE:
                 alone.add(bool(found))
-    text = f"exceeded in {alone.failed} of {alone.tested} non-cooperative and {lab.failed} of as many cooperative"
+    text = f"exceeded in {alone} non-cooperative and {lab.failed} of as many cooperative"
     return f"{text} allocations ({DRAWN})"
 
 

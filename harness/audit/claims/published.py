@@ -45,7 +45,7 @@ def worked_example(lab: Lab, ref: str) -> str:
                 open_.append(what)
             elif not lab.add(bool(entry["agrees"]), instance, methods, what):
                 wrong.append(what)
-    parts = [f"{lab.failed} of {lab.tested} numbers are wrong in their last place or before"]
+    parts = [f"{lab} numbers are wrong in their last place or before"]
     parts += [": " + "; ".join(wrong)] if wrong else []
     parts += ["; not reproduced, and no exact value is known: " + "; ".join(open_)] if open_ else []
     left = (pair for pair in not_shown(rows.values(), instance, COMPARE) if pair[0].value is not None)

@@ -55,7 +55,7 @@ def theorem_4_1(lab: Lab) -> str:
         lab.add(fine, case, [LP1, ILP1, *ROUNDS], shown)
         tightest = min(tightest, bound / best if best else np.inf)
     lab.numbers = {"least_ratio": float(tightest)}
-    return f"LP1 was too low on {lab.failed} of {lab.tested} instances; it is at least {tightest:.4f} times the ILP"
+    return f"LP1 was too low on {lab} instances; it is at least {tightest:.4f} times the ILP"
 
 
 def wanted(v: View) -> Demands | None:
@@ -99,7 +99,7 @@ def theorem_a_2(lab: Lab) -> str:
         shown = f"{split} fragmented jobs on {v.servers.size} servers"
         lab.add(split <= 3 * v.servers.size, case, ["synergy.lp2.vertex"], shown)
     lab.numbers = {"most": most}
-    return f"more than 3s in {lab.failed} of {lab.tested} rounds; at most {most:.2f} of 3s"
+    return f"more than 3s in {lab} rounds; at most {most:.2f} of 3s"
 
 
 def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
@@ -145,7 +145,7 @@ def tune_clamped(lab: Lab) -> str:
         for case in (draw(drawing, jobs=8), mix(16, [servers(2)], seed=seed)):
             for name, row in certified(case, TUNES).items():
                 lab.add(bool(row.verified), case, [name], "; ".join(row.violations))
-    return f"violated in {lab.failed} of {lab.tested} rounds of up to 16 jobs"
+    return f"violated in {lab} rounds of up to 16 jobs"
 
 
 SERVER = np.array([8.0, 24.0, 500.0])
@@ -222,7 +222,7 @@ def switching(lab: Lab, everybody: bool = False) -> str:
     for k, asked in enumerate(cases):
         fits = bool((switched_total(asked, everybody) <= SERVER + SLACK).all())
         lab.add(fits, None if k else three_jobs(), ["synergy.tune", "synergy.proportional"], shown)
-    return f"the server overflows in {lab.failed} of {lab.tested} cases of three jobs; {shown}"
+    return f"the server overflows in {lab} cases of three jobs; {shown}"
 
 
 @claim(
