@@ -97,46 +97,38 @@ def _value(quantity: str, method: str, measured: Mapping[str, Measured]) -> Any:
     if found is None or bool(other) != name.endswith("_ratio"):
         return None
     base, unit = found
+    mine, theirs = ours[base], measured.get(other, {}).get(base)
     if not other:
-        return ours[base] if unit == 1.0 else ours[base] / unit
-    return _times_better(base, ours, measured.get(other, {}))
-
-
-def _times_better(base: str, ours: Measured, theirs: Measured) -> float | None:
-    """Return how many times better our value is than theirs, ``None`` where one is not positive or missing."""
-    mine, other = ours[base], theirs.get(base)
-    if not other or mine <= 0 or other < 0:
+        return mine if unit == 1.0 else mine / unit
+    if not theirs or mine <= 0 or theirs < 0:
         return None
     less = ours.get("sense") == "min" if base == "objective" else base.endswith(LESS_IS_BETTER)
-    return float(other / mine if less else mine / other)
+    return float(theirs / mine if less else mine / theirs)
 
 
 def _beside(entry: Published, value: Any) -> Entry:
     found = np.asarray(value, float)
+    printed, exact = (None if number is None else np.asarray(number, float) for number in (entry.value, entry.exact))
     return {
         "quantity": entry.quantity,
-        "value": _listed(entry.value),
+        "value": None if printed is None else printed.tolist(),
         "relation": entry.relation,
-        "exact": _listed(entry.exact),
+        "exact": None if exact is None else exact.tolist(),
         "measured": found.tolist(),
-        "agrees": _agrees(found, entry.value, entry.tolerance, entry.relation),
-        "exact_agrees": _agrees(found, entry.exact, TOLERANCE),
+        "agrees": _agrees(found, printed, entry.tolerance, entry.relation),
+        "exact_agrees": _agrees(found, exact, TOLERANCE),
         "unit": entry.unit,
         "where": entry.where,
         "note": entry.note,
     }
 
 
-def _listed(value: Any) -> Any:
-    return None if value is None else np.asarray(value, float).tolist()
-
-
 def _agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool | None:
     if wanted is None:
         return None
-    if np.shape(wanted) != found.shape:
+    if wanted.shape != found.shape:
         return False
-    above = found - np.asarray(wanted, float)
+    above = found - wanted
     off = {"equal": np.abs(above), "at least": -above, "at most": above}[relation]
     return bool(np.all(off <= tolerance * (1 + 1e-9)))
 

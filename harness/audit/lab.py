@@ -78,18 +78,13 @@ def solved(method: str, view: Any) -> models.Outcome:
     return outcome
 
 
-def always(instance: Instance) -> bool:
-    """Say that every instance is within the scope."""
-    return True
-
-
 def measured(
     lab: Lab,
     drawn: Iterable[Instance],
     method: str,
     exact: tuple[str, ...],
     what: str,
-    inside: Callable[[Instance], bool] = always,
+    inside: Callable[[Instance], bool] = lambda instance: True,
 ) -> str:
     """Count how often the guarantee of a method was exceeded, and say so with its largest proved ratio.
 

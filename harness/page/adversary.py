@@ -33,14 +33,14 @@ def page(found: Adversary) -> Page:
     return Page(
         question="How bad can it get?",
         title="Worst instances found",
-        headline=_headline(found),
+        headline=headline(found),
         groups=[Group("results-worst", "worst", "", [table("largest proved ratios", ADVERSARY, found.rows)])],
         legend=[],
         last=[Section("replay", "Replay", macro("notes", replays(found)))],
     )
 
 
-def _headline(found: Adversary) -> str:
+def headline(found: Adversary) -> str:
     """Return the largest ratio, and whether guarantees hold."""
     known = [(one.found.ratio, one.heuristic) for one in found.rows if one.found]
     if not known:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.harness.audit.lab import Lab, always, certified, measured
+from schedgap.harness.audit.lab import Lab, certified, measured
 from schedgap.harness.audit.row import claim
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.heuristics.zhou.lemma import lacking
@@ -188,13 +188,12 @@ def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -
     drawn = [make(rng) for _ in range(lab.times(70)) for make in (draw_roomy, draw)]
     what = "random ones of up to 6 jobs and 3 servers"
     names = f"zhou.{arch}.{method}", (f"zhou.{arch}.{exact}",)
-    inside = (lambda instance: _meets_assumptions(instance, arch)) if assumed else always
+
+    def inside(instance: Instance) -> bool:
+        a = view(instance).architectures[arch]
+        return not assumed or bool(a.assumption_1.all() and a.assumption_2.all())
+
     return measured(lab, drawn, *names, what, inside)
-
-
-def _meets_assumptions(instance: Instance, arch: str) -> bool:
-    a = view(instance).architectures[arch]
-    return bool(a.assumption_1.all() and a.assumption_2.all())
 
 
 BOTH = "jobs that meet both assumptions, as far as the view can tell"
