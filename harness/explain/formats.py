@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from schedgap.harness.explain.docstrings import Block, replace_inline
+from schedgap.harness.text import seconds
 
 WIDEST = 110
 """Columns of text in a wide terminal, or where there is none."""
@@ -73,6 +74,13 @@ class Sizes:
         whole = f", {self.integers:,} of them integer" if self.integers else ""
         text = f"{self.rows:,} rows, {self.columns:,} columns{whole}, {self.nonzeros:,} nonzeros"
         return text + (f"; columns implied: {self.implied_text}" if self.implied is not None else "")
+
+    @property
+    def lines(self) -> list[str]:
+        """What an explanation says of them."""
+        took = f" Built and compiled in {seconds(self.build_s)}." if self.build_s is not None else ""
+        implied = f"Columns implied: {self.implied_text}." if self.rows is None and self.implied is not None else ""
+        return [line for line in (f"On {self.instance}: {self.sentence}.{took}", implied, self.caption) if line]
 
     @property
     def implied_text(self) -> str:

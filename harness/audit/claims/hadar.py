@@ -28,13 +28,10 @@ def tiny(lab: Lab, usual: int, **size: int) -> list[Instance]:
     return [draw(rng, **size) for _ in range(lab.times(usual))]
 
 
-def unwanted_job() -> Instance:
-    """Return an instance whose second job keeps the first one off the only fast GPU."""
-    jobs = [
-        {"gpus": 1, "epochs": 2, "rates": {"fast": 2.0, "slow": 1.0}},
-        {"gpus": 1, "epochs": 3, "rates": {"fast": 1.0}, "utility": {"kind": "constant", "amplitude": 0.1}},
-    ]
-    return linear(jobs, {"fast": 1, "slow": 1}, slots=3)
+def worth(amplitude: float, epochs: int, rates: dict[str, float], gpus: int = 1) -> dict[str, object]:
+    """Return a job of constant utility."""
+    utility = {"kind": "constant", "amplitude": amplitude}
+    return {"gpus": gpus, "epochs": epochs, "rates": rates, "utility": utility}
 
 
 @claim(
@@ -46,7 +43,9 @@ def unwanted_job() -> Instance:
 def p1_equals_p2(lab: Lab) -> str:
     """P1 and P2 are equivalent."""
     same = lab.within("the same rule of completion in both")
-    for instance in (unwanted_job(), *tiny(lab, 30)):
+    # The second job keeps the first one off the only fast GPU.
+    jobs = [{"gpus": 1, "epochs": 2, "rates": {"fast": 2.0, "slow": 1.0}}, worth(0.1, 3, {"fast": 1.0})]
+    for instance in (linear(jobs, {"fast": 1, "slow": 1}, slots=3), *tiny(lab, 30)):
         rows = certified(instance, [P1, f"{P1}.complete", P2, f"{P2}.complete"])
         if any(row.status not in ("optimal", "infeasible") for row in rows.values()):
             continue
@@ -90,15 +89,6 @@ def line_20(lab: Lab) -> str:
     return f"{empty} of {lab.tested} literal runs schedule nothing although a plan with a positive payoff exists"
 
 
-def ratio_100() -> Instance:
-    """Return four GPUs and two jobs with ``U_max/U_min = 100`` by (6) and (7)."""
-    jobs = [
-        {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": worth}}
-        for worth in (1.0, 1.25)
-    ]
-    return linear(jobs, {"a": 4}, slots=5)
-
-
 @claim(
     "hadar.definition-1",
     "Definition 1 with Lemma 3",
@@ -106,7 +96,9 @@ def ratio_100() -> Instance:
 )
 def definition_1(lab: Lab) -> str:
     """k(γ)·Δγ ≥ (c/α)·(k(γ+Δγ) − k(γ)) with α = max(1, ln(U_max/U_min)) and the prices (5)."""
-    for instance in (ratio_100(), *tiny(lab, 200)):
+    # U_max/U_min = 100 by (6) and (7).
+    four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
+    for instance in (four_gpus, *tiny(lab, 200)):
         v = view(instance)
         found = prices(Market.of(v))
         if not v.possible.size:
@@ -171,12 +163,6 @@ def theorem_2(lab: Lab) -> str:
     return measured(lab, tiny(lab, 150), "hadar.online", (P1,), "random ones of up to 3 jobs and 5 slots")
 
 
-def one_job() -> Instance:
-    """Return T = 100, ΣC = 60 and a job with W·t_max = 40 that is worth 1."""
-    job = {"gpus": 4, "epochs": 40, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": 1.0}}
-    return linear([job], {"a": 60}, slots=100)
-
-
 def start_of_dual(v: View) -> tuple[float, float]:
     """Return D_0 with the largest ``1/η`` that (9) allows as printed, and with that of the repaired condition."""
     market = Market.of(v)
@@ -208,7 +194,8 @@ def start_of_dual(v: View) -> tuple[float, float]:
 def start_is_low(lab: Lab, repaired: bool = False) -> str:
     """D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC."""
     told = ""
-    for instance in (one_job(), *tiny(lab, 60)):
+    one_job = linear([worth(1.0, 40, {"a": 1.0}, gpus=4)], {"a": 60}, slots=100)
+    for instance in (one_job, *tiny(lab, 60)):
         v = view(instance)
         if not v.possible.size or prices(Market.of(v)).floored:
             continue
