@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
-from typing import Any
 
 from schedgap.harness.explain import formats
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of

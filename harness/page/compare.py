@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from statistics import median
 from typing import Any
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.summary import CAVEAT, MethodSummary, allowed_s, by_method
+from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SUMMARY
@@ -28,7 +27,7 @@ def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
 
     A paper none of whose methods could run has no table beside others; the notes say why.
     """
-    groups = _papers(run.rows)
+    groups = frame.grouped(run.rows, "paper")
     told = [rows for rows in groups if any(row.status != "skipped" for row in rows)]
     return [(caption(run, rows), rows) for rows in told or groups]
 
@@ -103,7 +102,7 @@ def _property(name: str) -> Column[Row]:
         return row.metrics.get(name)
 
     header = clean(name, 40).replace("_", " ")
-    return Column(name, header, "", lambda row: numbers(value(row), 5), lambda row: plain(value(row)), align="right")
+    return Column(name, header, "", lambda row: numbers(value(row)), lambda row: plain(value(row)), align="right")
 
 
 def _property_tables(rows: Sequence[Row]) -> list[Table]:
@@ -112,7 +111,7 @@ def _property_tables(rows: Sequence[Row]) -> list[Table]:
     names = dict.fromkeys(name for row in rows for name in row.metrics)
     if not names:
         return []
-    columns: list[Column[Row]] = [c for c in visible(COLUMNS, rows) if c.key in ("instance", "seed", "method")]
+    columns = [column for column in visible(COLUMNS, rows) if column.key in ("instance", "seed", "method")]
     columns += map(_property, names)
     cells = [[column.cell(row) for column in columns] for row in rows]
     return [Table("Properties of the decisions, as the checker found them. ✓: holds; ✗: does not.", columns, cells)]
@@ -155,19 +154,14 @@ def _problems(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return found
 
 
-def caveat(lines: Sequence[MethodSummary]) -> str:
-    """Return what must be said beside a summary; empty where it shows no ratio and no estimate."""
-    said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
-    said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
-    return " ".join(said)
-
-
 def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:
     """Return a table with a line per method, and what must be said beside it; ``None`` where each method ran once."""
     if len({(row.method, row.limits) for row in rows}) == len(rows):
         return None
     lines = by_method(rows, allowed)
-    return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), caveat(lines)
+    said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
+    said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
+    return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), " ".join(said)
 
 
 # ---------------------------------------------------------------- sentences
@@ -185,7 +179,11 @@ def headline(run: Comparison) -> str:
 
 def lead(run: Comparison) -> str:
     """Return the headline of a page: of several papers one algorithm each, what else there is follows as a list."""
-    known = [group for rows in _papers(run.rows) if (group := _flagship(rows))]
+    known = []
+    for rows in frame.grouped(run.rows, "paper"):  # the first algorithm of a paper's own that has gaps
+        online = [row for row in rows if row.certified and row.kind == "online"]
+        mine = [row for row in online if row.method == online[0].method]
+        known += [sorted(mine, key=_gap, reverse=True)] if mine else []
     if len(known) < 2:
         return headline(run)
     named = _and([f"{_name(group)} {_amount(group)} {_side(group)}" for group in known])
@@ -195,7 +193,7 @@ def lead(run: Comparison) -> str:
 
 def answers(run: Comparison) -> list[tuple[str, str]]:
     """Return the sentence about each paper, with the paper's id."""
-    found = [(rows[0].paper, _answer(rows, run.rows)) for rows in _papers(run.rows)]
+    found = [(rows[0].paper, _answer(rows, run.rows)) for rows in frame.grouped(run.rows, "paper")]
     return [(paper, text) for paper, text in found if text]
 
 
@@ -203,17 +201,6 @@ def _answered(run: Comparison, answer: str) -> str:
     skipped = sum(row.status == "skipped" for row in run.rows)
     noun = "result was" if skipped == 1 else "results were"
     return frame.answered(run, "results", answer, f"{skipped} {noun} skipped, for reasons given below." * bool(skipped))
-
-
-def _flagship(rows: Sequence[Row]) -> list[Row]:
-    """Return the results of a paper's own algorithm, the first one that has gaps, worst first."""
-    known = [row for row in rows if row.certified and row.kind == "online"]
-    return sorted((row for row in known if row.method == known[0].method), key=_gap, reverse=True)
-
-
-def _papers(rows: Sequence[Row]) -> list[list[Row]]:
-    names = dict.fromkeys(row.paper for row in rows)
-    return [[row for row in rows if row.paper == name] for name in names]
 
 
 def _where(rows: Sequence[Row]) -> str:
@@ -227,8 +214,7 @@ def _answer(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     if not heuristics:
         return _models(known) if known else ""
     # Gaps to the optima of different problems do not rank methods: a clause per problem, the paper's own ones first.
-    problems = dict.fromkeys(row.problem for row in sorted(heuristics, key=lambda row: row.kind != "online"))
-    groups = [[row for row in heuristics if row.problem == problem] for problem in problems]
+    groups = frame.grouped(sorted(heuristics, key=lambda row: row.kind != "online"), "problem")
     clauses = [_clause(group, alone=len(groups) == 1) for group in groups[:NAMED]]
     if rest := groups[NAMED:]:
         largest = max((row for group in rest for row in group), key=_gap)
@@ -259,8 +245,7 @@ def _models(rows: Sequence[Row]) -> str:
 def _by_method(rows: Sequence[Row]) -> list[list[Row]]:
     """Return the rows of each method, worst first, the method with the smallest worst gap first."""
     ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda row: row.method)]
-    return sorted(groups, key=lambda group: _gap(group[0]))
+    return sorted(frame.grouped(ordered, "method"), key=lambda group: _gap(group[0]))
 
 
 def _list(groups: Sequence[list[Row]], noun: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -24,6 +24,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
 AnyRows = Sequence[Row | SimulationRow]
+R = TypeVar("R", Row, SimulationRow, Row | SimulationRow)
 
 NAMED = 3
 """So many methods are named one by one."""
@@ -66,6 +67,14 @@ def counted(counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str,
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
 
 
+def grouped(rows: Sequence[R], field: str) -> list[list[R]]:
+    """Return the rows that have a field in common together, in the order in which they come first."""
+    groups: dict[Any, list[R]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, field), []).append(row)
+    return list(groups.values())
+
+
 def answered(found: Found[Any], noun: str, *sentences: str) -> str:
     """Return the headline: whether the run was stopped early, what is WRONG or failed, then the answer."""
     early = f"The run was stopped early, after {len(found.rows)} {noun}." if found.interrupted else ""
@@ -78,8 +87,7 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
     """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing."""
     if not bad:
         return ""
-    first = {row.method: row for row in reversed(bad)}
-    named = [f"{clean(method, 60)} ({_why(first[method])})" for method in dict.fromkeys(row.method for row in bad)]
+    named = [f"{clean(first.method, 60)} ({_why(first)})" for first, *_ in grouped(bad, "method")]
     more = f" and {len(named) - NAMED} more methods" if len(named) > NAMED else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
     return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
@@ -280,9 +288,9 @@ def published_notes(rows: AnyRows, only_differing: bool = True) -> list[tuple[st
 def not_compared(rows: AnyRows, instances: Mapping[str, Instance], study: Measures) -> list[tuple[str, str]]:
     """Return which published numbers stand beside none of the rows, and why: (which numbers, why)."""
     found = []
-    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
-        mine = [row for row in rows if row.fingerprint == fingerprint]
-        left = not_shown(mine, instances[fingerprint], study) if fingerprint in instances else []
+    for mine in grouped(rows, "fingerprint"):
+        instance = instances.get(mine[0].fingerprint)
+        left = not_shown(mine, instance, study) if instance else []
         found += [(f"{clean(e.method, 60)} {clean(e.quantity, 60)}", clean(why, 400)) for e, why in left]
     return [(f"published, not compared here: {names}", why) for names, why in together(found)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
@@ -18,8 +17,7 @@ from schedgap.harness.text import ABSENT, clean, number, percent, seconds
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
     """Return the rows that share a table, with its caption: one instance."""
-    groups = (list(group) for _, group in groupby(rows, key=lambda row: row.fingerprint))
-    return [(caption(group), group) for group in groups]
+    return [(caption(group), group) for group in frame.grouped(rows, "fingerprint")]
 
 
 def caption(rows: Sequence[SimulationRow]) -> str:
@@ -141,18 +139,11 @@ def headline(simulated: Simulation) -> str:
 def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
     found = []
-    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
-        here = [row for row in rows if row.fingerprint == fingerprint]
-        if text := _fastest(here):
-            found.append((clean(here[0].instance, 60), text))
+    for here in frame.grouped(rows, "fingerprint"):
+        name, clauses = clean(here[0].instance, 60), [_least(here, *metric) for metric in METRICS]
+        if any(clauses):
+            found.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
     return found
-
-
-def _fastest(rows: Sequence[SimulationRow]) -> str:
-    clauses = [clause for metric in METRICS if (clause := _least(rows, *metric))]
-    if not clauses:
-        return ""
-    return f"On {clean(rows[0].instance, 60)}, {'; '.join(clauses)}."
 
 
 def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
@@ -161,36 +152,30 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
     if not known:
         return ""
     best = min(known, key=lambda row: float(getattr(row, field)))
-    value, above = getattr(best, field) / 3600, getattr(best, ratio)
+    value = getattr(best, field) / 3600
     # Of policies that move in the same way, the best one of those that a bound is about answers the question.
-    certified = [row for row in known if getattr(row, ratio) is not None]
+    certified = (
+        [best] if getattr(best, ratio) is not None else [row for row in known if getattr(row, ratio) is not None]
+    )
     text = f"{clean(best.policy, 60)} {what} {number(value)} h"
-    if above is not None:
-        return f"{text}, {_beyond(above, beyond)}"
-    if certified:
-        near = min(certified, key=lambda row: float(getattr(row, ratio)))
-        return f"{text}; {clean(near.policy, 60)} is {_beyond(getattr(near, ratio), beyond)}"
-    return text
-
-
-def _beyond(ratio: float, beyond: str) -> str:
-    """Return how far a ratio to a bound is from 1, in words."""
-    above = percent(ratio - 1.0, up=True)
-    return "proved optimal" if above == "0 %" else f"at most {above} {beyond}"
+    if not certified:
+        return text
+    near = min(certified, key=lambda row: float(getattr(row, ratio)))
+    above = percent(getattr(near, ratio) - 1.0, up=True)
+    far = "proved optimal" if above == "0 %" else f"at most {above} {beyond}"
+    return f"{text}, {far}" if near is best else f"{text}; {clean(near.policy, 60)} is {far}"
 
 
 def _over(rows: Sequence[SimulationRow]) -> str:
     """Return which policy stays nearest to the bounds over all instances."""
-    names = list(dict.fromkeys(row.fingerprint for row in rows))
+    instances = len({row.fingerprint for row in rows})
     for field, ratio, _, beyond in METRICS:
-        by_policy: dict[str, list[float]] = {}
-        for row in rows:
-            if row.verified and getattr(row, ratio) is not None and getattr(row, field) is not None:
-                by_policy.setdefault(row.policy, []).append(getattr(row, ratio))
-        whole = {policy: max(found) for policy, found in by_policy.items() if len(found) == len(names)}
+        bounded = [row for row in rows if row.verified and None not in (getattr(row, ratio), getattr(row, field))]
+        whole = [group for group in frame.grouped(bounded, "policy") if len(group) == instances]
         if whole:
-            best = min(whole, key=lambda policy: whole[policy])
+            furthest = {group[0].policy: max(getattr(row, ratio) for row in group) for group in whole}
+            best = min(furthest, key=furthest.__getitem__)
             total = "total time" if field == "ttd_s" else "mean completion time"
-            most = percent(whole[best] - 1.0, up=True)
-            return f"Over {len(names)} instances, the {total} of {clean(best, 60)} is at most {most} {beyond}."
-    return f"Over {len(names)} instances, no policy is bounded on all of them." if answers(rows) else ""
+            most = percent(furthest[best] - 1.0, up=True)
+            return f"Over {instances} instances, the {total} of {clean(best, 60)} is at most {most} {beyond}."
+    return f"Over {instances} instances, no policy is bounded on all of them." if answers(rows) else ""
