@@ -39,15 +39,6 @@ SEPARATOR = 2
 """Terminal columns that a table column takes beside its content."""
 
 
-def by_text(row: Any) -> None:
-    """Sort by what the cell says."""
-
-
-def never(row: Any) -> bool:
-    """Say that nothing is wrong with a row."""
-    return False
-
-
 @dataclass(frozen=True)
 class Column(Generic[R]):
     """A column of a table.
@@ -76,17 +67,17 @@ class Column(Generic[R]):
     header: str
     explanation: str
     text: Callable[[R], str]
-    value: Callable[[R], Any] = by_text
+    value: Callable[[R], Any] | None = None
     align: Literal["left", "right"] = "left"
     priority: int = 0
     shared: bool = False
-    bad: Callable[[R], bool] = never
+    bad: Callable[[R], bool] = lambda row: False
     css: str = ""
 
     def cell(self, row: R) -> Cell:
         """Return the cell of a row."""
         text = self.text(row)
-        value = self.value(row) if self.value is not by_text else None if text == ABSENT else text
+        value = self.value(row) if self.value else None if text == ABSENT else text
         wide = ["wide"] if self.css == "status" and len(text) > LONG / 2 else []
         classes = [self.css, self.align, *wide, *(["bad"] if self.bad(row) else [])]
         return Cell(text, sort_key(value), " ".join(filter(None, classes)))
@@ -153,14 +144,12 @@ class Command:
 Block = Line | Note | Command | Table
 
 
-def visible(columns: Iterable[Column[R]], rows: Sequence[R], leave_out: Iterable[str] = ()) -> list[Column[R]]:
+def visible(columns: Iterable[Column[R]], rows: Sequence[R]) -> list[Column[R]]:
     """Return the columns that tell the rows apart: neither empty nor without news."""
-    hidden = set(leave_out)
     shown = []
     for column in columns:
         cells = {column.text(row) for row in rows}
-        constant = column.shared and len(cells) <= 1
-        if column.key not in hidden and not constant and not cells <= {ABSENT, ""}:
+        if not cells <= {ABSENT, ""} and not (column.shared and len(cells) == 1):
             shown.append(column)
     return shown
 
@@ -171,7 +160,9 @@ def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> li
     return [(column.header, column.explanation) for column in columns if column.key in shown and column.explanation]
 
 
-def table(caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Callable[[R], bool] = never) -> Table:
+def table(
+    caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Callable[[R], bool] = lambda row: False
+) -> Table:
     """Return rows as a table with the columns that tell them apart."""
     shown = visible(columns, rows)
     cells = [[column.cell(row) for column in shown] for row in rows]

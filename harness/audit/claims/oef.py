@@ -104,23 +104,19 @@ def theorem_5_2(lab: Lab) -> str:
         ALONE: lab.within("non-cooperative OEF where speedup ratios rank all tenants alike"),
         TOGETHER: lab.within("cooperative OEF where speedup ratios rank all tenants alike"),
     }
-    for ordered, instances in (
-        (False, (ones(SKIPPING), *some(lab, 60))),
-        (True, (of_matrix(ORDERED, [3, 2, 1, 1]), *some(lab, 150, ordered=True, name="ordered"))),
-    ):
-        for instance in instances:
-            v = view(instance)
-            for method, narrow in scopes.items():
-                found = fairness.adjacent(v, devices(method, v))
-                who = "; ".join(f"{tenant} has {', '.join(types)} only" for tenant, types in found.witness.items())
-                lab.add(bool(found), instance, [method], f"{method}: {who}")
-                if ordered:
-                    narrow.add(bool(found), instance, [method])
+    ordered = [of_matrix(ORDERED, [3, 2, 1, 1]), *some(lab, 150, ordered=True, name="ordered")]
+    for i, instance in enumerate((*ordered, ones(SKIPPING), *some(lab, 60))):
+        v = view(instance)
+        for method, narrow in scopes.items():
+            found = fairness.adjacent(v, devices(method, v))
+            who = "; ".join(f"{tenant} has {', '.join(types)} only" for tenant, types in found.witness.items())
+            lab.add(bool(found), instance, [method], f"{method}: {who}")
+            if i < len(ordered):
+                narrow.add(bool(found), instance, [method])
     alone, together = scopes.values()
     return (
-        f"fails in {lab} allocations; where the ratios of neighbouring types rank all "
-        f"tenants alike, in {alone} non-cooperative and in {together.failed} of "
-        f"{together.tested} cooperative ones"
+        f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike, in {alone} "
+        f"non-cooperative and in {together} cooperative ones"
     )
 
 
@@ -168,8 +164,8 @@ def pareto(lab: Lab, method: str) -> str:
 def theorem_5_4(lab: Lab) -> str:
     """Under non-cooperative OEF nobody gains by misreporting speedups."""
     over = lab.within("over-reports")
-    most, rng = 0.0, lab.rng("reports")
-    example = _lie(lab, ones(TEMPTING), 1, np.array([1.0, 3.0]))
+    rng = lab.rng("reports")
+    example = most = _lie(lab, ones(TEMPTING), 1, np.array([1.0, 3.0]))
     for instance in some(lab, 150):
         v = view(instance)
         who = int(rng.integers(v.size))
@@ -178,14 +174,12 @@ def theorem_5_4(lab: Lab) -> str:
             truth = v.true_speedups[who]
             report = truth * factor if above else np.maximum(truth / factor, 1.0)
             report[0] = 1.0
-            gain = _lie(lab, instance, who, report, over if above else None)
-            most = max(most, gain)
-    under = lab.tested - over.tested
-    lab.numbers = {"largest_gain": max(most, example)}
+            most = max(most, _lie(lab, instance, who, report, over if above else None))
+    lab.numbers = {"largest_gain": most}
+    under = Count("under-reports", lab.tested - over.tested, lab.failed - over.failed)
     return (
-        f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}; under-reports gain in "
-        f"{lab.failed - over.failed} of {under}, by up to {max(most, example):.0%}, over-reports in {over.failed} "
-        f"of {over.tested}"
+        f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}; under-reports gain in {under}, by up to "
+        f"{most:.0%}, over-reports in {over}"
     )
 
 

@@ -157,18 +157,14 @@ THREE = np.array([[4, 20.0, 100.0], [3, 4.0, 330.0], [1, 3.0, 62.5]])
 
 
 def three_jobs() -> Instance:
-    """Return the server and A, B and C."""
-    jobs = [
-        job(gpus=int(gpus), rates={"V100": 1.0}, id=name, sensitivity=_saturating(cpus / gpus, memory_gb / gpus))
-        for name, (gpus, cpus, memory_gb) in zip("ABC", THREE.tolist(), strict=True)
-    ]
+    """Return the server and A, B and C, whose progress grows up to what they ask for."""
+    jobs = []
+    for name, (gpus, all_cpus, all_memory_gb) in zip("ABC", THREE.tolist(), strict=True):
+        cpus, memory_gb = all_cpus / gpus, all_memory_gb / gpus
+        levels = sorted({1.0, min(3.0, cpus), cpus}), sorted({20.0, min(62.5, memory_gb), memory_gb})
+        grown = matrix(*levels, [[(c / cpus + m / memory_gb) / 2 for m in levels[1]] for c in levels[0]])
+        jobs.append(job(gpus=int(gpus), rates={"V100": 1.0}, id=name, sensitivity=grown))
     return instance(jobs, [servers(1)], name="three jobs")
-
-
-def _saturating(cpus: float, memory_gb: float) -> dict[str, object]:
-    """Return a table whose progress grows up to so many CPUs and gigabytes per GPU."""
-    levels = sorted({1.0, min(3.0, cpus), cpus}), sorted({20.0, min(62.5, memory_gb), memory_gb})
-    return matrix(*levels, [[(c / cpus + m / memory_gb) / 2 for m in levels[1]] for c in levels[0]])
 
 
 def switched_total(asked: Array, everybody: bool) -> Array:
