@@ -278,35 +278,6 @@ def usable(heuristic: str) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: found[name]))
 
 
-def search(lab: Lab, seed: int, start: Sequence[Instance], tries: int, seconds: float, most: int) -> Slice:
-    """Try random instances and changes of the worst ones known, `start` and random ones first.
-
-    The search ends after so many tries or so many seconds; instances have at most `most` jobs (tenants).
-    """
-    rng, ends = np.random.default_rng(seed), time.perf_counter() + seconds
-    draw = RANDOM.get(find_spec(lab.heuristic).paper).draw
-    elite: list[Proved] = [p for instance in start if (p := lab.prove(instance)) and math.isfinite(p.ratio)]
-    nothing: Proved | None = None
-    tried = proved = 0
-    while tried < tries and time.perf_counter() < ends:
-        tried += 1
-        if not elite or rng.random() < FRESH:
-            content = document(draw(rng))
-        else:  # a change of one of the worst instances, of the worst one most often
-            place = min(int(rng.geometric(0.4)) - 1, len(elite) - 1)
-            content = mutated(document(elite[place].instance), rng)
-        instance = possible(content, most)
-        found = lab.prove(instance) if instance else None
-        if found is None:
-            continue
-        proved += 1
-        if math.isfinite(found.ratio):
-            elite = worst([*elite, found])
-        elif nothing is None or found.size < nothing.size:
-            nothing = found
-    return Slice(lab.heuristic, tuple(elite), nothing, tried, proved)
-
-
 def worst(found: Sequence[Proved]) -> list[Proved]:
     """Return the worst few, of equal ratios the smallest instance only."""
     ordered = sorted(found, key=lambda p: (-p.ratio, p.size))
@@ -315,24 +286,6 @@ def worst(found: Sequence[Proved]) -> list[Proved]:
         if not kept or one.ratio < kept[-1].ratio * (1 - LEAST_GAIN):
             kept.append(one)
     return kept[:ELITE]
-
-
-def shrink(lab: Lab, found: Proved, tries: int, seconds: float = math.inf) -> Proved:
-    """Return a simpler instance with (nearly) the same ratio: one thing at a time, until nothing more can go.
-
-    `tries` and `seconds` are the most simplifications, and the most time.
-    """
-    least, ends = found.ratio * (1 - KEPT), time.perf_counter() + seconds
-    for _ in range(tries):
-        for content in simpler(document(found.instance)):
-            instance = possible(content, found.size)
-            simple = lab.prove(instance) if instance and time.perf_counter() < ends else None
-            if simple is not None and simple.ratio >= least:
-                found = simple
-                break
-        else:
-            return found
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- tasks
@@ -353,7 +306,10 @@ class _Part(Task[Slice]):
 
 @dataclass(frozen=True)
 class SearchTask(_Part):
-    """A slice of the search."""
+    """A slice of the search: random instances and changes of the worst ones known, `start` and random ones first.
+
+    It ends after so many tries or so many seconds; instances have at most `most` jobs (tenants).
+    """
 
     seed: int
     start: tuple[Instance, ...]
@@ -368,8 +324,30 @@ class SearchTask(_Part):
 
     def attempt(self) -> Slice:
         """Search."""
-        found = search(self.lab, self.seed, self.start, self.tries, self.seconds, self.most)
-        return replace(found, key=self.key)
+        rng, ends = np.random.default_rng(self.seed), time.perf_counter() + self.seconds
+        draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
+        elite: list[Proved] = [
+            p for instance in self.start if (p := self.lab.prove(instance)) and math.isfinite(p.ratio)
+        ]
+        nothing: Proved | None = None
+        tried = proved = 0
+        while tried < self.tries and time.perf_counter() < ends:
+            tried += 1
+            if not elite or rng.random() < FRESH:
+                content = document(draw(rng))
+            else:  # a change of one of the worst instances, of the worst one most often
+                place = min(int(rng.geometric(0.4)) - 1, len(elite) - 1)
+                content = mutated(document(elite[place].instance), rng)
+            instance = possible(content, self.most)
+            found = self.lab.prove(instance) if instance else None
+            if found is None:
+                continue
+            proved += 1
+            if math.isfinite(found.ratio):
+                elite = worst([*elite, found])
+            elif nothing is None or found.size < nothing.size:
+                nothing = found
+        return Slice(self.lab.heuristic, tuple(elite), nothing, tried, proved, key=self.key)
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return what a slice found whose process died: nothing."""
@@ -378,9 +356,13 @@ class SearchTask(_Part):
 
 @dataclass(frozen=True)
 class ShrinkTask(_Part):
-    """Make a found instance simpler."""
+    """Make a found instance simpler, at (nearly) the same ratio: one thing at a time, until nothing more can go.
+
+    `tries` are the most simplifications.
+    """
 
     found: Proved
+    tries: int = SHRINK_TRIES
 
     def identity(self) -> Mapping[str, Any]:
         """Return all that the result depends on, but for how far the time suffices."""
@@ -388,7 +370,20 @@ class ShrinkTask(_Part):
 
     def attempt(self) -> Slice:
         """Shrink."""
-        return self._slice(shrink(self.lab, self.found, SHRINK_TRIES, self.seconds))
+        found = self.found
+        least, ends = self.found.ratio * (1 - KEPT), time.perf_counter() + self.seconds
+        for _ in range(self.tries):
+            for content in simpler(document(found.instance)):
+                if time.perf_counter() >= ends:
+                    return self._slice(found)
+                instance = possible(content, found.size)
+                simple = self.lab.prove(instance) if instance else None
+                if simple is not None and simple.ratio >= least:
+                    found = simple
+                    break
+            else:
+                break
+        return self._slice(found)
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return the instance as it was."""
