@@ -61,17 +61,13 @@ class Count:
         self.failed += not holds
         if not holds and instance is not None:
             known = [self.witness] if self.witness else []
-            self.witness = min([*known, Witness(instance, tuple(methods), shows)], key=_length)
+            witnesses = [*known, Witness(instance, tuple(methods), shows)]
+            self.witness = min(witnesses, key=lambda one: (len(text := to_json(one.instance)), text))
         return holds
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts by name."""
         return {"scope": self.scope, "tested": self.tested, "failed": self.failed}
-
-
-def _length(witness: Witness) -> tuple[int, str]:
-    text = to_json(witness.instance)
-    return len(text), text
 
 
 def decide(stated: Count, narrower: Sequence[Count] = ()) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -46,11 +46,10 @@ TEMPTING = ((1, 2), (1, 5))
 """Expression (6)."""
 
 
-def some(lab: Lab, usual: int, *, ordered: bool = False, name: str = "") -> Iterator[Instance]:
-    """Yield random tenants; `ordered`: the ratios of neighbouring types rank all tenants alike."""
-    rng = lab.rng(name)
-    for _ in range(lab.times(usual)):
-        yield draw(rng, ordered=ordered)
+def some(lab: Lab, usual: int, *, ordered: bool = False) -> list[Instance]:
+    """Return random tenants; `ordered`: the ratios of neighbouring types rank all tenants alike."""
+    rng = lab.rng("ordered" if ordered else "")
+    return [draw(rng, ordered=ordered) for _ in range(lab.times(usual))]
 
 
 def ones(speedups: tuple[tuple[float, ...], ...]) -> Instance:
@@ -104,7 +103,7 @@ def theorem_5_2(lab: Lab) -> str:
         ALONE: lab.within("non-cooperative OEF where speedup ratios rank all tenants alike"),
         TOGETHER: lab.within("cooperative OEF where speedup ratios rank all tenants alike"),
     }
-    ordered = [of_matrix(ORDERED, [3, 2, 1, 1]), *some(lab, 150, ordered=True, name="ordered")]
+    ordered = [of_matrix(ORDERED, [3, 2, 1, 1]), *some(lab, 150, ordered=True)]
     for i, instance in enumerate((*ordered, ones(SKIPPING), *some(lab, 60))):
         v = view(instance)
         for method, narrow in scopes.items():

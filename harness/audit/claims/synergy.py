@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -64,17 +63,6 @@ def wanted(v: View) -> Demands | None:
     return None if found is None else demands(v, found)
 
 
-def crowds(lab: Lab, usual: int) -> Iterator[tuple[Instance, View, Demands]]:
-    """Yield rounds of twelve jobs per server on up to six servers, with what ILP1 gives to them."""
-    rng = lab.rng("crowds")
-    for _ in range(lab.times(usual)):
-        count, seed = int(rng.integers(1, 7)), int(rng.integers(10**6))
-        case = (pipelines if rng.random() < 0.5 else mix)(12 * count, [servers(count)], seed=seed)
-        v = view(case)
-        if (found := wanted(v)) is not None:
-            yield case, v, found
-
-
 def lp2(found: Demands, cost: Array) -> StandardForm:
     """Return LP2 with that cost of each part of a demand on a server."""
     return placement_form(found.part, found.host, found.demand, found.count, np.ones((3, len(found.hosts))), cost)
@@ -88,9 +76,15 @@ def lp2(found: Demands, cost: Array) -> StandardForm:
 )
 def theorem_a_2(lab: Lab) -> str:
     """LP2 fragments at most 3s jobs."""
-    rng, most = lab.rng("costs"), 0.0
-    for case, v, found in crowds(lab, 25):
-        form = lp2(found, rng.random(len(found.host)))
+    rng, costs, most = lab.rng("crowds"), lab.rng("costs"), 0.0
+    for _ in range(lab.times(25)):
+        count, seed = int(rng.integers(1, 7)), int(rng.integers(10**6))
+        case = (pipelines if rng.random() < 0.5 else mix)(12 * count, [servers(count)], seed=seed)
+        v = view(case)
+        found = wanted(v)
+        if found is None:
+            continue
+        form = lp2(found, costs.random(len(found.host)))
         x = Session(form, SolveOptions(method="simplex")).run().column_values
         if x is None:
             continue
