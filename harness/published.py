@@ -97,46 +97,38 @@ def _value(quantity: str, method: str, measured: Mapping[str, Measured]) -> Any:
     if found is None or bool(other) != name.endswith("_ratio"):
         return None
     base, unit = found
+    mine, theirs = ours[base], measured.get(other, {}).get(base)
     if not other:
-        return ours[base] if unit == 1.0 else ours[base] / unit
-    return _times_better(base, ours, measured.get(other, {}))
-
-
-def _times_better(base: str, ours: Measured, theirs: Measured) -> float | None:
-    """Return how many times better our value is than theirs, ``None`` where one is not positive or missing."""
-    mine, other = ours[base], theirs.get(base)
-    if not other or mine <= 0 or other < 0:
+        return mine if unit == 1.0 else mine / unit
+    if not theirs or mine <= 0 or theirs < 0:
         return None
     less = ours.get("sense") == "min" if base == "objective" else base.endswith(LESS_IS_BETTER)
-    return float(other / mine if less else mine / other)
+    return float(theirs / mine if less else mine / theirs)
 
 
 def _beside(entry: Published, value: Any) -> Entry:
     found = np.asarray(value, float)
+    printed, exact = (None if number is None else np.asarray(number, float) for number in (entry.value, entry.exact))
     return {
         "quantity": entry.quantity,
-        "value": _listed(entry.value),
+        "value": None if printed is None else printed.tolist(),
         "relation": entry.relation,
-        "exact": _listed(entry.exact),
+        "exact": None if exact is None else exact.tolist(),
         "measured": found.tolist(),
-        "agrees": _agrees(found, entry.value, entry.tolerance, entry.relation),
-        "exact_agrees": _agrees(found, entry.exact, TOLERANCE),
+        "agrees": _agrees(found, printed, entry.tolerance, entry.relation),
+        "exact_agrees": _agrees(found, exact, TOLERANCE),
         "unit": entry.unit,
         "where": entry.where,
         "note": entry.note,
     }
 
 
-def _listed(value: Any) -> Any:
-    return None if value is None else np.asarray(value, float).tolist()
-
-
 def _agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool | None:
     if wanted is None:
         return None
-    if np.shape(wanted) != found.shape:
+    if wanted.shape != found.shape:
         return False
-    above = found - np.asarray(wanted, float)
+    above = found - wanted
     off = {"equal": np.abs(above), "at least": -above, "at most": above}[relation]
     return bool(np.all(off <= tolerance * (1 + 1e-9)))
 
@@ -161,9 +153,13 @@ class Measures:
             measured_as(name, self.quantities(method)) for method in (entry.method, other) if method
         )
 
+    def shown(self, instance: Instance) -> list[Published]:
+        """Return what was published about an instance and stands beside what it measures."""
+        return [entry for entry in instance.published if unmeasured(entry) is None and self.include(entry)]
+
     def run(self, instance: Instance) -> str:
         """Return the command line that shows what it measures of all that was published about an instance."""
-        entries = [entry for entry in instance.published if _shows(self, entry)]
+        entries = self.shown(instance)
         named = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
         words = [word for method in named if method for word in (self.option, method)]
         packaged = instance.name.partition("?")[0] in references()
@@ -224,33 +220,27 @@ def not_shown(rows: Iterable[CheckedRow], instance: Instance, study: Measures) -
 
     Numbers that this study measures of methods that were not run are left out: that was asked for.
     """
-    ran, shown = set(), set()
+    shown: dict[str, set[str]] = {}
     for row in rows:
-        ran.add(row.method)
-        shown |= {(row.method, entry["quantity"]) for entry in row.published}
+        shown.setdefault(row.method, set()).update(entry["quantity"] for entry in row.published)
     found = []
     for entry in instance.published:
-        why = unmeasured(entry)
-        if why is None and (entry.method not in ran or (entry.method, entry.quantity) in shown):
-            continue
-        found.append((entry, why or _why_here(entry, instance, study, ran)))
+        why, reference = unmeasured(entry), split(entry.quantity)[1]
+        if why is None:
+            if entry.quantity in shown.get(entry.method, (entry.quantity,)):
+                continue
+            if not study.include(entry):
+                why = f"measured by {next(one for one in STUDIES if one.include(entry)).run(instance)}"
+            else:
+                missing = reference and reference not in shown
+                why = f"{reference} must run, too" if missing else "this run has no such number"
+        found.append((entry, why))
     return found
-
-
-def _why_here(entry: Published, instance: Instance, study: Measures, ran: Collection[str]) -> str:
-    if not study.include(entry):
-        other = next(one for one in STUDIES if one.include(entry))
-        return f"measured by {other.run(instance)}"
-    _, reference = split(entry.quantity)
-    if reference and reference not in ran:
-        return f"{reference} must run, too"
-    return "this run has no such number"
 
 
 def commands(instance: Instance) -> dict[str, list[Published]]:
     """Return what was published about an instance by the command line that shows it beside ours."""
-    found = ((study.run(instance), [e for e in instance.published if _shows(study, e)]) for study in STUDIES)
-    return {command: entries for command, entries in found if entries}
+    return {study.run(instance): entries for study in STUDIES if (entries := study.shown(instance))}
 
 
 def never_compared(instance: Instance) -> dict[str, list[Published]]:
@@ -265,7 +255,3 @@ def by_reason(pairs: Iterable[tuple[Published, str | None]]) -> dict[str, list[P
         if why:
             found.setdefault(why, []).append(entry)
     return found
-
-
-def _shows(study: Measures, entry: Published) -> bool:
-    return unmeasured(entry) is None and study.include(entry)

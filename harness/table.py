@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from schedgap.harness.text import ABSENT, clean, plain
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 R = TypeVar("R")
 
@@ -37,15 +37,6 @@ NARROWEST = 16
 
 SEPARATOR = 2
 """Terminal columns that a table column takes beside its content."""
-
-
-def by_text(row: Any) -> None:
-    """Sort by what the cell says."""
-
-
-def never(row: Any) -> bool:
-    """Say that nothing is wrong with a row."""
-    return False
 
 
 @dataclass(frozen=True)
@@ -76,17 +67,17 @@ class Column(Generic[R]):
     header: str
     explanation: str
     text: Callable[[R], str]
-    value: Callable[[R], Any] = by_text
+    value: Callable[[R], Any] | None = None
     align: Literal["left", "right"] = "left"
     priority: int = 0
     shared: bool = False
-    bad: Callable[[R], bool] = never
+    bad: Callable[[R], bool] = lambda row: False
     css: str = ""
 
     def cell(self, row: R) -> Cell:
         """Return the cell of a row."""
         text = self.text(row)
-        value = self.value(row) if self.value is not by_text else None if text == ABSENT else text
+        value = self.value(row) if self.value else None if text == ABSENT else text
         wide = ["wide"] if self.css == "status" and len(text) > LONG / 2 else []
         classes = [self.css, self.align, *wide, *(["bad"] if self.bad(row) else [])]
         return Cell(text, sort_key(value), " ".join(filter(None, classes)))
@@ -116,9 +107,9 @@ class Table:
     dim: frozenset[int] = field(default=frozenset())
 
     @property
-    def headings(self) -> list[tuple[str, str, str]]:
-        """Header, explanation and side of each column, for pages."""
-        return [(column.header, column.explanation, column.align) for column in self.columns]
+    def texts(self) -> list[list[str]]:
+        """Headers, and the texts of each row."""
+        return [[column.header for column in self.columns], *([cell.text for cell in row] for row in self.rows)]
 
 
 @dataclass(frozen=True)
@@ -153,14 +144,12 @@ class Command:
 Block = Line | Note | Command | Table
 
 
-def visible(columns: Iterable[Column[R]], rows: Sequence[R], leave_out: Iterable[str] = ()) -> list[Column[R]]:
+def visible(columns: Iterable[Column[R]], rows: Sequence[R]) -> list[Column[R]]:
     """Return the columns that tell the rows apart: neither empty nor without news."""
-    hidden = set(leave_out)
     shown = []
     for column in columns:
         cells = {column.text(row) for row in rows}
-        constant = column.shared and len(cells) <= 1
-        if column.key not in hidden and not constant and not cells <= {ABSENT, ""}:
+        if not cells <= {ABSENT, ""} and not (column.shared and len(cells) == 1):
             shown.append(column)
     return shown
 
@@ -171,7 +160,9 @@ def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> li
     return [(column.header, column.explanation) for column in columns if column.key in shown and column.explanation]
 
 
-def table(caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Callable[[R], bool] = never) -> Table:
+def table(
+    caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Callable[[R], bool] = lambda row: False
+) -> Table:
     """Return rows as a table with the columns that tell them apart."""
     shown = visible(columns, rows)
     cells = [[column.cell(row) for column in shown] for row in rows]
@@ -204,24 +195,16 @@ def to_markdown(blocks: Iterable[Block]) -> str:
             text = f"`{block.text}`" if isinstance(block, Command) else markdown_text(block.text)
             line = f"- {markdown_text(block.about)}: {text}"
             if written and written[-1].startswith("- "):
-                written[-1] += f"\n{line}"
-            else:
-                written.append(line)
-        elif isinstance(block, Table):
-            written += [markdown_text(block.caption)] if block.caption else []
-            written.append(_markdown_table(block))
-        elif block.text:
-            written.append(markdown_text(block.text))
+                line = f"{written.pop()}\n{line}"
+            written.append(line)
+        elif isinstance(block, Line):
+            written += [markdown_text(block.text)] if block.text else []
+        else:
+            sides = ["---:" if column.align == "right" else "---" for column in block.columns]
+            header, *lines = [[markdown_text(text) for text in line] for line in block.texts]
+            drawn = "\n".join(f"| {' | '.join(line)} |" for line in (header, sides, *lines))
+            written += [markdown_text(block.caption), drawn] if block.caption else [drawn]
     return "\n\n".join(written) + "\n"
-
-
-def _markdown_table(content: Table) -> str:
-    lines = [
-        [markdown_text(column.header) for column in content.columns],
-        ["---:" if column.align == "right" else "---" for column in content.columns],
-        *([markdown_text(cell.text) for cell in row] for row in content.rows),
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def markdown_text(text: str) -> str:
@@ -254,15 +237,10 @@ def to_latex(blocks: Iterable[Block]) -> str:
             about = f"{block.about}: " if isinstance(block, Note | Command) else ""
             written += [f"% {about}{block.text}"] if block.text else []
             continue
-        cells = [[latex_text(cell.text) for cell in row] for row in block.rows]
-        written.append(
-            pd.DataFrame(cells, columns=[latex_text(column.header) for column in block.columns]).to_latex(
-                index=False,
-                escape=False,
-                column_format="".join(column.align[0] for column in block.columns),
-                caption=latex_text(block.caption) or None,
-            )
-        )
+        header, *lines = [[latex_text(text) for text in line] for line in block.texts]
+        sides, caption = "".join(column.align[0] for column in block.columns), latex_text(block.caption) or None
+        content = pd.DataFrame(lines, columns=header)
+        written.append(content.to_latex(index=False, escape=False, column_format=sides, caption=caption))
     return "\n".join(written) + "\n"
 
 
@@ -382,50 +360,39 @@ class _OnTerminal:
         self.content = content
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
-
-        widths = [self._width(i) for i in range(len(self.content.columns))]
-        kept = self._kept(widths, options.max_width)
-        if self.content.caption:
-            yield Text(self.content.caption, style="bold")
-        yield self._drawn(kept, widths)
-        if dropped := [c.header for i, c in enumerate(self.content.columns) if i not in kept]:
-            yield Text(f"left out for lack of width: {', '.join(dropped)}\n", style="dim")
-
-    def _width(self, i: int) -> int:
-        """Return the width that a column needs: every cell on one line, but for those that wrap between words."""
-        from rich.cells import cell_len
-
-        header, css = self.content.columns[i].header, self.content.columns[i].css
-        texts = [header, *(row[i].text for row in self.content.rows)]
-        if css == "status":
-            texts = [word for text in texts for word in text.split()]
-        whole = max(map(cell_len, texts))
-        return min(whole, max(NARROWEST, cell_len(header))) if css in SENTENCES else whole
-
-    def _kept(self, widths: Sequence[int], most: int) -> list[int]:
-        columns = self.content.columns
-        kept = list(range(len(columns)))
-        for i in sorted(kept, key=lambda i: -columns[i].priority):
-            if not columns[i].priority or sum(widths[j] + SEPARATOR for j in kept) <= most:
-                break
-            kept.remove(i)
-        return kept
-
-    def _drawn(self, kept: Sequence[int], widths: Sequence[int]) -> RenderableType:
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
 
+        content = self.content
+        widths = [_width(column, [row[i].text for row in content.rows]) for i, column in enumerate(content.columns)]
+        kept = list(range(len(widths)))
+        for i in sorted(kept, key=lambda i: -content.columns[i].priority):
+            if not content.columns[i].priority or sum(widths[j] + SEPARATOR for j in kept) <= options.max_width:
+                break
+            kept.remove(i)
         drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for i in kept:
-            column = self.content.columns[i]
+            column = content.columns[i]
             line = column.css not in (*SENTENCES, "status")
             drawn.add_column(column.header, justify=column.align, min_width=widths[i], overflow="fold", no_wrap=line)
-        for n, row in enumerate(self.content.rows):
-            cells = (Text(row[i].text, style=self._style(row[i])) for i in kept)
-            drawn.add_row(*cells, style="dim" if n in self.content.dim else "")
-        return drawn
+        for n, row in enumerate(content.rows):
+            styles = ("bold red" if cell.bad else "dim" if cell.text == ABSENT else "" for cell in row)
+            cells = [Text(cell.text, style=style) for cell, style in zip(row, styles, strict=True)]
+            drawn.add_row(*(cells[i] for i in kept), style="dim" if n in content.dim else "")
+        if content.caption:
+            yield Text(content.caption, style="bold")
+        yield drawn
+        if dropped := [column.header for i, column in enumerate(content.columns) if i not in kept]:
+            yield Text(f"left out for lack of width: {', '.join(dropped)}\n", style="dim")
 
-    def _style(self, cell: Cell) -> str:
-        return "bold red" if cell.bad else "dim" if cell.text == ABSENT else ""
+
+def _width(column: Column[Any], texts: Sequence[str]) -> int:
+    """Return the width that a column needs: every cell on one line, but for those that wrap between words."""
+    from rich.cells import cell_len
+
+    lines = [column.header, *texts]
+    if column.css == "status":
+        lines = [word for line in lines for word in line.split()]
+    whole = max(map(cell_len, lines))
+    return min(whole, max(NARROWEST, cell_len(column.header))) if column.css in SENTENCES else whole

@@ -98,20 +98,13 @@ def seconds(value: float | None) -> str:
     return f"{round(value / 60) // 60} h {round(value / 60) % 60:02d} min"
 
 
-def _all_plain(array: Any) -> bool:
-    """Return whether an array has only finite numbers or truth values."""
-    import numpy as np
-
-    kind = np.asarray(array).dtype.kind
-    return kind in "iub" or (kind == "f" and bool(np.isfinite(array).all()))
-
-
 def plain(value: Any) -> Any:
     """Return `value` with numpy scalars and arrays, tuples and mappings as plain Python, and without NaN."""
     if hasattr(value, "tolist"):
-        if _all_plain(value):
-            return value.tolist()  # item by item, a history of millions of numbers would take half a minute
-        value = value.tolist()
+        found, kind = value.tolist(), value.dtype.kind
+        if kind in "iub" or (kind == "f" and math.isfinite(value.sum())):
+            return found  # item by item, a history of millions of numbers would take half a minute
+        value = found
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -157,9 +150,8 @@ def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     The exact value is left out where it is the printed one, or nothing was printed, and we get it.
     """
     mark = MARKS[entry.get("agrees")]
-    exact = f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
-    if entry.get("exact_agrees") and not differs(entry):
-        exact = "✓"
+    known = f"{numbers(entry.get('exact'))} {MARKS[entry.get('exact_agrees')]}"
+    exact = "✓" if entry.get("exact_agrees") and not differs(entry) else known
     printed = SIGNS.get(entry.get("relation", ""), "") + numbers(entry.get("value"))
     return f"{printed} {mark}".strip(), numbers(entry.get("measured")), exact.strip()
 
@@ -167,10 +159,3 @@ def published_cells(entry: Mapping[str, Any]) -> tuple[str, str, str]:
 def differs(entry: Mapping[str, Any]) -> bool:
     """Return whether a number was printed that we do not get."""
     return entry.get("value") is not None and entry.get("agrees") is False
-
-
-def published(entry: Mapping[str, Any]) -> str:
-    """Return a published number beside ours: ``objective 4.36 ≠ measured 4.3485 (exact 4.3485 ✓)``."""
-    printed, measured, exact = published_cells(entry)
-    end = f" (exact {exact})" if entry.get("exact") is not None else ""
-    return f"{clean(entry.get('quantity', ''), 40)} {printed} measured {measured}{end}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.harness.adversary.search import Document, document, numbers, possible
+from schedgap.harness.adversary.task import Document, document, numbers, possible
 from schedgap.instances import load
 from schedgap.instances.schema import Instance
 

@@ -17,20 +17,19 @@ from hypothesis import strategies as st
 import schedgap as sg
 from schedgap.harness.adversary.row import Proved
 from schedgap.harness.adversary.run import adversary, resolve, seconds_of
-from schedgap.harness.adversary.search import (
+from schedgap.harness.adversary.task import (
     Lab,
+    SearchTask,
+    ShrinkTask,
     document,
     mutated,
     numbers,
     possible,
-    search,
     searchable,
-    shrink,
     simpler,
     usable,
     worst,
 )
-from schedgap.harness.adversary.task import SearchTask, ShrinkTask
 from schedgap.harness.compare.run import compare_here
 from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
@@ -103,7 +102,7 @@ def lab() -> Lab:
 
 @pytest.fixture(scope="module")
 def found(lab: Lab) -> Proved:
-    part = search(lab, seed=1, start=(), tries=25, seconds=60, most=4)
+    part = SearchTask(lab, seed=1, start=(), tries=25, seconds=60, most=4).attempt()
     assert part.tried == 25
     assert 0 < part.proved <= 25
     ratios = [p.ratio for p in part.elite]
@@ -114,17 +113,17 @@ def found(lab: Lab) -> Proved:
 
 
 def test_the_same_seed_finds_the_same(lab: Lab) -> None:
-    one, other = (search(lab, seed=2, start=(), tries=6, seconds=60, most=4) for _ in range(2))
+    one, other = (SearchTask(lab, seed=2, start=(), tries=6, seconds=60, most=4).attempt() for _ in range(2))
     assert [p.instance.fingerprint for p in one.elite] == [p.instance.fingerprint for p in other.elite]
 
 
 def test_a_start_is_never_made_worse(lab: Lab, found: Proved) -> None:
-    part = search(lab, seed=3, start=(found.instance,), tries=1, seconds=60, most=4)
+    part = SearchTask(lab, seed=3, start=(found.instance,), tries=1, seconds=60, most=4).attempt()
     assert part.elite[0].ratio >= found.ratio * (1 - 1e-9)
 
 
 def test_shrinking_keeps_the_ratio_and_makes_nothing_larger(lab: Lab, found: Proved) -> None:
-    simple = shrink(lab, found, tries=3)
+    (simple,) = ShrinkTask(lab, math.inf, found, tries=3).attempt().elite
     assert simple.ratio >= found.ratio * 0.99
     assert simple.size <= found.size
     again = lab.prove(simple.instance)
@@ -133,7 +132,7 @@ def test_shrinking_keeps_the_ratio_and_makes_nothing_larger(lab: Lab, found: Pro
 
 
 def test_shrinking_ends_in_time(lab: Lab, found: Proved) -> None:
-    assert shrink(lab, found, tries=100, seconds=0.0) is found
+    assert ShrinkTask(lab, 0.0, found, tries=100).attempt().elite[0] is found
 
 
 def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
@@ -154,8 +153,8 @@ def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None
 
 
 def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: Proved) -> None:
-    assert SearchTask(lab, 0, (), 1, 1.0, 4).failed("error", "died").tried == 0
-    assert ShrinkTask(lab, found, 1.0).failed("error", "died").elite == (found,)
+    assert SearchTask(lab, 1.0, 0, (), 1, 4).failed("error", "died").tried == 0
+    assert ShrinkTask(lab, 1.0, found).failed("error", "died").elite == (found,)
 
 
 # the command ----------------------------------------------------------------------------------------------------------

@@ -20,9 +20,7 @@ from schedgap.harness.audit.row import (
     Audit,
     Claim,
     Count,
-    Evidence,
     Finding,
-    Tally,
     Witness,
     decide,
     headline,
@@ -184,19 +182,19 @@ def test_known_numbers_are_found_again(audited: Audit, claim: str, text: str) ->
 
 
 def test_every_step_of_a_price_fails_definition_1(audited: Audit) -> None:
-    tally = audited.finding("hadar.definition-1").tally
-    assert tally.failed == tally.tested > 10
+    count = audited.finding("hadar.definition-1").stated
+    assert count.failed == count.tested > 10
 
 
 def test_the_verdict_follows_from_the_counts() -> None:
-    some, none = Tally("x", 5, 2), Tally("x", 5, 0)
-    assert decide(Tally("x", 0, 0)) == NOT_TESTABLE
+    some, none = Count("x", 5, 2), Count("x", 5, 0)
+    assert decide(Count("x", 0, 0)) == NOT_TESTABLE
     assert decide(none) == CONFIRMED
     assert decide(some) == REFUTED
-    assert decide(some, [Tally("a", 3, 1)]) == REFUTED
-    assert decide(some, [Tally("a", 0, 0)]) == REFUTED
-    assert decide(some, [Tally("a", 3, 1), Tally("b", 3, 0), Tally("c", 1, 0)]) == "only for b and c"
-    assert decide(none, [Tally("a", 3, 1)]) == CONFIRMED
+    assert decide(some, [Count("a", 3, 1)]) == REFUTED
+    assert decide(some, [Count("a", 0, 0)]) == REFUTED
+    assert decide(some, [Count("a", 3, 1), Count("b", 3, 0), Count("c", 1, 0)]) == "only for b and c"
+    assert decide(none, [Count("a", 3, 1)]) == CONFIRMED
 
 
 def test_a_count_keeps_the_smallest_counterexample() -> None:
@@ -206,8 +204,8 @@ def test_a_count_keeps_the_smallest_counterexample() -> None:
     assert not count.add(False, two, ["m"], "two")
     assert not count.add(False, one, ["m"], "one")
     assert count.add(True, one)
-    assert count.tally == Tally("as stated", 3, 2)
-    assert [(w.instance, w.shows) for w in count.witnesses] == [(one, "one")]
+    assert count == Count("as stated", 3, 2)
+    assert count.witness == Witness(one, ("m",), "one")
 
 
 def test_guarantees_that_are_exceeded_are_counted_only_within_the_assumptions() -> None:
@@ -299,7 +297,7 @@ def test_a_check_that_fails_is_a_failed_finding(broken: str) -> None:
     assert not finding.ok
     assert finding.verdict is None
     assert finding.reason == "ArithmeticError: nothing adds up"
-    audit = Audit({}, [finding, Finding("oef.theorem-5.1", Evidence(Tally("as stated", 1, 0), "fine"))])
+    audit = Audit({}, [finding, Finding("oef.theorem-5.1", [Count("as stated", 1, 0)], "fine")])
     assert not audit.ok
     assert audit.headline == "2 claims: 1 failed, 1 confirmed."
     assert "nothing adds up" in to_html(audit)
@@ -369,7 +367,7 @@ def test_the_page_and_the_section_for_other_pages(audited: Audit) -> None:
     assert "<script>alert" not in page
     made = [table for group in groups(audited.rows) for table in group.tables]
     assert sum(len(table.rows) for table in made) == len(audited.rows)
-    assert all(len(row) == len(table.headings) for table in made for row in table.rows)
+    assert all(len(row) == len(table.columns) for table in made for row in table.rows)
     assert "hadar.line-20" in section(audited.rows).body
     assert "refuted" in to_fragment(audited)
 
@@ -377,7 +375,7 @@ def test_the_page_and_the_section_for_other_pages(audited: Audit) -> None:
 def test_strangers_text_in_findings_is_harmless() -> None:
     job = {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}}
     shown = Witness(linear([job], {"a": 1}, slots=3), ("hadar.p1",), "<script>alert(1)</script>\x1b[31m")
-    finding = Finding("hadar.d0", Evidence(Tally("as stated", 1, 1), "=1+1 <b>\x1b[2J", witnesses=(shown,)))
+    finding = Finding("hadar.d0", [Count("as stated", 1, 1)], "=1+1 <b>\x1b[2J", witnesses=[shown])
     page = to_html(Audit({}, [finding]))
     assert "<script>alert" not in page
     written = (

@@ -23,8 +23,7 @@ from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
-from schedgap.harness.page.headline import headline_of_simulation as headline
-from schedgap.harness.page.simulate import blocks
+from schedgap.harness.page.simulate import blocks, headline
 from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
 from schedgap.harness.simulate.row import FIELDS, Simulation, SimulationRow
 from schedgap.harness.simulate.run import resolve
@@ -514,15 +513,17 @@ def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> Non
         row("hadar.gavel", 7200.0, jct_mean_s=3600.0, ttd_bound_ratio=1.064),
         row("hadar.fifo", 9000.0, jct_mean_s=1800.0, ttd_bound_ratio=1.33),
     ]
-    assert headline(ours) == (
+    assert headline(Simulation({}, ours)) == (
         "On i, hadar.gavel finishes all jobs first, after 2 h, at most 6.4 % more than the least that any schedule can "
         "reach; hadar.fifo has the least mean completion time, 0.5 h."
     )
     wrong = ours[0].replace(verified=False, violations=("job a runs twice",))
-    assert headline([wrong, ours[1]]).startswith("1 of 2 policies is WRONG: hadar.gavel (job a runs twice). On i,")
+    told = headline(Simulation({}, [wrong, ours[1]]))
+    assert told.startswith("1 of 2 policies is WRONG: hadar.gavel (job a runs twice). On i,")
     both = [*ours, *(one.replace(fingerprint="g", instance="j") for one in ours)]
-    assert headline(both).startswith("Over 2 instances, the total time of hadar.gavel is at most 6.4 % more than")
-    assert headline([]) == "No policy was simulated."
+    told = headline(Simulation({}, both))
+    assert told.startswith("Over 2 instances, the total time of hadar.gavel is at most 6.4 % more than")
+    assert headline(Simulation({}, [])) == "No policy was simulated."
 
 
 def test_figures_of_histories_with_cpus(shared: sg.Simulation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
@@ -72,20 +72,24 @@ class Slice(Result):
         return f"{self.heuristic}: {self.elite[0].ratio:.4g}" if self.elite else self.heuristic
 
     @property
+    def extremes(self) -> tuple[Proved | None, Proved | None]:
+        """The worst instance with a finite ratio, and the smallest on which nothing is reached."""
+        return self.elite[0] if self.elite else None, self.nothing
+
+    @property
     def finished(self) -> bool:
         """Whether it need not be tried again."""
         return self.reason is None
 
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
-        counts = {name: getattr(self, name) for name in ("heuristic", "tried", "proved", "shrunk", "reason")}
         nothing = self.nothing.content() if self.nothing else None
-        return {**counts, "elite": [one.content() for one in self.elite], "nothing": nothing}
+        return {**vars(self), "elite": [one.content() for one in self.elite], "nothing": nothing}
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Slice:
         """Return the part that a journal kept."""
-        known = {name: content[name] for name in ("heuristic", "tried", "proved", "shrunk", "reason", "key")}
+        known = {field.name: content[field.name] for field in fields(cls)}
         nothing = Proved.restored(content["nothing"]) if content["nothing"] else None
         return typed(cls, {**known, "elite": tuple(map(Proved.restored, content["elite"])), "nothing": nothing})
 
@@ -107,8 +111,7 @@ class Worst(DataRow):
     @property
     def exceeded(self) -> bool:
         """Whether the paper's guarantee does not hold on the worst instance."""
-        factor = self.found.guarantee_factor if self.found else None
-        return bool(self.found and factor is not None and self.found.ratio > factor * (1 + 1e-6))
+        return bool(self.found and self.found.ratio > (self.found.guarantee_factor or math.inf) * (1 + 1e-6))
 
     @property
     def ok(self) -> bool:
@@ -117,10 +120,12 @@ class Worst(DataRow):
 
     def as_dict(self) -> dict[str, Any]:
         """Return :data:`FIELDS` by name, without the instances; an infinite ratio is ``null``."""
-        found = {name: getattr(self.found, name) if self.found else None for name in PROVED}
-        mark = self.found.instance.fingerprint if self.found else None
-        extra = {"exceeded": self.exceeded, "nothing": bool(self.nothing), "tried": self.tried, "proved": self.proved}
-        return {"heuristic": self.heuristic, "problem": self.problem, **found, "fingerprint": mark, **extra}
+        return {
+            **{"heuristic": self.heuristic, "problem": self.problem},
+            **{name: getattr(self.found, name, None) for name in PROVED},
+            "fingerprint": self.found.instance.fingerprint if self.found else None,
+            **{"exceeded": self.exceeded, "nothing": bool(self.nothing), "tried": self.tried, "proved": self.proved},
+        }
 
 
 @dataclass

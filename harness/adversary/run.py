@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
 from schedgap.harness.adversary.row import Adversary, Proved, Slice, Worst
-from schedgap.harness.adversary.search import EXACT, Lab, provers, searchable, usable, worst
-from schedgap.harness.adversary.task import SearchTask, ShrinkTask
+from schedgap.harness.adversary.task import EXACT, Lab, SearchTask, ShrinkTask, provers, searchable, usable, worst
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.engine.pool import workers_for
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
@@ -64,7 +63,7 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
     UsageError
         If no model proves optima of its problem, so that no ratio would be proved.
     """
-    possible = {spec.id: spec for spec in searchable()}
+    possible = [spec.id for spec in searchable()]
     chosen: dict[str, HeuristicSpec] = {}
     for name in names:
         found = HEURISTICS.matching([name, f"{name}.*"] if name in PAPERS else [name])
@@ -72,17 +71,14 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
             raise UnknownNameError(unknown("heuristic", name, possible))
         mine = [spec for spec in found if base_id(spec.id) in possible]
         if not mine:
-            raise UsageError(f"{name}: {_why_not(found[0])}")
+            why = f"there are no small instances of {found[0].paper}"
+            if found[0].kind != "online":
+                why = f"{found[0].id} is a baseline; ratios are searched for online algorithms"
+            elif not provers(found[0]):
+                why = f"no exact model decides {found[0].problem}, so that no ratio would be proved"
+            raise UsageError(f"{name}: {why}")
         chosen |= {spec.id: spec for spec in mine}
     return list(chosen.values())
-
-
-def _why_not(spec: HeuristicSpec) -> str:
-    if spec.kind != "online":
-        return f"{spec.id} is a baseline; ratios are searched for online algorithms"
-    if not provers(spec):
-        return f"no exact model decides {spec.problem}, so that no ratio would be proved"
-    return f"there are no small instances of {spec.paper}"
 
 
 def adversary(
@@ -136,13 +132,9 @@ def adversary(
         **limits.given(EXACT),
     }
     labs = [Lab(spec.id, usable(spec.id), anywhere, limits) for spec in specs]
-    plan = Plan(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1), limits)
-    return execute(
-        STUDY,
-        plan,
-        {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]},
-        **running,
-    )
+    meta = {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]}
+    plan = Plan(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1))
+    return execute(STUDY, plan, meta, **running)
 
 
 @dataclass(frozen=True)
@@ -158,75 +150,58 @@ class Plan:
     most: int
     seed: int
     workers: int
-    limits: Limits
-
-    @property
-    def width(self) -> int:
-        """Slices of one heuristic in a stage: enough for all workers."""
-        return math.ceil(self.workers / len(self.labs))
-
-    @property
-    def stages(self) -> int:
-        """Stages that the search has time for."""
-        if self.tries is not None:
-            return 1
-        return max(1, int(self.budget_s * (1 - SHRINK_SHARE) * self.workers / (SLICE_S * self.width * len(self.labs))))
 
     def __call__(self, done: Sequence[Slice]) -> Sequence[Task[Slice]]:
         """Return the next stage."""
+        width = math.ceil(self.workers / len(self.labs))  # slices of one heuristic in a stage: enough for all workers
+        search_s = self.budget_s * (1 - SHRINK_SHARE) * self.workers / (width * len(self.labs))
+        stages = max(1, int(search_s / SLICE_S)) if self.tries is None else 1
+        seconds = search_s / stages if self.tries is None else self.budget_s
         searched = sum(not one.shrunk for one in done)
-        stage = searched // (self.width * len(self.labs))
-        if stage < self.stages:
-            return [self._slice(lab, done, stage * self.width + k) for lab in self.labs for k in range(self.width)]
+        stage = searched // (width * len(self.labs))
+        if stage < stages:
+            return [self._slice(lab, done, stage * width + k, seconds) for lab in self.labs for k in range(width)]
         if searched < len(done):
             return []
-        found = [(lab, one) for lab in self.labs for one in _best(lab.heuristic, done) if one is not None]
+        found = [(lab, one) for lab in self.labs for one in together(lab.heuristic, done).extremes if one]
         seconds = self.budget_s * SHRINK_SHARE * min(1.0, self.workers / max(len(found), 1))
-        return [ShrinkTask(lab, one, seconds, limits=self.limits) for lab, one in found]
+        return [ShrinkTask(lab, seconds, one, limits=lab.limits) for lab, one in found]
 
-    def _slice(self, lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
-        elite = worst([p for part in done if part.heuristic == lab.heuristic for p in part.elite])
-        start = tuple(p.instance for p in elite) or _known(find_spec(lab.heuristic).paper)
-        share_s = self.budget_s * (1 - SHRINK_SHARE) / self.stages * self.workers / (self.width * len(self.labs))
-        seconds = share_s if self.tries is None else self.budget_s
-        return SearchTask(
-            lab, self.seed * 10**6 + number, start, self.tries or 10**9, seconds, self.most, limits=self.limits
-        )
+    def _slice(self, lab: Lab, done: Sequence[Slice], number: int, seconds: float) -> SearchTask:
+        # On the worst instances that come with the package, other heuristics of a paper may be bad, too.
+        packaged = (ref for ref in references() if ref.startswith(f"worst/{find_spec(lab.heuristic).paper}."))
+        start = tuple(p.instance for p in together(lab.heuristic, done).elite) or tuple(map(load, packaged))
+        seed, tries = self.seed * 10**6 + number, self.tries or 10**9
+        return SearchTask(lab, seconds, seed, start, tries, self.most, limits=lab.limits)
 
 
-def _known(paper: str) -> tuple[Instance, ...]:
-    """Return the worst instances that come with the package, on which other heuristics of a paper may be bad, too."""
-    return tuple(load(ref) for ref in references() if ref.startswith(f"worst/{paper}."))
-
-
-def _best(heuristic: str, parts: Sequence[Slice]) -> tuple[Proved | None, Proved | None]:
-    """Return the worst instance with a finite ratio, and the smallest on which nothing is reached."""
+def together(heuristic: str, parts: Iterable[Slice]) -> Slice:
+    """Return what parts of a search found of a heuristic."""
     mine = [part for part in parts if part.heuristic == heuristic]
     elite = worst([one for part in mine for one in part.elite])
     nothing = min((part.nothing for part in mine if part.nothing), key=lambda one: one.size, default=None)
-    return elite[0] if elite else None, nothing
+    return Slice(heuristic, tuple(elite), nothing, sum(part.tried for part in mine), sum(part.proved for part in mine))
 
 
 def _collected(found: Finished) -> Adversary:
     entries = []
     for name in found.meta["heuristics"]:
-        parts = [part for part in found.results if part.heuristic == name]
+        whole = together(name, found.results)
         # What was made simpler counts instead of what it was made from; Ctrl-C may have left nothing shrunk.
-        simple = _best(name, [part for part in parts if part.shrunk])
-        best, nothing = (a or b for a, b in zip(simple, _best(name, parts), strict=True))
-        tried, proved = sum(part.tried for part in parts), sum(part.proved for part in parts)
-        entries.append(Worst(name, find_spec(name).problem, best, nothing, tried, proved))
+        simple = together(name, (part for part in found.results if part.shrunk))
+        best, nothing = (a or b for a, b in zip(simple.extremes, whole.extremes, strict=True))
+        entries.append(Worst(name, find_spec(name).problem, best, nothing, whole.tried, whole.proved))
     return Adversary(found.meta, entries, folder=found.folder)
 
 
 def _tables(found: Adversary) -> Mapping[str, bytes]:
     """Return ``adversary.json`` and the instances, ``worst/<heuristic>.json``."""
     files = {"adversary.json": (json.dumps([one.as_dict() for one in found.rows], indent=2) + "\n").encode()}
-    for one in found.rows:
-        for proved, ending in ((one.found, ""), (one.nothing, ".nothing")):
-            if proved:
-                name = f"{one.heuristic}{ending}"
-                files[f"worst/{name}.json"] = to_json(described(proved, one.heuristic, name)).encode()
+    named = [(one.heuristic, name, p) for one in found.rows for name, p in (("", one.found), (".nothing", one.nothing))]
+    for heuristic, ending, proved in named:
+        if proved:
+            name = f"{heuristic}{ending}"
+            files[f"worst/{name}.json"] = to_json(described(proved, heuristic, name)).encode()
     return files
 
 

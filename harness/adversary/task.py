@@ -1,16 +1,212 @@
-"""Slices of a search, and making what was found simpler: what a worker process does."""
+"""A search for the instance on which a heuristic is furthest from the proved optimum: what a worker process does.
+
+Known instances are changed, the worst ones found are changed further, and what was found is made simpler.
+"""
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import getitem
 from typing import Any
 
+import numpy as np
+
 from schedgap.harness.adversary.row import Proved, Slice
-from schedgap.harness.adversary.search import Lab, search, shrink
-from schedgap.harness.engine.task import Task
+from schedgap.harness.compare.methods import find_spec
+from schedgap.harness.compare.run import compare_here, proved_ratio
+from schedgap.harness.engine.task import Limits, Task
+from schedgap.heuristics import HEURISTICS, HeuristicSpec
+from schedgap.instances.canonical import validate
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
+from schedgap.models import MODELS, ModelSpec
+
+Document = dict[str, Any]
+Place = tuple[Any, Any]
+"""A container and the key or index of a number in it."""
+
+MEMBERS = ("jobs", "tenants")
+"""Lists whose entries are changed, doubled and dropped."""
+
+FIXED = frozenset({"duration_s", "steepness_per_s", "leave_s", "cpus_per_gpu", "memory_gb_per_gpu"})
+"""Numbers that stay: records of the past, and axes of tables."""
+
+FACTORS = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
+LARGEST = 1e4
+"""Numbers stay within a range in which every solver's tolerances are far away."""
+
+
+def document(instance: Instance) -> Document:
+    """Return an instance as plain data, fields at their defaults included, without what was published about it."""
+    content: Document = instance.model_dump(mode="json", exclude={"published", "source", "title", "derived"})
+    return content
+
+
+def possible(content: Document, most: int) -> Instance | None:
+    """Return the instance, or ``None`` if there is no such instance of at most so many jobs and tenants."""
+    if sum(len(content[name]) for name in MEMBERS) > most:
+        return None
+    try:
+        return validate(content, "candidate")
+    except InstanceError:
+        return None
+
+
+def numbers(value: Any, fixed: frozenset[str] = FIXED) -> Iterator[Place]:
+    """Yield the places of all numbers below `value` that may change."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        if key in fixed:
+            continue
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            yield value, key
+        else:
+            yield from numbers(item, fixed)
+
+
+# ------------------------------------------------------------------------------------------------------------ search
+
+
+def mutated(content: Document, rng: np.random.Generator) -> Document:
+    """Return a copy with one to three random changes."""
+    found = copy.deepcopy(content)
+    for _ in range(int(rng.integers(1, 4))):
+        OPERATORS[int(rng.choice(len(OPERATORS), p=WEIGHTS))](found, rng)
+    return found
+
+
+def _members(content: Document) -> list[Any]:
+    return next((content[name] for name in MEMBERS if content[name]), [])
+
+
+def _one(items: list[Any], rng: np.random.Generator) -> Any:
+    return items[int(rng.integers(len(items)))]
+
+
+def _scale(content: Document, rng: np.random.Generator) -> None:
+    """Multiply a number of a job or tenant, or give it the value 0 or 1."""
+    places = list(numbers(_members(content)))
+    if places:
+        holder, key = _one(places, rng)
+        old = holder[key]
+        new = old * _one(list(FACTORS), rng) if old and rng.random() < 0.8 else float(rng.integers(0, 3))
+        holder[key] = _like(old, min(new, LARGEST))
+
+
+def _copy(content: Document, rng: np.random.Generator) -> None:
+    """Give a job or tenant a number that another one has in the same place."""
+    members = _members(content)
+    if len(members) < 2:
+        return
+    here, there = (members[int(i)] for i in rng.choice(len(members), 2, replace=False))
+    ours, theirs = list(numbers(here)), list(numbers(there))
+    if len(ours) == len(theirs) and ours:
+        k = int(rng.integers(len(ours)))
+        (holder, key), (other, same) = ours[k], theirs[k]
+        if key == same:
+            holder[key] = _like(holder[key], other[same])
+
+
+def _double(content: Document, rng: np.random.Generator) -> None:
+    """Add a copy of a job or tenant, at a random place."""
+    members = _members(content)
+    if members:
+        twin = copy.deepcopy(_one(members, rng))
+        taken = {member["id"] for member in members}
+        twin["id"] = next(name for i in range(len(taken) + 1) if (name := f"J{i}") not in taken)
+        members.insert(int(rng.integers(len(members) + 1)), twin)
+
+
+def _drop(content: Document, rng: np.random.Generator) -> None:
+    members = _members(content)
+    if len(members) > 1:
+        members.pop(int(rng.integers(len(members))))
+
+
+def _swap(content: Document, rng: np.random.Generator) -> None:
+    """Exchange two jobs or tenants: ties are broken by their order."""
+    members = _members(content)
+    if len(members) > 1:
+        i, j = (int(i) for i in rng.choice(len(members), 2, replace=False))
+        members[i], members[j] = members[j], members[i]
+
+
+def _room(content: Document, rng: np.random.Generator) -> None:
+    """Change the size of a group of servers."""
+    group = _one(content["cluster"]["servers"], rng)
+    key = _one(["gpus", "count"], rng)
+    group[key] = max(1, group[key] + int(_one([-1, 1], rng)))
+
+
+OPERATORS: tuple[Callable[[Document, np.random.Generator], None], ...] = (_scale, _copy, _double, _drop, _swap, _room)
+WEIGHTS = (0.55, 0.12, 0.1, 0.08, 0.07, 0.08)
+
+
+def _like(old: float, new: float) -> float:
+    """Return a number of the kind of another: whole where that is whole."""
+    return max(0, round(new)) if isinstance(old, int) else float(new)
+
+
+# --------------------------------------------------------------------------------------------------------- shrinking
+
+
+LISTS = (*((name,) for name in (*MEMBERS, "worker_types", "ps_types")), ("cluster", "servers"))
+"""Where the lists are of which something can go."""
+
+
+def simpler(content: Document) -> Iterator[Document]:
+    """Yield copies that are simpler in one thing: without a job, a group or a type, fewer servers, rounder numbers."""
+    for path in LISTS:
+        *outer, name = path
+        holder: Any = reduce(getitem, outer, content)
+        items = holder[name]
+        for i in range(len(items) if len(items) > 1 else 0):
+            yield _with(content, holder, name, [*items[:i], *items[i + 1 :]])
+    sizes = [(group, key) for group in content["cluster"]["servers"] for key in ("count", "gpus", "ps_slots")]
+    sizes += [(content["horizon"], "slots")] if content.get("horizon") else []
+    yield from (_with(content, holder, key, holder[key] - 1) for holder, key in sizes if holder[key] > 1)
+    for holder, key in numbers(_members(content)):
+        old = holder[key]
+        for new in (0, 1, *(float(f"{old:.{digits}g}") for digits in (1, 2, 3))):
+            if _complexity(new) < _complexity(old):
+                yield _with(content, holder, key, _like(old, new))
+
+
+def _with(content: Document, holder: Any, key: Any, value: Any) -> Document:
+    """Return a copy of `content` with another value at a place in it."""
+    old, holder[key] = holder[key], value
+    try:
+        return copy.deepcopy(content)
+    finally:
+        holder[key] = old
+
+
+def _complexity(value: float) -> tuple[int, float]:
+    """Return how hard a number is to take in: its digits, then its size."""
+    return (len(f"{float(value):.12g}".replace(".", "").strip("0")), abs(value))
+
+
+ELITE = 6
+"""So many of the worst instances are changed further."""
+
+FRESH = 0.15
+"""Share of new random instances among those that are tried."""
+
+EXACT = Limits(time_limit_s=2.0, rel_gap=0.0)
+"""What a method may take on a small instance."""
+
+LEAST_GAIN = 1e-6
+"""Relative difference of ratios below which one instance is no worse than another."""
+
+KEPT = 1e-3
+"""So much of the ratio a simpler instance may lose."""
 
 SHRINK_TRIES = 400
 
@@ -18,15 +214,106 @@ RESERVE_S = 120.0
 """Seconds that a slice or the shrinking may take beyond its budget before its process is killed."""
 
 
+def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
+    """Return the exact models of a heuristic's problem."""
+    return [model for model in MODELS if model.problem == heuristic.problem and model.kind == "exact"]
+
+
+def searchable() -> list[HeuristicSpec]:
+    """Return the online heuristics to whose problems there are exact models and small instances."""
+    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in RANDOM]
+
+
 @dataclass(frozen=True)
-class SearchTask(Task[Slice]):
-    """A slice of the search, in a worker process."""
+class Lab:
+    """Where a heuristic is tried: models that prove optima, in the order in which they are asked (:func:`usable`).
+
+    `anywhere` counts instances, too, on which a guarantee of the paper promises nothing.
+    """
+
+    heuristic: str
+    models: tuple[str, ...]
+    anywhere: bool = False
+    limits: Limits = EXACT
+
+    def prove(self, instance: Instance) -> Proved | None:
+        """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
+        for model in self.models:
+            rows = {row.method: row for row in compare_here(instance, [self.heuristic, model], limits=self.limits).rows}
+            row, other = rows[self.heuristic], rows[model]
+            promises = row.guarantee is None or math.isfinite(row.guarantee_factor or math.inf)
+            if not (self.anywhere or promises):
+                return None
+            ratio, optimum = proved_ratio(row), row.best_bound
+            if other.verified and ratio is not None and row.objective is not None and optimum is not None:
+                return Proved(instance, model, ratio, row.objective, optimum, row.guarantee, row.guarantee_factor)
+            if row.status == "skipped" or not row.verified:
+                return None
+        return None
+
+
+@functools.cache
+def usable(heuristic: str) -> tuple[str, ...]:
+    """Return the models that prove optima of small instances, the quickest first (measured on a few).
+
+    Raises
+    ------
+    UsageError
+        If none does.
+    """
+    spec = find_spec(heuristic)
+    assert isinstance(spec, HeuristicSpec)
+    rng = np.random.default_rng(0)
+    cases = [RANDOM.get(spec.paper).draw(rng) for _ in range(3)]
+    found: dict[str, float] = {}
+    for model in provers(spec):
+        lab = Lab(heuristic, (model.id,))
+        lab.prove(cases[0])  # compiles and imports
+        began = time.perf_counter()
+        count = sum(lab.prove(case) is not None for case in cases)
+        if count:
+            found[model.id] = (time.perf_counter() - began) / count**2
+    if not found:
+        raise UsageError(f"no model proves an optimum of {spec.problem} on small instances of {spec.paper}")
+    return tuple(sorted(found, key=lambda name: found[name]))
+
+
+def worst(found: Sequence[Proved]) -> list[Proved]:
+    """Return the worst few, of equal ratios the smallest instance only."""
+    ordered = sorted(found, key=lambda p: (-p.ratio, p.size))
+    kept: list[Proved] = []
+    for one in ordered:
+        if not kept or one.ratio < kept[-1].ratio * (1 - LEAST_GAIN):
+            kept.append(one)
+    return kept[:ELITE]
+
+
+# ------------------------------------------------------------------------------------------------------------- tasks
+
+
+@dataclass(frozen=True)
+class _Part(Task[Slice]):
+    """What a worker process does for a number of seconds."""
 
     lab: Lab
+    seconds: float
+
+    @property
+    def hard_limit_s(self) -> float:
+        """Wall-clock seconds after which its worker is killed."""
+        return self.seconds + RESERVE_S
+
+
+@dataclass(frozen=True)
+class SearchTask(_Part):
+    """A slice of the search: random instances and changes of the worst ones known, `start` and random ones first.
+
+    It ends after so many tries or so many seconds; instances have at most `most` jobs (tenants).
+    """
+
     seed: int
     start: tuple[Instance, ...]
     tries: int
-    seconds: float
     most: int
 
     def identity(self) -> Mapping[str, Any]:
@@ -35,15 +322,32 @@ class SearchTask(Task[Slice]):
         lab = [self.lab.heuristic, self.lab.anywhere]
         return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
 
-    @property
-    def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed."""
-        return self.seconds + RESERVE_S
-
     def attempt(self) -> Slice:
         """Search."""
-        found = search(self.lab, self.seed, self.start, self.tries, self.seconds, self.most)
-        return replace(found, key=self.key)
+        rng, ends = np.random.default_rng(self.seed), time.perf_counter() + self.seconds
+        draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
+        elite: list[Proved] = [
+            p for instance in self.start if (p := self.lab.prove(instance)) and math.isfinite(p.ratio)
+        ]
+        nothing: Proved | None = None
+        tried = proved = 0
+        while tried < self.tries and time.perf_counter() < ends:
+            tried += 1
+            if not elite or rng.random() < FRESH:
+                content = document(draw(rng))
+            else:  # a change of one of the worst instances, of the worst one most often
+                place = min(int(rng.geometric(0.4)) - 1, len(elite) - 1)
+                content = mutated(document(elite[place].instance), rng)
+            instance = possible(content, self.most)
+            found = self.lab.prove(instance) if instance else None
+            if found is None:
+                continue
+            proved += 1
+            if math.isfinite(found.ratio):
+                elite = worst([*elite, found])
+            elif nothing is None or found.size < nothing.size:
+                nothing = found
+        return Slice(self.lab.heuristic, tuple(elite), nothing, tried, proved, key=self.key)
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return what a slice found whose process died: nothing."""
@@ -51,31 +355,40 @@ class SearchTask(Task[Slice]):
 
 
 @dataclass(frozen=True)
-class ShrinkTask(Task[Slice]):
-    """Make a found instance simpler, in a worker process."""
+class ShrinkTask(_Part):
+    """Make a found instance simpler, at (nearly) the same ratio: one thing at a time, until nothing more can go.
 
-    lab: Lab
+    `tries` are the most simplifications.
+    """
+
     found: Proved
-    seconds: float
+    tries: int = SHRINK_TRIES
 
     def identity(self) -> Mapping[str, Any]:
         """Return all that the result depends on, but for how far the time suffices."""
         return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
 
-    @property
-    def hard_limit_s(self) -> float:
-        """Wall-clock seconds after which its worker is killed."""
-        return self.seconds + RESERVE_S
-
     def attempt(self) -> Slice:
         """Shrink."""
-        return self._slice(shrink(self.lab, self.found, SHRINK_TRIES, self.seconds))
+        found = self.found
+        least, ends = self.found.ratio * (1 - KEPT), time.perf_counter() + self.seconds
+        for _ in range(self.tries):
+            for content in simpler(document(found.instance)):
+                if time.perf_counter() >= ends:
+                    return self._slice(found)
+                instance = possible(content, found.size)
+                simple = self.lab.prove(instance) if instance else None
+                if simple is not None and simple.ratio >= least:
+                    found = simple
+                    break
+            else:
+                break
+        return self._slice(found)
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return the instance as it was."""
         return replace(self._slice(self.found), reason=f"{status}: {reason}")
 
     def _slice(self, one: Proved) -> Slice:
-        nothing = math.isinf(one.ratio)
-        elite = () if nothing else (one,)
-        return Slice(self.lab.heuristic, elite, one if nothing else None, shrunk=True, key=self.key)
+        elite, nothing = ((), one) if math.isinf(one.ratio) else ((one,), None)
+        return Slice(self.lab.heuristic, elite, nothing, shrunk=True, key=self.key)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from schedgap.harness.audit.row import Count, Evidence, Witness
-from schedgap.harness.verify import TOLERANCE
+from schedgap import models
+from schedgap.harness.audit.row import Count, Finding, Witness
+from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.run import compare_here, proved_ratio
+from schedgap.harness.engine.task import Limits
+from schedgap.harness.verify import TOLERANCE, VERIFIERS
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
 from schedgap.instances.schema import Instance
-
-if TYPE_CHECKING:
-    from schedgap.harness.compare.row import Row
-    from schedgap.models import Outcome
-
-EXACT_GAP = 0.0
+from schedgap.models.solve import SolveOptions
 
 
 class Lab(Count):
@@ -41,10 +40,11 @@ class Lab(Count):
         self._narrower.append(Count(scope))
         return self._narrower[-1]
 
-    def evidence(self, text: str) -> Evidence:
-        """Return the evidence of the counts; `text` says which cases they were."""
-        narrower = tuple(count.tally for count in self._narrower)
-        return Evidence(self.tally, text, narrower, self.numbers, (*self.witnesses, *self.also))
+    def finding(self, text: str) -> Finding:
+        """Return what was found; `text` says which cases were tried."""
+        counts = [Count(**count.as_dict()) for count in (self, *self._narrower)]
+        witnesses = [*([self.witness] if self.witness else []), *self.also]
+        return Finding(self.claim, counts, text, self.numbers, witnesses)
 
     def rng(self, name: str = "") -> np.random.Generator:
         """Return a stream of random numbers of this claim."""
@@ -57,14 +57,11 @@ class Lab(Count):
 
 def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 20.0) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to the time limit."""
-    from schedgap.harness.compare.run import compare_here
-    from schedgap.harness.engine.task import Limits
-
-    limits = Limits(time_limit_s=time_limit_s, rel_gap=EXACT_GAP)
+    limits = Limits(time_limit_s=time_limit_s, rel_gap=0.0)
     return {row.method: row for row in compare_here(instance, methods, limits=limits).rows}
 
 
-def solved(method: str, view: Any) -> Outcome:
+def solved(method: str, view: Any) -> models.Outcome:
     """Run a model on a view to optimality, and re-check what it decides.
 
     Raises
@@ -72,26 +69,13 @@ def solved(method: str, view: Any) -> Outcome:
     AssertionError
         If the checker contradicts it.
     """
-    from schedgap import models
-    from schedgap.harness.verify import VERIFIERS
-    from schedgap.models.solve import SolveOptions
-
     spec = models.get(method)
-    outcome = spec.run(view, SolveOptions(rel_gap=EXACT_GAP))
+    outcome = spec.run(view, SolveOptions(rel_gap=0.0))
     if outcome.decision is not None:
         found = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, spec.claims).violations
         if found:
             raise AssertionError(f"{method}: {found[0]}")
     return outcome
-
-
-WORST = "worst/"
-"""Family of the catalogue that keeps the worst instances ever found."""
-
-
-def always(instance: Instance) -> bool:
-    """Say that every instance is within the scope."""
-    return True
 
 
 def measured(
@@ -100,7 +84,7 @@ def measured(
     method: str,
     exact: tuple[str, ...],
     what: str,
-    inside: Callable[[Instance], bool] = always,
+    inside: Callable[[Instance], bool] = lambda instance: True,
 ) -> str:
     """Count how often the guarantee of a method was exceeded, and say so with its largest proved ratio.
 
@@ -108,11 +92,9 @@ def measured(
     models `exact` prove optima. `inside` returns whether what the theorem assumes holds on an instance; others are
     measured, and do not count.
     """
-    from schedgap.harness.compare.run import proved_ratio
-
     outside = Count("beyond the assumptions")
     most: tuple[float, float, Witness | None] = (0.0, math.inf, None)
-    for instance in (*drawn, *(load(ref) for ref in references() if ref.startswith(WORST))):
+    for instance in (*drawn, *(load(ref) for ref in references() if ref.startswith("worst/"))):
         row = certified(instance, [method, *exact])[method]
         ratio, promised = proved_ratio(row), row.guarantee_factor
         if ratio is None or promised is None:
@@ -125,18 +107,14 @@ def measured(
     ratio, promised, witness = most
     if witness is None:
         return f"no optimum could be proved among {what}"
+    lab.numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": lab.tested}
+    lab.also = () if lab.failed else [witness]
     text = (
         f"{'not exceeded' if not lab.failed else f'exceeded {lab.failed} times'} on {lab.tested} instances with "
         f"proved optimum ({what}); largest proved ratio {ratio:.4g}, where {promised:.4g} is promised"
     )
-    if outside.tested:
-        text += f"; exceeded {outside.failed} times on {outside.tested} more that violate an assumption"
-    lab.numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": lab.tested}
-    lab.also = () if lab.failed else [witness]
-    return text
-
-
-NOISE = 1e-9
+    more = f"; exceeded {outside.failed} times on {outside.tested} more that violate an assumption"
+    return text + (more if outside.tested else "")
 
 
 class Printed(NamedTuple):
@@ -150,21 +128,12 @@ class Printed(NamedTuple):
     @property
     def right(self) -> bool:
         """Whether the printed number is the rounded one."""
-        return abs(self.value - self.made) <= self.tolerance * (1 + NOISE)
+        return abs(self.value - self.made) <= self.tolerance * (1 + 1e-9)
 
 
-def recomputed(
-    lab: Lab,
-    numbers: Sequence[Printed],
-    narrower: tuple[str, Sequence[Printed]] | None = None,
-    witnesses: Sequence[Witness] = (),
-) -> str:
-    """Count how many of the printed numbers are what the paper's own numbers make, and list them.
-
-    `narrower` names some of them; `witnesses` are instances on which they can be seen.
-    """
-    lab.scope, lab.numbers, lab.also = "as printed", {n.what: n.made for n in numbers}, witnesses
-    for count, some in ((lab, numbers), *([(lab.within(narrower[0]), narrower[1])] if narrower else ())):
-        for number in some:
-            count.add(number.right)
+def recomputed(lab: Lab, *numbers: Printed) -> str:
+    """Count how many of the printed numbers are what the paper's own numbers make, and list them."""
+    lab.numbers = {n.what: n.made for n in numbers}
+    for number in numbers:
+        lab.add(number.right)
     return "; ".join(f"{n.what}: {n.made:.4g}, printed {n.value:g}" for n in numbers)

@@ -36,35 +36,42 @@ class Witness:
     shows: str
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How many cases of a scope (which can follow "only for …") were tried, and in how many the claim failed."""
+@dataclass
+class Count:
+    """Cases of a scope (which can follow "only for …") that were tried, and in how many of them the claim failed.
 
-    scope: str
-    tested: int
-    failed: int
+    `witness` is the smallest instance in which it failed.
+    """
+
+    scope: str = "as stated"
+    tested: int = 0
+    failed: int = 0
+    witness: Witness | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.failed} of {self.tested}"
 
     @property
     def holds(self) -> bool:
         """Whether something was tried and nothing failed."""
         return self.tested > 0 and self.failed == 0
 
+    def add(self, holds: bool, instance: Instance | None = None, methods: Sequence[str] = (), shows: str = "") -> bool:
+        """Count a case; where the claim failed in it, `instance` may be the witness. Returns `holds`."""
+        self.tested += 1
+        self.failed += not holds
+        if not holds and instance is not None:
+            known = [self.witness] if self.witness else []
+            witnesses = [*known, Witness(instance, tuple(methods), shows)]
+            self.witness = min(witnesses, key=lambda one: (len(text := to_json(one.instance)), text))
+        return holds
 
-@dataclass(frozen=True)
-class Evidence:
-    """What a check found: cases within the scope that the paper states, and within narrower ones.
-
-    `text` says which cases these were and the numbers that count; `witnesses` begin with the smallest counterexample.
-    """
-
-    stated: Tally
-    text: str
-    narrower: tuple[Tally, ...] = ()
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    witnesses: tuple[Witness, ...] = ()
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts by name."""
+        return {"scope": self.scope, "tested": self.tested, "failed": self.failed}
 
 
-def decide(stated: Tally, narrower: Sequence[Tally] = ()) -> str:
+def decide(stated: Count, narrower: Sequence[Count] = ()) -> str:
     """Return the verdict that follows from what was tried.
 
     ``not testable`` where nothing could be tried; ``confirmed`` where nothing failed, which is no proof beyond the
@@ -75,7 +82,7 @@ def decide(stated: Tally, narrower: Sequence[Tally] = ()) -> str:
         return NOT_TESTABLE
     if stated.failed == 0:
         return CONFIRMED
-    kept = [tally.scope for tally in narrower if tally.holds]
+    kept = [count.scope for count in narrower if count.holds]
     return f"{ONLY} {' and '.join(kept)}" if kept else REFUTED
 
 
@@ -117,37 +124,6 @@ def claim(
     return register
 
 
-class Count:
-    """Counts cases of a scope and keeps the smallest instance in which the claim failed."""
-
-    def __init__(self, scope: str = "as stated") -> None:
-        self.scope = scope
-        self.tested = self.failed = 0
-        self._smallest: tuple[int, str] | None = None
-        self._witness: Witness | None = None
-
-    def add(self, holds: bool, instance: Instance | None = None, methods: Sequence[str] = (), shows: str = "") -> bool:
-        """Count a case; where the claim failed in it, `instance` may be the witness. Returns `holds`."""
-        self.tested += 1
-        self.failed += not holds
-        if not holds and instance is not None:
-            text = to_json(instance)
-            if self._smallest is None or (len(text), text) < self._smallest:
-                self._smallest = (len(text), text)
-                self._witness = Witness(instance, tuple(methods), shows)
-        return holds
-
-    @property
-    def tally(self) -> Tally:
-        """The counts."""
-        return Tally(self.scope, self.tested, self.failed)
-
-    @property
-    def witnesses(self) -> tuple[Witness, ...]:
-        """The smallest counterexample, if there is one."""
-        return () if self._witness is None else (self._witness,)
-
-
 FAILED = "failed"
 """Status of a claim whose check did not end in order."""
 
@@ -160,13 +136,18 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Finding(DataRow, Result):
-    """A claim with its verdict; `evidence` is ``None`` where the check failed, for some `reason`.
+    """A claim with its verdict, which its check computed, or could not for some `reason`.
 
-    `folder` is the results folder that holds the witnesses, if they were saved.
+    `counts` has the cases within the scope that the paper states, then those within narrower ones; it is empty where
+    the check failed. `told` says which cases these were, `numbers` are those that count. `witnesses` begin with the
+    smallest counterexample; `folder` is the results folder that holds them, if they were saved.
     """
 
     id: str
-    evidence: Evidence | None = None
+    counts: Sequence[Count] = ()
+    told: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    witnesses: Sequence[Witness] = ()
     reason: str | None = None
     seconds: float = 0.0
     folder: Path | None = None
@@ -185,9 +166,34 @@ class Finding(DataRow, Result):
         return f"{self.id}: {self.status}"
 
     @property
+    def ok(self) -> bool:
+        """Whether the claim was computed; that it is refuted is a fine answer."""
+        return bool(self.counts)
+
+    @property
     def finished(self) -> bool:
         """Whether it need not be tried again."""
         return self.ok
+
+    @property
+    def stated(self) -> Count:
+        """Cases within the scope that the paper states."""
+        return self.counts[0] if self.counts else Count("")
+
+    @property
+    def verdict(self) -> str | None:
+        """``confirmed``, ``refuted``, ``only for …`` or ``not testable``, from the counts; ``None`` where it failed."""
+        return decide(self.stated, self.counts[1:]) if self.ok else None
+
+    @property
+    def status(self) -> str:
+        """The verdict, or that it failed."""
+        return self.verdict or FAILED
+
+    @property
+    def text(self) -> str:
+        """What was found, or why nothing was."""
+        return self.told if self.ok else f"failed: {self.reason}"
 
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
@@ -201,52 +207,21 @@ class Finding(DataRow, Result):
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Finding:
         """Return the finding that a journal kept; its verdict is computed again from the counts."""
-        name, key = content["id"], content["key"]
-        if name not in CLAIMS:
-            raise ValueError(f"claim {name!r} is not known here")
-        if content["status"] != "done":
-            return cls(name, None, content["reason"], content["seconds"], stored.path, key)
-        evidence = Evidence(
-            typed(Tally, {name: content[name] for name in ("scope", "tested", "failed")}),
-            content["found"],
-            tuple(typed(Tally, tally) for tally in content["narrower"]),
-            content["numbers"],
-            tuple(
-                Witness(read(inside(stored.path, w["file"])), tuple(w["methods"]), w["shows"])
-                for w in content["witnesses"]
-            ),
-        )
-        return cls(name, evidence, None, content["seconds"], stored.path, key)
-
-    @property
-    def ok(self) -> bool:
-        """Whether the claim was computed; that it is refuted is a fine answer."""
-        return self.evidence is not None
-
-    @property
-    def verdict(self) -> str | None:
-        """``confirmed``, ``refuted``, ``only for …`` or ``not testable``, from the counts; ``None`` where it failed."""
-        return decide(self.evidence.stated, self.evidence.narrower) if self.evidence else None
-
-    @property
-    def status(self) -> str:
-        """The verdict, or that it failed."""
-        return self.verdict or FAILED
-
-    @property
-    def tally(self) -> Tally:
-        """Cases in the scope that the paper states."""
-        return self.evidence.stated if self.evidence else Tally("", 0, 0)
-
-    @property
-    def text(self) -> str:
-        """What was found, or why nothing was."""
-        return self.evidence.text if self.evidence else f"failed: {self.reason}"
-
-    @property
-    def witnesses(self) -> tuple[Witness, ...]:
-        """Instances that show it."""
-        return self.evidence.witnesses if self.evidence else ()
+        if content["id"] not in CLAIMS:
+            raise ValueError(f"claim {content['id']!r} is not known here")
+        known = {name: content[name] for name in ("id", "reason", "seconds", "key")} | {"folder": stored.path}
+        if content["status"] == "done":
+            stated = {name: content[name] for name in ("scope", "tested", "failed")}
+            known |= {
+                "counts": (stated, *content["narrower"]),
+                "told": content["found"],
+                "numbers": content["numbers"],
+                "witnesses": [
+                    Witness(read(inside(stored.path, w["file"])), tuple(w["methods"]), w["shows"])
+                    for w in content["witnesses"]
+                ],
+            }
+        return typed(cls, known)
 
     def file(self, number: int) -> Path:
         """Return the file of a witness, inside the results folder."""
@@ -255,24 +230,21 @@ class Finding(DataRow, Result):
 
     def replay(self, number: int) -> str:
         """Return the command that shows a witness."""
-        witness, path = self.witnesses[number], self.file(number)
-        words = ["harness", "compare", "--instance", str(self.folder / path if self.folder else path)]
-        words += [word for method in witness.methods for word in ("--method", method)]
-        return shlex.join([*words, *options()])
+        path = str(self.folder / self.file(number) if self.folder else self.file(number))
+        methods = [word for method in self.witnesses[number].methods for word in ("--method", method)]
+        return shlex.join(["harness", "compare", "--instance", path, *methods, *options()])
 
     def as_dict(self) -> dict[str, Any]:
         """Return :data:`FIELDS` by name."""
-        narrower = self.evidence.narrower if self.evidence else ()
-        about = {name: getattr(self.claim, name) for name in ("id", "paper", "location", "claim", "scope", "how")}
         return {
-            **about,
+            **{name: getattr(self.claim, name) for name in ("id", "paper", "location", "claim", "scope", "how")},
             "status": "done" if self.ok else FAILED,
             "verdict": self.verdict,
-            "tested": self.tally.tested,
-            "failed": self.tally.failed,
-            "narrower": [vars(tally) for tally in narrower],
+            "tested": self.stated.tested,
+            "failed": self.stated.failed,
+            "narrower": [count.as_dict() for count in self.counts[1:]],
             "found": self.text,
-            "numbers": dict(self.evidence.numbers) if self.evidence else {},
+            "numbers": dict(self.numbers),
             "witnesses": [
                 {
                     "file": self.file(i).as_posix(),

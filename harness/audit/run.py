@@ -25,6 +25,10 @@ LIMIT_S = 900.0
 """Seconds that a claim may take at effort 1; the slowest takes about twenty."""
 
 
+LAST = ("slip", "printed", "measured")
+"""Names of claims that follow a paper's theorems, in this order."""
+
+
 def audit(
     papers: Iterable[str] = (),
     claims: Iterable[str] = ("*",),
@@ -106,10 +110,14 @@ def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
     UnknownNameError
         If a pattern or paper matches nothing.
     """
-    known = list(dict.fromkeys(claim.paper for claim in CLAIMS))
-    order = [paper for paper in PAPERS.ids() if paper in known]
-    wanted = {PAPERS.get(paper).id for paper in papers} or set(known)
-    among = sorted((claim for claim in CLAIMS if claim.paper in wanted), key=lambda c: (order.index(c.paper), _last(c)))
+    order = list(PAPERS.ids())
+    wanted = {PAPERS.get(paper).id for paper in papers} or set(order)
+
+    def place(claim: Claim) -> tuple[int, int]:
+        name = claim.id.split(".")[1]
+        return order.index(claim.paper), LAST.index(name) if name in LAST else -1
+
+    among = sorted((claim for claim in CLAIMS if claim.paper in wanted), key=place)
     chosen: set[str] = set()
     for pattern in patterns:
         found = [claim.id for claim in among if fnmatch.fnmatchcase(claim.id, pattern)]
@@ -117,10 +125,3 @@ def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
             raise UnknownNameError(unknown("claim", pattern, [claim.id for claim in among]))
         chosen.update(found)
     return [claim for claim in among if claim.id in chosen]
-
-
-def _last(claim: Claim) -> int:
-    """Return where a claim stands among those of its paper: theorems, slips, printed numbers, measured ones."""
-    kinds = ("slip", "printed", "measured")
-    name = claim.id.split(".")[1]
-    return 1 + kinds.index(name) if name in kinds else 0

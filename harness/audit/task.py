@@ -29,10 +29,9 @@ class ClaimTask(Task[Finding]):
     def attempt(self) -> Finding:
         """Try it."""
         began = time.perf_counter()
-        spec = CLAIMS.get(self.claim)
-        lab = Lab(spec.id, self.seed, self.effort)
-        evidence = lab.evidence(spec.check(lab))
-        return Finding(spec.id, evidence, seconds=time.perf_counter() - began, key=self.key)
+        lab = Lab(self.claim, self.seed, self.effort)
+        found = lab.finding(CLAIMS.get(self.claim).check(lab))
+        return found.replace(seconds=time.perf_counter() - began, key=self.key)
 
     def failed(self, status: Any, reason: str) -> Finding:
         """Return the finding of a claim that could not be tried to the end."""

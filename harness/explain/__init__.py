@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterator
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Any
+from itertools import chain, takewhile
 
 from schedgap.harness.explain import formats
 from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
-from schedgap.harness.explain.formats import Document
-from schedgap.harness.explain.sizes import Sizes, measure
-from schedgap.harness.text import clean, seconds
+from schedgap.harness.explain.formats import Document, Sizes
+from schedgap.harness.text import clean
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import HeuristicSpec
 from schedgap.heuristics.simulator import POLICIES
@@ -104,12 +105,17 @@ def explain(
     documents = []
     for one in find(name):
         spec = MODELS.get(one) if one in MODELS else HEURISTICS.get(one)
-        where = given or load(_example(spec))
+        # A heuristic is explained on the small instance of its paper's first model, if it has one.
+        models = [spec] if isinstance(spec, ModelSpec) else [model for model in MODELS if model.paper == spec.paper]
+        where = given or load(models[0].example if models else ModelSpec.example)
         if on_model and isinstance(spec, ModelSpec):
             on_model(one, where.name)
         sizes = measure(spec, where, large) if isinstance(spec, ModelSpec) else None
         found = tuple(block for block in _blocks(spec, where, sizes, shown) if block.text)
-        documents.append(Document(spec.id, _title(spec), found, sizes))
+        problem = PAPERS.get(spec.paper).problem(spec.problem)
+        goal = {"max": "maximise", "min": "minimise"}[problem.sense]
+        title = f"{spec.kind} · {goal} {problem.id}: {problem.title} ({problem.unit})"
+        documents.append(Document(spec.id, title, found, sizes))
     return Explanation(tuple(documents))
 
 
@@ -131,17 +137,48 @@ def find(name: str) -> list[str]:
     return found
 
 
-def _example(spec: ModelSpec | HeuristicSpec) -> str:
-    """Return the small instance of a model; for a heuristic that of the paper's first model, if it has one."""
-    models = [spec] if isinstance(spec, ModelSpec) else [model for model in MODELS if model.paper == spec.paper]
-    return models[0].example if models else ModelSpec.example
-
-
 def stated(spec: ModelSpec | HeuristicSpec) -> dict[str, str]:
     """Return the docstrings that state a method, by what they document; see :mod:`schedgap.models`."""
     if isinstance(spec, HeuristicSpec):
         return documentation(spec.run)
     return documentation(spec.build, home_of(spec.build, spec.paper))
+
+
+def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
+    """Build and compile a model on an instance, if `large` also above its stated size, and return its sizes."""
+    from pyomo.common.log import LoggingIntercept
+
+    from schedgap.models.solve import build, compile_model
+
+    paper, sizes = PAPERS.get(spec.paper), Sizes(clean(instance.name, 120))
+    try:
+        view = paper.view(instance)
+    except NotApplicableError as error:
+        return replace(sizes, reason=clean(error, 300))
+    sizes = replace(sizes, caption=clean(paper.describe(view), 400))
+    if reason := spec.skip(view):
+        return replace(sizes, reason=clean(reason, 300))
+    if spec.implied:
+        implied, at_least = spec.implied(view)
+        sizes = replace(sizes, implied=implied, at_least=at_least)
+    if not large and (reason := spec.too_large(view)):
+        return replace(sizes, reason=f"above its stated size ({clean(reason, 300)}); --all builds it")
+    began = time.perf_counter()
+    try:
+        with LoggingIntercept(module="pyomo", level=logging.ERROR):
+            form = compile_model(build(spec.build, view))
+    # An instance may leave nothing to choose from, or more than memory holds: the statement is printed all the same.
+    except (ValueError, StopIteration, MemoryError) as error:
+        return replace(sizes, reason=clean(error, 300) or type(error).__name__)
+    return replace(
+        sizes,
+        rows=int(form.matrix.shape[0]),
+        columns=int(form.matrix.shape[1]),
+        nonzeros=int(form.matrix.nnz),
+        integers=int(form.integer.sum()),
+        parts=dict(Counter(part.parent_component().local_name for part in (*form.rows, *form.columns))),
+        build_s=time.perf_counter() - began,
+    )
 
 
 def _blocks(
@@ -157,35 +194,30 @@ def _blocks(
         shown.add(name)
     yield from [] if known else [Block("prose", "Not documented.")]
     if isinstance(spec, ModelSpec) and spec.procedure:
-        yield from _listed("How it is solved", _solved(spec.procedure))
-    told = [f"{name}: {text}" for name, text in spec.documented()]
-    yield from _listed("Parameters", map(_plain, told))
+        docs = documentation(spec.procedure, modules=False).values()
+        told = [takewhile(lambda block: block.kind != "heading", blocks(doc)) for doc in docs]
+        yield from _listed("How it is solved", chain(*told))
+    parameters = spec.documented()
+    yield from _listed("Parameters", _plain(f"{name}: {text}" for name, text in parameters))
     if isinstance(spec, HeuristicSpec):
-        simulated = [f"{n}: {t}" for p in POLICIES if p.id == base_id(spec.id) for n, t in p.documented()]
-        yield from _listed(
-            "Parameters of its simulation", map(_plain, (line for line in simulated if line not in told))
-        )
-        yield from _listed("Guarantee", [_plain(_guarantee(spec, instance))])
-        yield from _listed("Checked on every decision", [_plain(c.replace("_", " ")) for c in spec.claims])
+        policies = (policy for policy in POLICIES if policy.id == base_id(spec.id))
+        more = (one for policy in policies for one in policy.documented() if one not in parameters)
+        yield from _listed("Parameters of its simulation", _plain(f"{name}: {text}" for name, text in more))
+        yield from _listed("Guarantee", _plain([_guarantee(spec, instance)]))
+        yield from _listed("Checked on every decision", _plain(c.replace("_", " ") for c in spec.claims))
     if sizes:
-        yield from _listed("Size", map(_plain, _size_lines(sizes)))
+        yield from _listed("Size", _plain(sizes.lines))
 
 
-def _listed(heading: str, found: Any) -> Iterator[Block]:
+def _listed(heading: str, found: Iterable[Block]) -> Iterator[Block]:
     """Yield blocks under a heading, nothing if there are none."""
     told = list(found)
     if told:
         yield from (Block("heading", heading), *told)
 
 
-def _solved(procedure: Any) -> Iterator[Block]:
-    """Yield what docstrings say before their first section."""
-    for doc in documentation(procedure, modules=False).values():
-        yield from takewhile(lambda block: block.kind != "heading", blocks(doc))
-
-
-def _plain(text: str) -> Block:
-    return Block("plain", text)
+def _plain(texts: Iterable[str]) -> list[Block]:
+    return [Block("plain", text) for text in texts]
 
 
 def _counted(found: list[Block], sizes: Sizes | None) -> Iterator[Block]:
@@ -206,16 +238,3 @@ def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
         return "None."
     bound = f": at most {found.factor:.4g} times from the optimum" if found.factor else ""
     return f"{clean(found.text, 80)} on {name}{bound}."
-
-
-def _title(spec: ModelSpec | HeuristicSpec) -> str:
-    problem = PAPERS.get(spec.paper).problem(spec.problem)
-    goal = {"max": "maximise", "min": "minimise"}[problem.sense]
-    return f"{spec.kind} · {goal} {problem.id}: {problem.title} ({problem.unit})"
-
-
-def _size_lines(sizes: Sizes) -> list[str]:
-    took = f" Built and compiled in {seconds(sizes.build_s)}." if sizes.build_s is not None else ""
-    implied = sizes.rows is None and sizes.implied is not None
-    words = [f"On {sizes.instance}: {sizes.sentence}.{took}", f"Columns implied: {sizes.implied_text}." * implied]
-    return [line for line in (*words, sizes.caption) if line]

@@ -97,19 +97,23 @@ def _collect(one: Any, found: dict[str, str], modules: bool) -> None:
     one, fixed = _opened(one)
     one = inspect.unwrap(one) if hasattr(one, "__name__") else type(one)
     module, doc = inspect.getmodule(one), inspect.getdoc(one) or ""
-    settings = ", ".join(
-        f"{key}={value!r}" for key, value in fixed.items() if isinstance(value, bool | int | str | float)
-    )
-    name = one.__name__ if inspect.ismodule(one) else f"{_home(one)}({settings})"
+    name = one.__name__
+    if not inspect.ismodule(one):  # what stands in a function is named like that
+        settings = (f"{key}={value!r}" for key, value in fixed.items() if isinstance(value, bool | int | str | float))
+        name = f"{one.__module__}.{one.__qualname__.partition('.<locals>')[0]}({', '.join(settings)})"
     if name in found:
         return
     found[name] = doc
-    named = (_resolved(module, name) for name in _named(doc))
-    others = [*filter(callable, fixed.values()), *(known for known in named if known is not None)]
+    listed = (text for _, text in _SEE_ALSO.findall(doc))
+    lines = (line for text in listed for line in text.splitlines() if not line[:1].isspace())
+    named = (each.strip(" `") for line in lines for each in line.partition(" : ")[0].split(","))
+    known = (getattr(module, each, None) or sys.modules.get(each) or pydoc.locate(each) for each in named)
+    others = [*filter(callable, fixed.values()), *(other for other in known if other is not None)]
     for other in others:
         _collect(other, found, modules)
-    alone = _brief(doc) and (doc or not others)
-    if modules and alone and module and module is not one:
+    # No more than a first line, but for parameters and the like: the module says the rest.
+    brief = sum(block.kind in {"prose", "row"} for block in blocks(doc)) <= 1
+    if modules and brief and (doc or not others) and module and module is not one:
         _collect(module, found, modules)
 
 
@@ -120,27 +124,6 @@ def _opened(one: Any) -> tuple[Any, dict[str, Any]]:
         fixed = one.keywords | fixed
         one = one.func
     return one, fixed
-
-
-def _home(one: Any) -> str:
-    """Return the full name of a function, or of the one that it stands in."""
-    return f"{one.__module__}.{one.__qualname__.partition('.<locals>')[0]}"
-
-
-def _brief(doc: str) -> bool:
-    """Return whether a docstring says no more than its first line, but for parameters and the like."""
-    return sum(block.kind in {"prose", "row"} for block in blocks(doc)) <= 1
-
-
-def _named(doc: str) -> list[str]:
-    """Return the names in the section *See Also* of a docstring."""
-    lines = [line for _, text in _SEE_ALSO.findall(doc) for line in text.splitlines() if not line[:1].isspace()]
-    return [name.strip(" `") for line in lines for name in line.partition(" : ")[0].split(",")]
-
-
-def _resolved(module: Any, name: str) -> Any:
-    """Return what a docstring names, as seen from its module, ``None`` if there is no such thing."""
-    return getattr(module, name, None) or sys.modules.get(name) or pydoc.locate(name)
 
 
 def home_of(function: Any, paper: str) -> Any:

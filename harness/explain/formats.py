@@ -1,4 +1,4 @@
-"""Explanations as text, Markdown, LaTeX and JSON."""
+"""Explanations, and how they are written: as text, Markdown, LaTeX and JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from functools import cache
 from itertools import groupby
 from typing import Any
 
 from schedgap.harness.explain.docstrings import Block, replace_inline
-from schedgap.harness.explain.sizes import Sizes
+from schedgap.harness.text import seconds
 
 WIDEST = 110
 """Columns of text in a wide terminal, or where there is none."""
@@ -30,6 +30,66 @@ _SPACES = (
 """Where formulas as text have spaces, once these are single: patterns, and what takes their place."""
 
 _EMPHASIS = re.compile(r"\*{1,2}([^*]+)\*{1,2}")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a model on an instance, or the reason why there are none.
+
+    Attributes
+    ----------
+    instance, caption
+        Name of the instance, and its sizes, slots and horizon in words.
+    rows, columns, nonzeros, integers
+        Shape of the compiled model; ``None`` where it was not built.
+    parts
+        Rows by Pyomo constraint, and columns by Pyomo variable.
+    build_s
+        Seconds that building and compiling took.
+    reason
+        Why it was not built.
+    implied
+        Logarithm to base 10 of the number of columns that the full model would have, for models that generate theirs.
+    at_least
+        Whether that is a lower bound.
+    """
+
+    instance: str
+    caption: str = ""
+    rows: int | None = None
+    columns: int | None = None
+    nonzeros: int | None = None
+    integers: int | None = None
+    parts: dict[str, int] = field(default_factory=dict)
+    build_s: float | None = None
+    reason: str = ""
+    implied: float | None = None
+    at_least: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """The sizes in words."""
+        if self.rows is None:
+            return f"not built: {self.reason}"
+        whole = f", {self.integers:,} of them integer" if self.integers else ""
+        text = f"{self.rows:,} rows, {self.columns:,} columns{whole}, {self.nonzeros:,} nonzeros"
+        return text + (f"; columns implied: {self.implied_text}" if self.implied is not None else "")
+
+    @property
+    def lines(self) -> list[str]:
+        """What an explanation says of them."""
+        took = f" Built and compiled in {seconds(self.build_s)}." if self.build_s is not None else ""
+        implied = f"Columns implied: {self.implied_text}." if self.rows is None and self.implied is not None else ""
+        return [line for line in (f"On {self.instance}: {self.sentence}.{took}", implied, self.caption) if line]
+
+    @property
+    def implied_text(self) -> str:
+        """Number of implied columns: ``508``, ``6.7e259``, ``≥ 1.2e301``."""
+        if self.implied is None:
+            return ""
+        # Above seven digits two of them are enough, and the number itself may be too large for a float.
+        number = f"{round(10**self.implied):,}" if self.implied < 7 else f"{Decimal(10) ** Decimal(self.implied):.1e}"
+        return ("≥ " if self.at_least else "") + number.replace("e+", "e")
 
 
 @dataclass(frozen=True)
@@ -95,15 +155,8 @@ def _text_lines(block: Block, width: int) -> list[str]:
         return _row_lines(block, width)
     mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
     text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
-    told = f"{text}  {block.count}".rstrip()
-    return textwrap.wrap(
-        told,
-        width,
-        initial_indent=mark,
-        subsequent_indent=" " * len(mark),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrapper = textwrap.TextWrapper(width, mark, " " * len(mark), break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(f"{text}  {block.count}".rstrip())
 
 
 def _row_lines(block: Block, width: int) -> list[str]:
@@ -123,7 +176,12 @@ def to_markdown(document: Document) -> str:
 
 
 def _markdown(block: Block) -> str:
-    text = replace_inline(block.text, lambda latex: f"${latex}$", lambda name: f"`{name}`", _unmarked)
+    text = replace_inline(
+        block.text,
+        math=lambda latex: f"${latex}$",
+        code=lambda name: f"`{name}`",
+        rest=lambda words: html.escape(words, quote=False).replace("$", r"\$"),
+    )
     if block.kind == "plain":
         # Neither Markdown nor MathJax looks into code, so a stranger's signs stay what they are.
         return f"- `{block.text.replace('`', chr(39))}`"
@@ -136,30 +194,23 @@ def _markdown(block: Block) -> str:
     return mark.format(block.text if block.kind == "origin" else f"{text} {block.count}".rstrip())
 
 
-def _unmarked(text: str) -> str:
-    return html.escape(text, quote=False).replace("$", r"\$")
-
-
 def to_latex(document: Document) -> str:
     r"""Return an explanation as LaTeX, to be input into a Unicode document (XeLaTeX, LuaLaTeX) with ``amsmath``."""
-    head = rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}" + f"\n{_escaped(document.title)}\n"
-    return "\n".join([head, *_latex(document)])
-
-
-def _latex(document: Document) -> Iterator[str]:
+    written = [rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}", f"{_escaped(document.title)}\n"]
     for kind, group in groupby(document.blocks, lambda block: block.kind):
         found = list(group)
         if kind == "row":
             tagged = [rf"{b.text} \tag{{{b.tag}}}" if b.tag else rf"{b.text} \notag" for b in found]
-            yield _environment("gather", " \\\\\n".join(tagged))
+            written.append(_environment("gather", " \\\\\n".join(tagged)))
         elif kind in {"item", "plain"}:
-            yield _environment("itemize", "\n".join(rf"\item {_in_latex(b)}" for b in found))
+            written.append(_environment("itemize", "\n".join(rf"\item {_in_latex(b)}" for b in found)))
         elif kind == "verbatim":
-            yield from (_environment("verbatim", b.text) for b in found)
+            written += [_environment("verbatim", b.text) for b in found]
         elif kind in {"origin", "heading"}:
-            yield from (rf"\paragraph{{{_in_latex(b)}}}" for b in found)
+            written += [rf"\paragraph{{{_in_latex(b)}}}" for b in found]
         else:
-            yield from (f"{_in_latex(b)}\n" for b in found)
+            written += [f"{_in_latex(b)}\n" for b in found]
+    return "\n".join(written)
 
 
 def _environment(name: str, text: str) -> str:
@@ -186,17 +237,21 @@ def _escaped(text: str) -> str:
 
 def to_json(documents: tuple[Document, ...]) -> str:
     """Return explanations as JSON: formulas as LaTeX and as plain text."""
-    return json.dumps([_as_dict(document) for document in documents], indent=2, ensure_ascii=False) + "\n"
+    told = [
+        {
+            "id": document.id,
+            "title": document.title,
+            "blocks": list(map(_as_dict, document.blocks)),
+            "sizes": asdict(document.sizes) if document.sizes else None,
+        }
+        for document in documents
+    ]
+    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
 
 
-def _as_dict(document: Document) -> dict[str, Any]:
-    told: list[dict[str, Any]] = []
-    for block in document.blocks:
-        if block.kind == "row":
-            row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
-            told.append({"kind": "row", **row, "count": block.count})
-        else:
-            text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
-            told.append({"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {}))
-    sizes = asdict(document.sizes) if document.sizes else None
-    return {"id": document.id, "title": document.title, "blocks": told, "sizes": sizes}
+def _as_dict(block: Block) -> dict[str, Any]:
+    if block.kind == "row":
+        row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
+        return {"kind": "row", **row, "count": block.count}
+    text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
+    return {"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {})

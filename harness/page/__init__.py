@@ -1,7 +1,6 @@
 """Pages, tables and figures of what studies find. A study of a kind has its page in the module of that name here.
 
-Such a module has ``blocks(found)``, what a command prints, and ``page(found, drawings, failures, more)``, the HTML
-document.
+Such a module has ``blocks(found)``, what a command prints, and ``page(found)``, what the page tells.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from schedgap.harness.engine.result import Found
 from schedgap.harness.figure import Drawing, draw_files, write_figures
-from schedgap.harness.page.frame import Section, template
+from schedgap.harness.page.frame import TEMPLATES, Section, render
 from schedgap.harness.table import Block
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
@@ -61,8 +60,7 @@ def _drawn(found: Found[Any]) -> tuple[Sequence[Drawing], Sequence[str]]:
 def _page(found: Found[Any], images: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]) -> str:
     if more and found.kind != "compare":
         raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
-    page: str = _kind(found).page(found, images, failures, *([more] if more else []))
-    return page
+    return render(found, _kind(found).page(found), images, failures, more)
 
 
 def blocks(found: Found[Any]) -> list[Block]:
@@ -74,5 +72,5 @@ def blocks(found: Found[Any]) -> list[Block]:
 def to_fragment(found: Found[Any]) -> str:
     """Return headline, tables and notes as HTML to show inside another page, such as a notebook."""
     named = [(type(block).__name__, block) for block in blocks(found)]
-    made: str = template("fragment.html.j2").render(blocks=named)
+    made: str = TEMPLATES.get_template("fragment.html.j2").render(blocks=named)
     return made

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 
 from schedgap.harness.adversary.row import Adversary
-from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import ADVERSARY
-from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
+from schedgap.harness.page.frame import Group, Page, Section, macro
 from schedgap.harness.table import Block, Command, table
 from schedgap.instances.plugins import options
 
@@ -30,25 +28,19 @@ def blocks(found: Adversary) -> list[Block]:
     return [content, *(Command("replay", how) for _, how in replays(found))]
 
 
-def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -> str:
-    """Return a search as one self-contained HTML page."""
-    content = table("largest proved ratios", ADVERSARY, found.rows)
-    return render(
-        Page(
-            question="How bad can it get?",
-            title="Worst instances found",
-            headline=_headline(found),
-            trouble=not found.ok,
-            sections=[
-                results_section([Group("results-worst", "worst", "", [content])], []),
-                Section("replay", "Replay", macro("notes", replays(found))),
-            ],
-            meta=found.meta,
-        )
+def page(found: Adversary) -> Page:
+    """Return the page of a search."""
+    return Page(
+        question="How bad can it get?",
+        title="Worst instances found",
+        headline=headline(found),
+        groups=[Group("results-worst", "worst", "", [table("largest proved ratios", ADVERSARY, found.rows)])],
+        legend=[],
+        last=[Section("replay", "Replay", macro("notes", replays(found)))],
     )
 
 
-def _headline(found: Adversary) -> str:
+def headline(found: Adversary) -> str:
     """Return the largest ratio, and whether guarantees hold."""
     known = [(one.found.ratio, one.heuristic) for one in found.rows if one.found]
     if not known:

@@ -8,19 +8,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from schedgap.harness.audit.row import Audit, Finding, headline, kind
-from schedgap.harness.figure import Drawing
+from schedgap.harness.page import frame
 from schedgap.harness.page.columns import AUDIT, LONGEST
-from schedgap.harness.page.frame import (
-    Group,
-    Page,
-    Section,
-    macro,
-    notes_section,
-    render,
-    results_section,
-    slug,
-    title_of,
-)
+from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.table import Block, Command, Line, Note, Table, explained, table
 from schedgap.harness.text import clean
 
@@ -58,41 +48,28 @@ def blocks(audit: Audit) -> list[Block]:
 def groups(findings: Sequence[Finding]) -> list[Group]:
     """Return a table per paper."""
     return [
-        Group(f"audit-{slug(paper)}", paper, title_of(paper), [replace(content, caption=CONFIRMED_IS)])
+        Group(f"audit-{frame.slug(paper)}", paper, frame.title_of(paper), [replace(content, caption=CONFIRMED_IS)])
         for paper, content in tables(findings)
     ]
 
 
 def section(findings: Sequence[Finding]) -> Section:
     """Return findings as a section of another page: a table per paper."""
-    made = groups(findings)
-    links = [(group.id, group.name) for group in made] if len(made) > 1 else []
-    return Section("audit", "Claims of the papers", macro("results", made, [], len(made) > 1), links)
+    return frame.results_section("audit", "Claims of the papers", groups(findings))
 
 
-def witnesses(findings: Sequence[Finding]) -> list[Section]:
-    """Return the witnesses with the commands that replay them, as a section."""
-    listed = [(name, f"{what}: {how}") for name, what, how in replays(findings)]
-    return [Section("witnesses", "Witnesses", macro("notes", listed))] if listed else []
-
-
-def page(audit: Audit, drawings: Sequence[Drawing], failures: Sequence[str]) -> str:
-    """Return an audit as one self-contained HTML page; it has no figures."""
-    findings = audit.rows
-    failed = [(finding.id, finding.text) for finding in findings if not finding.ok]
-    counts = Counter(kind(finding) for finding in findings)
-    return render(
-        Page(
-            question="Does the theory hold?",
-            title="Audit of the papers' claims",
-            headline=headline(findings),
-            trouble=bool(failed),
-            sections=[
-                results_section(groups(findings), explained(AUDIT, [findings])),
-                *notes_section(failed),
-                *witnesses(findings),
-            ],
-            meta=audit.meta,
-            counts=[(str(count), name) for name, count in counts.items()],
-        )
+def page(audit: Audit) -> Page:
+    """Return the page of an audit; it has no figures."""
+    counts = Counter(kind(finding) for finding in audit.rows)
+    listed = [(name, f"{what}: {how}") for name, what, how in replays(audit.rows)]
+    witnesses = [Section("witnesses", "Witnesses", frame.macro("notes", listed))] if listed else []
+    return Page(
+        question="Does the theory hold?",
+        title="Audit of the papers' claims",
+        headline=headline(audit.rows),
+        groups=groups(audit.rows),
+        legend=explained(AUDIT, [audit.rows]),
+        notes=[(finding.id, finding.text) for finding in audit.rows if not finding.ok],
+        counts=[(str(count), name) for name, count in counts.items()],
+        last=witnesses,
     )

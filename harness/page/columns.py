@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
 from schedgap.harness.table import Column
-from schedgap.harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
+from schedgap.harness.text import ABSENT, clean, number, percent, properties, ratio, seconds, verdict
 
 if TYPE_CHECKING:
     from schedgap.harness.adversary.row import Worst
@@ -25,46 +27,33 @@ Show = Callable[[Any], str]
 
 def words(key: str, header: str, explanation: str, text: Show | None = None, **more: Any) -> Column[Any]:
     """Return a column of text, by default of the row's field, sorted by its text."""
-
-    def field(row: Any) -> str:
-        return clean(getattr(row, key) or ABSENT, 60)
-
-    return Column(key, header, explanation, text or field, **({"css": key} | more))
+    cell = text or (lambda row: clean(getattr(row, key) or ABSENT, 60))
+    return Column(key, header, explanation, cell, **({"css": key} | more))
 
 
-def numbers(key: str, header: str, explanation: str, show: Show, text: Show | None = None, **more: Any) -> Column[Any]:
-    """Return a column of the row's field as `show` says, sorted by its value; `text` makes a cell of the whole row."""
+def numbers(
+    key: str, header: str, explanation: str, show: Show | str, text: Show | None = None, **more: Any
+) -> Column[Any]:
+    """Return a column of the row's field, sorted by its value.
 
-    def value(row: Any) -> Any:
-        return getattr(row, key)
+    `show` formats a value that is there, `text` makes a cell of the whole row instead.
+    """
 
-    cell = text or (lambda row: show(value(row)))
-    return Column(key, header, explanation, cell, value, align="right", **({"css": key} | more))
+    def cell(row: Any) -> str:
+        value = getattr(row, key)
+        return ABSENT if value is None else show.format(value) if isinstance(show, str) else show(value)
+
+    return Column(key, header, explanation, text or cell, attrgetter(key), align="right", **({"css": key} | more))
 
 
 def hours(value_s: float | None) -> str:
     """Return seconds as hours."""
-    return ABSENT if value_s is None else number(value_s / 3600)
+    return number(None if value_s is None else value_s / 3600)
 
 
-def milliseconds(value_s: float | None) -> str:
-    """Return seconds as milliseconds."""
-    return ABSENT if value_s is None else number(value_s * 1000, 3)
-
-
-def times(value: float | None) -> str:
-    """Return a ratio of two measured numbers."""
-    return ABSENT if value is None else f"{value:.3f}"
-
-
-def at_most(value: float | None) -> str:
+def at_most(value: float) -> str:
     """Return a ratio to a bound, which is an upper estimate."""
     return ratio(value, is_upper=True) if value else ABSENT
-
-
-def exactly(value: float | None) -> str:
-    """Return a ratio to a proved optimum."""
-    return ratio(value, is_upper=False)
 
 
 # ---------------------------------------------------------------- comparisons
@@ -74,10 +63,6 @@ def _guarantee(row: Row) -> str:
     if row.guarantee:
         return clean(row.guarantee, 40)
     return ABSENT if row.guarantee_factor is None else f"≤ {number(row.guarantee_factor)}"
-
-
-def _properties(row: Row) -> str:
-    return ", ".join(f"{name} {text}" for name, text in properties(row.metrics)) or ABSENT
 
 
 COMPARE: tuple[Column[Row], ...] = (
@@ -101,7 +86,7 @@ COMPARE: tuple[Column[Row], ...] = (
         priority=2,
     ),
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
-    numbers("seed", "seed", "Seed of the method's random generator.", str, priority=3, shared=True),
+    numbers("seed", "seed", "Seed of the method's random generator.", "{}", priority=3, shared=True),
     words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
     numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number),
     numbers(
@@ -156,13 +141,12 @@ COMPARE: tuple[Column[Row], ...] = (
     numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
-    words("metrics", "properties", "Properties and other numbers of the decision.", _properties, priority=10),
     words(
-        "published",
-        "published",
-        "What the paper printed, whether we get it (✓ or ≠), what we measured, and the exact value.",
-        lambda row: "; ".join(map(published, row.published)) or ABSENT,
-        priority=11,
+        "metrics",
+        "properties",
+        "Properties and other numbers of the decision.",
+        lambda row: ", ".join(f"{name} {text}" for name, text in properties(row.metrics)) or ABSENT,
+        priority=10,
     ),
 )
 
@@ -212,7 +196,7 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
         "largest_ratio",
         "largest proved ratio",
         "To optima that are proved; only a lower bound on the competitive ratio.",
-        exactly,
+        partial(ratio, is_upper=False),
     ),
     numbers("median_s", "median time", "Of results that did not fail.", seconds),
     numbers(
@@ -228,14 +212,22 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
 # ---------------------------------------------------------------- simulations
 
 
-def _sensitive(key: str) -> Callable[[SimulationRow], str]:
-    """Return hours that are worth a column only where policies give out CPUs and memory."""
-    return lambda row: hours(getattr(row, key)) if row.cpu_given is not None else ABSENT
+def _sensitive(key: str, header: str, explanation: str, priority: int) -> Column[SimulationRow]:
+    """Return a column of hours that are worth one only where policies give out CPUs and memory."""
+
+    def text(row: SimulationRow) -> str:
+        return ABSENT if row.cpu_given is None else hours(getattr(row, key))
+
+    return numbers(key, header, explanation, hours, text, priority=priority)
 
 
 def _status(row: SimulationRow) -> str:
     left = sum(row.unfinished.values())
     return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else clean(row.status, 40)
+
+
+def _milliseconds(value_s: float) -> str:
+    return number(value_s * 1000, 3)
 
 
 SIMULATE: tuple[Column[SimulationRow], ...] = (
@@ -249,14 +241,8 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         priority=1,
     ),
     numbers("ttd_s", "TTD (h)", "Total time duration: from the first arrival to the last completion.", hours),
-    numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", times, priority=3),
-    numbers(
-        "ttd_printed",
-        "paper",
-        "The same ratio as the paper printed it.",
-        lambda value: ABSENT if value is None else f"{value:g}",
-        priority=5,
-    ),
+    numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", "{:.3f}", priority=3),
+    numbers("ttd_printed", "paper", "The same ratio as the paper printed it.", "{:g}", priority=5),
     numbers(
         "ttd_bound_ratio",
         "TTD/bound",
@@ -264,28 +250,14 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         at_most,
     ),
     numbers("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", hours),
-    numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", times, priority=2),
+    numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", "{:.3f}", priority=2),
     numbers("jct_bound_ratio", "JCT/bound", "Mean completion time divided by a certified lower bound.", at_most),
     numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
     numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
     numbers("jct_min_s", "JCT min", "Shortest completion time in hours.", hours, priority=18),
     numbers("jct_max_s", "JCT max", "Longest completion time in hours.", hours, priority=17),
-    numbers(
-        "jct_short_s",
-        "< 4 h",
-        "Mean completion time of short jobs in hours.",
-        hours,
-        _sensitive("jct_short_s"),
-        priority=9,
-    ),
-    numbers(
-        "jct_long_s",
-        "≥ 4 h",
-        "Mean completion time of long jobs in hours.",
-        hours,
-        _sensitive("jct_long_s"),
-        priority=10,
-    ),
+    _sensitive("jct_short_s", "< 4 h", "Mean completion time of short jobs in hours.", priority=9),
+    _sensitive("jct_long_s", "≥ 4 h", "Mean completion time of long jobs in hours.", priority=10),
     numbers(
         "gru", "GRU", "GPU resource utilisation: share of the GPUs' time in which they computed.", percent, priority=7
     ),
@@ -324,9 +296,9 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
     ),
     numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
-    numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", milliseconds, priority=19),
+    numbers("decision_mean_s", "decision mean (ms)", "Mean wall-clock time of a decision.", _milliseconds, priority=19),
     numbers(
-        "decision_max_s", "max", "Longest wall-clock time of a decision in milliseconds.", milliseconds, priority=20
+        "decision_max_s", "max", "Longest wall-clock time of a decision in milliseconds.", _milliseconds, priority=20
     ),
     numbers(
         "idle_gpus",
@@ -335,13 +307,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         lambda value: number(value, 3),
         priority=12,
     ),
-    numbers(
-        "restarts",
-        "restarts",
-        "Changed allocations that jobs paid for.",
-        lambda value: ABSENT if value is None else f"{value:,}",
-        priority=14,
-    ),
+    numbers("restarts", "restarts", "Changed allocations that jobs paid for.", "{:,}", priority=14),
     numbers(
         "changing",
         "changing",
@@ -380,13 +346,13 @@ AUDIT: tuple[Column[Finding], ...] = (
         bad=lambda finding: finding.status in (FAILED, REFUTED),
         css="wide",
     ),
-    Column(
-        "failed",
+    numbers(
+        "stated.failed",
         "failed",
         "cases in which the claim does not hold, of those tried within the paper's scope",
-        lambda finding: f"{finding.tally.failed} of {finding.tally.tested}" if finding.tally.tested else ABSENT,
-        lambda finding: finding.tally.failed,
-        align="right",
+        str,
+        lambda finding: f"{finding.stated.failed} of {finding.stated.tested}" if finding.stated.tested else ABSENT,
+        css="",
     ),
     words(
         "claim",
@@ -423,7 +389,7 @@ ADVERSARY: tuple[Column[Worst], ...] = (
     _found("objective", lambda found: number(found.objective)),
     _found("optimum", lambda found: number(found.optimum)),
     _found("jobs", lambda found: str(found.size)),
-    numbers("tried", "tried", "", str),
-    numbers("proved", "proved", "", str),
+    numbers("tried", "tried", "", "{}"),
+    numbers("proved", "proved", "", "{}"),
     words("note", "note", "", _notes, bad=lambda one: one.exceeded, css=""),
 )

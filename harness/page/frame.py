@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from schedgap.harness.engine.result import CheckedRow
+from schedgap.harness.compare.row import Row
+from schedgap.harness.engine.result import Found
 from schedgap.harness.figure import Drawing
-from schedgap.harness.table import Table
-from schedgap.harness.text import clean, seconds
+from schedgap.harness.published import Measures, not_shown
+from schedgap.harness.simulate.row import SimulationRow
+from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
+from schedgap.harness.text import clean, differs, published_cells, seconds, some
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+
+AnyRows = Sequence[Row | SimulationRow]
+R = TypeVar("R", Row, SimulationRow, Row | SimulationRow)
+
+NAMED = 3
+"""So many methods are named one by one."""
 
 MAX_DESCRIBED = 20
 """So many instances of a run are described; their names are in the table in any case."""
@@ -48,7 +56,7 @@ def title_of(paper: str) -> str:
     return clean(PAPERS.get(paper).title if paper in PAPERS else paper, 120)
 
 
-def titled(rows: Sequence[CheckedRow]) -> str:
+def titled(rows: AnyRows) -> str:
     """Return the name of the instance that rows are about, or how many there are."""
     names = list(dict.fromkeys(row.instance for row in rows))
     return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
@@ -57,6 +65,40 @@ def titled(rows: Sequence[CheckedRow]) -> str:
 def counted(counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
     """Return counts as a page shows them: those that say something, and some in any case."""
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
+
+
+def grouped(rows: Sequence[R], field: str) -> list[list[R]]:
+    """Return the rows that have a field in common together, in the order in which they come first."""
+    groups: dict[Any, list[R]] = {}
+    for row in rows:
+        groups.setdefault(getattr(row, field), []).append(row)
+    return list(groups.values())
+
+
+def answered(found: Found[Any], noun: str, *sentences: str) -> str:
+    """Return the headline: whether the run was stopped early, what is WRONG or failed, then the answer."""
+    early = f"The run was stopped early, after {len(found.rows)} {noun}." if found.interrupted else ""
+    wrong = _trouble([row for row in found.rows if row.wrong], f"of {len(found.rows)} {noun}", "WRONG")
+    failed = _trouble([row for row in found.rows if row.failed], f"of {len(found.rows)} {noun}", "failed")
+    return " ".join(filter(None, [early, wrong, failed, *sentences]))
+
+
+def _trouble(bad: AnyRows, of: str, word: str) -> str:
+    """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing."""
+    if not bad:
+        return ""
+    named = [f"{clean(first.method, 60)} ({_why(first)})" for first, *_ in grouped(bad, "method")]
+    more = f" and {len(named) - NAMED} more methods" if len(named) > NAMED else ""
+    verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
+    return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
+
+
+def _why(row: Row | SimulationRow) -> str:
+    if row.wrong:
+        first = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
+        return first + (f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else "")
+    reason = clean(row.reason, 100) if row.reason else ""
+    return f"{row.status}: {reason}" if reason else row.status
 
 
 @dataclass(frozen=True)
@@ -71,31 +113,50 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page without its frame.
+    """What a page tells beside its frame.
 
     The `question` stands above the title; the `headline` answers it, the `answers` (about what, text) do so in parts,
-    and `name` says what these are parts of. `trouble` says whether something failed or is WRONG, `counts` are numbers
-    that sum the page up (number, of what); of environment and reproduction the page says what `meta`, the content of
-    ``run.json``, has.
+    where there are several, and `parts` says what these are parts of. `counts` sum the page up (number, of what).
+    `groups` of tables, explained by a `legend`, are followed by `notes` (about what, text) about what went wrong or was
+    left out. `study` says which published numbers stand beside the rows; `figures` are headings of figures by group.
+    Sections of `more` come after the results, those of `last` after the notes.
     """
 
     question: str
     title: str
     headline: str
-    trouble: bool
-    sections: Sequence[Section]
-    meta: Mapping[str, Any]
-    answers: Sequence[tuple[str, str]] = ()
+    groups: Sequence[Group]
+    legend: Sequence[tuple[str, str]]
+    notes: Sequence[tuple[str, str]] = ()
     counts: Sequence[tuple[str, str]] = ()
-    name: str = "Paper by paper"
+    answers: Sequence[tuple[str, str]] = ()
+    parts: str = "Paper by paper"
+    study: Measures | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
+    more: Sequence[Section] = ()
+    last: Sequence[Section] = ()
 
 
-def render(page: Page) -> str:
-    """Return the page as one self-contained HTML document."""
-    script = source("report.js")
-    meta = page.meta
-    found: str = template("page.html.j2").render(
+def render(
+    found: Found[Any], page: Page, drawings: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]
+) -> str:
+    """Return the page as one self-contained HTML document; sections of `more` follow the published numbers."""
+    notes = [Section("notes", "Failures and skipped methods", macro("notes", page.notes))] if page.notes else []
+    sections = [
+        results_section("results", "Results", page.groups, page.legend),
+        *page.more,
+        *notes,
+        *(published_section(found.rows, found.instances, page.study) if page.study else []),
+        *page.last,
+        *more,
+        *figures_section(drawings, page.figures, failures),
+        *instances_section(found),
+    ]
+    script, meta = source("report.js"), found.meta
+    made: str = TEMPLATES.get_template("page.html.j2").render(
         page=page,
+        sections=sections,
+        trouble=not found.ok,
         style=Markup(source("report.css")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -105,49 +166,38 @@ def render(page: Page) -> str:
         when=clean(meta.get("started_utc", ""), 40),
         took=seconds(meta["duration_s"]) if isinstance(meta.get("duration_s"), int | float) else "",
     )
-    return found
+    return made
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    loader = PackageLoader("schedgap.harness.page", "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-def template(name: str) -> Any:
-    """Return a template of the folder of templates."""
-    return _environment().get_template(name)
+TEMPLATES = Environment(
+    loader=PackageLoader("schedgap.harness.page", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 
 
 def source(name: str) -> str:
     """Return a file of the template folder, which goes into the page as it is."""
-    loader = _environment().loader
-    assert loader is not None
-    return loader.get_source(_environment(), name)[0]
+    return resources.files(__package__).joinpath("templates", name).read_text("utf-8")
 
 
 def macro(name: str, *arguments: Any) -> Markup:
     """Return what a macro of ``sections.html.j2`` makes of its arguments."""
-    return Markup(getattr(template("sections.html.j2").module, name)(*arguments))
+    return Markup(getattr(TEMPLATES.get_template("sections.html.j2").module, name)(*arguments))
 
 
 # ---------------------------------------------------------------- sections
 
 
-def results_section(groups: Sequence[Group], legend: Sequence[tuple[str, str]]) -> Section:
+def results_section(id: str, title: str, groups: Sequence[Group], legend: Sequence[tuple[str, str]] = ()) -> Section:
     """Return the tables, each group under its heading where there are several, and what the columns mean."""
     links = [(group.id, group.name) for group in groups] if len(groups) > 1 else []
-    return Section("results", "Results", macro("results", groups, legend, len(groups) > 1), links)
+    return Section(id, title, macro("results", groups, legend, len(groups) > 1), links)
 
 
-def notes_section(listed: Sequence[tuple[str, str]]) -> list[Section]:
-    """Return what went wrong or was left out, in words; nothing where there is nothing to say."""
-    return [Section("notes", "Failures and skipped methods", macro("notes", listed))] if listed else []
-
-
-def figures_section(
-    drawings: Sequence[Drawing], titles: Mapping[str, str], failures: Sequence[str] = ()
-) -> list[Section]:
+def figures_section(drawings: Sequence[Drawing], titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
     """Return the figures by group, each with links to its figures, and what is said about those that were not drawn.
 
     `titles` are headings by group; a group without is headed by its name. There is no section where there is nothing.
@@ -165,26 +215,109 @@ def figures_section(
     return [Section("figures", "Figures", macro("figures", groups, len(groups) > 1, lines), links)]
 
 
-def instances_section(instances: Mapping[str, Instance], names: Mapping[str, str]) -> list[Section]:
-    """Return the instances in words; `names` are what they are called in the run, by fingerprint."""
+def instances_section(found: Found[Any]) -> list[Section]:
+    """Return the instances in words, under the names that the rows have for them."""
     from schedgap.instances.schema.summary import describe
 
+    names = {row.fingerprint: row.instance for row in found.rows} if found.instances else {}
     described = []
-    for fingerprint, instance in list(instances.items())[:MAX_DESCRIBED]:
-        facts = [(clean(key, 60), _lines(text)) for key, text in describe(instance)]
+    for fingerprint, instance in list(found.instances.items())[:MAX_DESCRIBED]:
+        facts = []
+        for key, text in describe(instance):
+            lines = text.splitlines()
+            more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
+            facts.append((clean(key, 60), [*(clean(line, 400) for line in lines[:MAX_LINES]), *more]))
         described.append((clean(names.get(fingerprint, instance.name), 100), facts))
     if not described:
         return []
-    more = max(0, len(instances) - MAX_DESCRIBED)
-    title = "Instance" if len(instances) == 1 else "Instances"
-    return [Section("instances", title, macro("instances", described, more))]
+    title = "Instance" if len(found.instances) == 1 else "Instances"
+    return [Section("instances", title, macro("instances", described, max(0, len(found.instances) - MAX_DESCRIBED)))]
 
 
-def _lines(text: str) -> list[str]:
-    """Return the lines of a fact, each harmless, and how many more there are."""
-    lines = text.splitlines()
-    more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
-    return [clean(line, 400) for line in lines[:MAX_LINES]] + more
+# ---------------------------------------------------------------- published numbers
+
+
+HEADERS = ("method", "quantity", "published", "measured", "exact", "unit", "where")
+
+CAPTION = (
+    "Numbers that papers printed about this instance, beside ours. ✓: equal to its last place; "
+    "≠: not. Exact, ✓: what we measured is the exact value."
+)
+
+
+def entries(rows: AnyRows) -> Iterator[tuple[Row | SimulationRow, Mapping[str, Any], tuple[str, ...]]]:
+    """Yield row, entry and cells (see :data:`HEADERS`) of every published number; of equal ones the first."""
+    told = set()
+    for row in rows:
+        for entry in row.published:
+            unit, where = clean(entry.get("unit") or "", 60), clean(entry.get("where", ""), 80)
+            name = clean(row.method, 60), clean(entry.get("quantity", ""), 40)
+            cells = (*name, *published_cells(entry), "" if unit == "1" else unit, where)
+            if (row.fingerprint, cells) not in told:
+                told.add((row.fingerprint, cells))
+                yield row, entry, cells
+
+
+def published_table(rows: AnyRows, caption: str) -> list[Table]:
+    """Return the published numbers of some rows as a table, in which those that we do not get stand out, if any."""
+    lines = [cells for _, _, cells in entries(rows)]
+    kept = [i for i in range(len(HEADERS)) if any(line[i] for line in lines)]
+    cells = [[_cell(line[i]) for i in kept] for line in lines]
+    return [Table(caption, of_texts([HEADERS[i] for i in kept]), cells)] if lines else []
+
+
+def _cell(text: str) -> Cell:
+    classes = ["bad"] if text.endswith("≠") else []
+    if len(text) > LONG:
+        classes.append("note" if len(text) > 3 * LONG else "wide")
+    return Cell(text, text.casefold(), " ".join(classes))
+
+
+def published_notes(rows: AnyRows, only_differing: bool = True) -> list[tuple[str, str]]:
+    """Return what is to be said about published numbers, such as why we do not get them: (which number, note)."""
+    several = len({row.fingerprint for row in rows}) > 1
+    found = []
+    for row, entry, (method, quantity, *_) in entries(rows):
+        note = clean(entry.get("note") or "", 400)
+        if note and (differs(entry) or not only_differing):
+            where = f" on {clean(row.instance, 60)}" if several else ""
+            found.append((f"{method}, {quantity}{where}", note))
+    return list(dict.fromkeys(found))
+
+
+def not_compared(rows: AnyRows, instances: Mapping[str, Instance], study: Measures) -> list[tuple[str, str]]:
+    """Return which published numbers stand beside none of the rows, and why: (which numbers, why)."""
+    found = []
+    for mine in grouped(rows, "fingerprint"):
+        instance = instances.get(mine[0].fingerprint)
+        left = not_shown(mine, instance, study) if instance else []
+        found += [(f"{clean(e.method, 60)} {clean(e.quantity, 60)}", clean(why, 400)) for e, why in left]
+    return [(f"published, not compared here: {names}", why) for names, why in together(found)]
+
+
+def published_blocks(
+    rows: AnyRows, instances: Mapping[str, Instance], study: Measures, notes: Sequence[tuple[str, str]]
+) -> list[Block]:
+    """Return what a command prints of published numbers, with other notes at the end."""
+    told = [(f"≠ {which}", note) for which, note in published_notes(rows)]
+    told += [*not_compared(rows, instances, study), *notes]
+    return [*published_table(rows, "published beside measured"), *(Note(which, note) for which, note in told)]
+
+
+def published_section(rows: AnyRows, instances: Mapping[str, Instance], study: Measures) -> list[Section]:
+    """Return published numbers beside ours and what is to be said about them as a section, where there are any."""
+    tables = published_table(rows, CAPTION)
+    listed = [*published_notes(rows, only_differing=False), *not_compared(rows, instances, study)]
+    body = macro("published", tables[0] if tables else None, listed)
+    return [Section("published", "Published numbers", body)] if tables or listed else []
+
+
+def together(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return who has the same to say in one line, in the order in which it is said first: (who, what)."""
+    groups: dict[str, list[str]] = {}
+    for name, note in found:
+        groups.setdefault(note, []).append(name)
+    return [(some(names, NAMED + (len(names) == NAMED + 1)), note) for note, names in groups.items()]
 
 
 # ---------------------------------------------------------------- environment and reproduction
@@ -203,7 +336,5 @@ def environment_facts(meta: Mapping[str, Any]) -> list[tuple[str, list[tuple[str
 
 def commands(meta: Mapping[str, Any]) -> list[str]:
     """Return the lines that repeat the run."""
-    command = meta.get("command") or ""
-    line = shlex.join(map(str, command)) if isinstance(command, list | tuple) else str(command)
     commit = str(meta.get("git_commit") or "").removesuffix("+changes")
-    return [*([f"git checkout {clean(commit, 80)}"] if commit else []), clean(line)]
+    return [*([f"git checkout {clean(commit, 80)}"] if commit else []), clean(meta.get("command") or "")]

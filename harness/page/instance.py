@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.published import commands, never_compared
 from schedgap.harness.text import SIGNS, clean, numbers
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.schema import Instance, Published
+from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import describe
 
 if TYPE_CHECKING:
@@ -43,14 +42,13 @@ def published(instance: Instance) -> list[str]:
     reasons = {f"not compared: {why}": entries for why, entries in never_compared(instance).items()}
     lines = []
     for told, entries in {**commands(instance), **reasons}.items():
-        lines += ["", f"published; {told}", *(f"  {_printed(entry)}" for entry in entries)]
+        lines += ["", f"published; {told}"]
+        for entry in entries:
+            value = numbers(entry.exact) + " (exact)" if entry.value is None else numbers(entry.value)
+            unit = "" if entry.unit == "1" else f" {entry.unit}"
+            printed = f"{entry.quantity}: {SIGNS.get(entry.relation, '')}{value}{unit}"
+            lines.append(f"  {clean(f'{entry.method} {printed}, {entry.where}', 200)}")
     return lines
-
-
-def _printed(entry: Published) -> str:
-    value = numbers(entry.exact) + " (exact)" if entry.value is None else numbers(entry.value)
-    unit = "" if entry.unit == "1" else f" {entry.unit}"
-    return clean(f"{entry.method} {entry.quantity}: {SIGNS.get(entry.relation, '')}{value}{unit}, {entry.where}", 200)
 
 
 def profiled(instance: Instance) -> list[tuple[str, str]]:
@@ -67,31 +65,15 @@ def profiled(instance: Instance) -> list[tuple[str, str]]:
 def picture(instance: Instance) -> list[str]:
     """Return lines that draw GPUs by type, arrivals over time, and jobs by gang size."""
     lines = ["", "GPUs by type", *_bars(instance.cluster.gpus_by_type)]
-    if not instance.jobs:
-        return lines
-    gangs = Counter(job.gpus for job in instance.jobs)
-    return [
-        *lines,
-        *_arrivals(np.array([job.submit_s for job in instance.jobs])),
-        "",
-        "jobs by gang size (GPUs)",
-        *_bars({str(size): gangs[size] for size in sorted(gangs)}),
-    ]
-
-
-def _arrivals(submit_s: NDArray[np.float64]) -> list[str]:
-    """Return lines that draw arrivals over time; none where all jobs arrive at once."""
-    if submit_s.min() == submit_s.max():
-        return []
-    counts, edges = np.histogram(submit_s, bins=SPARK_WIDTH, range=(0, max(1.0, float(submit_s.max()))))
-    caption = f"jobs arriving, each column {edges[1] / 60:.3g} minutes, at most {counts.max()}"
-    return ["", caption, sparkline(counts.tolist())]
-
-
-def sparkline(counts: Sequence[int]) -> str:
-    """Return one character per count, its height in proportion; anything above 0 is visible."""
-    top = max(1, *counts)
-    return "".join(LEVELS[-(-count * (len(LEVELS) - 1) // top)] for count in counts)
+    submit_s = [job.submit_s for job in instance.jobs]
+    if len(set(submit_s)) > 1:
+        counts, edges = np.histogram(submit_s, bins=SPARK_WIDTH, range=(0, max(1.0, *submit_s)))
+        caption = f"jobs arriving, each column {edges[1] / 60:.3g} minutes, at most {counts.max()}"
+        heights = -(-counts * (len(LEVELS) - 1) // counts.max())  # rounded up: anything above 0 is visible
+        lines += ["", caption, "".join(LEVELS[height] for height in heights)]
+    if gangs := Counter(job.gpus for job in instance.jobs):
+        lines += ["", "jobs by gang size (GPUs)", *_bars({str(size): gangs[size] for size in sorted(gangs)})]
+    return lines
 
 
 def _bars(counts: Mapping[str, int]) -> list[str]:

@@ -1,40 +1,23 @@
-"""What a simulation tells: captions, tables, published numbers, and notes."""
+"""What a simulation tells: who is best and how far from the bound; captions, tables, published numbers, and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
-from schedgap.harness.figure import Drawing
+from schedgap.harness.page import frame
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
-from schedgap.harness.page.frame import (
-    Group,
-    Page,
-    Section,
-    counted,
-    figures_section,
-    instances_section,
-    macro,
-    notes_section,
-    render,
-    results_section,
-    slug,
-    titled,
-)
-from schedgap.harness.page.headline import answers_of_simulation, headline_of_simulation
-from schedgap.harness.page.published import not_compared, published_notes, published_section, published_table
+from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.bounds import BOUNDS
-from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.table import Block, Cell, Note, Table, explained, of_texts, sort_key, table
-from schedgap.harness.text import ABSENT, clean, seconds
+from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
+from schedgap.harness.table import Block, Column, explained, table
+from schedgap.harness.text import ABSENT, clean, number, percent, seconds
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
     """Return the rows that share a table, with its caption: one instance."""
-    groups = (list(group) for _, group in groupby(rows, key=lambda row: row.fingerprint))
-    return [(caption(group), group) for group in groups]
+    return [(caption(group), group) for group in frame.grouped(rows, "fingerprint")]
 
 
 def caption(rows: Sequence[SimulationRow]) -> str:
@@ -75,84 +58,124 @@ def blocks(simulated: Simulation) -> list[Block]:
     shown: list[Block] = []
     for text, group in parts(simulated.rows):
         shown.append(table(text, COLUMNS, group, dim=lambda row: row.status == "skipped"))
-        shown += published_table(group, "published beside measured")
-        told = [*noted(group), *published_notes(group), *not_compared(group, simulated.instances, SIMULATE)]
-        shown += [Note(which, note) for which, note in told]
+        shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
     return shown
 
 
-def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[str] = ()) -> str:
-    """Return the page of a simulation, with what is said about figures that could not be drawn."""
+def page(simulated: Simulation) -> Page:
+    """Return the page of a simulation."""
     rows = simulated.rows
-    told = answers_of_simulation(rows)
-    sections = [
-        results_section(_groups(rows), explained(COLUMNS, [group for _, group in parts(rows)])),
-        *_bounds_section(simulated),
-        *notes_section(noted(rows)),
-        *published_section(rows, simulated.instances, SIMULATE),
-        *figures_section(drawings, {"simulation": "Histories"}, failures),
-        *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
-    ]
-    return render(
-        Page(
-            question="How far from the best possible schedule?",
-            title=f"Simulation of {titled(rows)}",
-            headline=headline_of_simulation(rows, simulated.interrupted),
-            trouble=not simulated.ok,
-            sections=sections,
-            meta=simulated.meta,
-            answers=told if len(told) > 1 else [],
-            counts=_counts(rows),
-            name="Instance by instance",
-        )
-    )
-
-
-def _counts(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     counts = {
         "instances": len({row.fingerprint for row in rows}),
         "policies": len({row.policy for row in rows}),
         "histories verified": sum(row.verified is True for row in rows),
-        "WRONG": sum(row.verified is False for row in rows),
-        "failed": sum(not row.ok and row.verified is not False for row in rows),
+        "WRONG": sum(row.wrong for row in rows),
+        "failed": sum(row.failed for row in rows),
         "skipped": sum(row.status == "skipped" for row in rows),
     }
-    return counted(counts, ("policies", "histories verified", "WRONG"))
-
-
-# ---------------------------------------------------------------- tables
-
-
-def _groups(rows: Sequence[SimulationRow]) -> list[Group]:
-    found = []
+    groups = []
     for text, group in parts(rows):
         name, jobs = clean(group[0].instance, 60), max(row.jobs or 0 for row in group)
-        title = f"{jobs:,} jobs" if jobs else ""
-        found.append(Group(f"results-{slug(group[0].fingerprint[:12])}", name, title, [table(text, COLUMNS, group)]))
-    return found
+        id = f"results-{frame.slug(group[0].fingerprint[:12])}"
+        groups.append(Group(id, name, f"{jobs:,} jobs" if jobs else "", [table(text, COLUMNS, group)]))
+    return Page(
+        question="How far from the best possible schedule?",
+        title=f"Simulation of {frame.titled(rows)}",
+        headline=headline(simulated),
+        groups=groups,
+        legend=explained(COLUMNS, [group for _, group in parts(rows)]),
+        notes=noted(rows),
+        counts=frame.counted(counts, ("policies", "histories verified", "WRONG")),
+        answers=answers(rows),
+        parts="Instance by instance",
+        study=SIMULATE,
+        figures={"simulation": "Histories"},
+        more=_bounds_section(simulated),
+    )
 
 
 def _bounds_section(simulated: Simulation) -> list[Section]:
     """Return the certified bounds, how long each took, and why there is none where there is none."""
     if not simulated.bounds:
         return []
-    names = {row.fingerprint: row.instance for row in simulated.rows}
+    names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
     what = {"ttd_s": "TTD", "jct_mean_s": "mean JCT"}
-    lines = [
-        [
-            Cell(clean(names.get(bound.fingerprint, ""), 60), sort_key(names.get(bound.fingerprint)), "instance"),
-            Cell(what[BOUNDS[bound.model].metric], BOUNDS[bound.model].metric),
-            Cell(clean(bound.model, 60), sort_key(bound.model), "method"),
-            Cell(
-                ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h", sort_key(bound.seconds), "right"
-            ),
-            Cell(seconds(bound.took_s), sort_key(bound.took_s), "right"),
-            Cell(clean(bound.reason or "", 200), sort_key(bound.reason), "note" if bound.reason else ""),
-        ]
-        for bound in sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
+
+    def text(bound: Bound) -> str:
+        return ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h"
+
+    columns: list[Column[Bound]] = [
+        Column("instance", "instance", "", lambda bound: names.get(bound.fingerprint, ""), css="instance"),
+        Column("of", "of", "", lambda bound: what[BOUNDS[bound.model].metric]),
+        Column("model", "model", "", lambda bound: clean(bound.model, 60), css="method"),
+        Column("seconds", "at least", "", text, lambda bound: bound.seconds, align="right"),
+        Column("took_s", "took", "", lambda b: seconds(b.took_s), lambda bound: bound.took_s, align="right"),
+        Column("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
     ]
-    columns = of_texts(("instance", "of", "model", "at least", "took", "why none"), right=("at least", "took"))
-    if not any(bound.reason for bound in simulated.bounds):
-        columns, lines = columns[:-1], [line[:-1] for line in lines]
-    text = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
-    return [Section("bounds", "Bounds", macro("table", Table(text, columns, lines), "Bounds"))]
+    ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
+    caption = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
+    return [Section("bounds", "Bounds", frame.macro("table", table(caption, columns, ordered), "Bounds"))]
+
+
+# ---------------------------------------------------------------- sentences
+
+
+METRICS = (
+    ("ttd_s", "ttd_bound_ratio", "finishes all jobs first, after", "more than the least that any schedule can reach"),
+    ("jct_mean_s", "jct_bound_ratio", "has the least mean completion time,", "more than the best possible mean"),
+)
+"""Field, its ratio to the bound, and what is said about the policy that is best in it."""
+
+
+def headline(simulated: Simulation) -> str:
+    """Return what was found: trouble first, then who is best and how far from the bound."""
+    if not simulated.rows:
+        return "No policy was simulated."
+    sentences = answers(simulated.rows)
+    answer = sentences[0][1] if len(sentences) == 1 else _over(simulated.rows)
+    return frame.answered(simulated, "policies", answer or "No policy finished all jobs.")
+
+
+def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+    """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
+    found = []
+    for here in frame.grouped(rows, "fingerprint"):
+        name, clauses = clean(here[0].instance, 60), [_least(here, *metric) for metric in METRICS]
+        if any(clauses):
+            found.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
+    return found
+
+
+def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
+    """Return who is best in one metric, and how far from its bound at most."""
+    known = [row for row in rows if row.verified and not row.unfinished and getattr(row, field) is not None]
+    if not known:
+        return ""
+    best = min(known, key=lambda row: float(getattr(row, field)))
+    value = getattr(best, field) / 3600
+    # Of policies that move in the same way, the best one of those that a bound is about answers the question.
+    certified = (
+        [best] if getattr(best, ratio) is not None else [row for row in known if getattr(row, ratio) is not None]
+    )
+    text = f"{clean(best.policy, 60)} {what} {number(value)} h"
+    if not certified:
+        return text
+    near = min(certified, key=lambda row: float(getattr(row, ratio)))
+    above = percent(getattr(near, ratio) - 1.0, up=True)
+    far = "proved optimal" if above == "0 %" else f"at most {above} {beyond}"
+    return f"{text}, {far}" if near is best else f"{text}; {clean(near.policy, 60)} is {far}"
+
+
+def _over(rows: Sequence[SimulationRow]) -> str:
+    """Return which policy stays nearest to the bounds over all instances."""
+    instances = len({row.fingerprint for row in rows})
+    for field, ratio, _, beyond in METRICS:
+        bounded = [row for row in rows if row.verified and None not in (getattr(row, ratio), getattr(row, field))]
+        whole = [group for group in frame.grouped(bounded, "policy") if len(group) == instances]
+        if whole:
+            furthest = {group[0].policy: max(getattr(row, ratio) for row in group) for group in whole}
+            best = min(furthest, key=furthest.__getitem__)
+            total = "total time" if field == "ttd_s" else "mean completion time"
+            most = percent(furthest[best] - 1.0, up=True)
+            return f"Over {instances} instances, the {total} of {clean(best, 60)} is at most {most} {beyond}."
+    return f"Over {instances} instances, no policy is bounded on all of them." if answers(rows) else ""

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, measured, recomputed, solved
-from schedgap.harness.audit.row import Count, Witness, claim
+from schedgap.harness.audit.row import Witness, claim
 from schedgap.harness.verify import TOLERANCE, differ
 from schedgap.heuristics.hadar import Market, Planner, Planning, Round, prices
 from schedgap.heuristics.hadar.literal import literal_dp
@@ -28,13 +28,10 @@ def tiny(lab: Lab, usual: int, **size: int) -> list[Instance]:
     return [draw(rng, **size) for _ in range(lab.times(usual))]
 
 
-def unwanted_job() -> Instance:
-    """Return an instance whose second job keeps the first one off the only fast GPU."""
-    jobs = [
-        {"gpus": 1, "epochs": 2, "rates": {"fast": 2.0, "slow": 1.0}},
-        {"gpus": 1, "epochs": 3, "rates": {"fast": 1.0}, "utility": {"kind": "constant", "amplitude": 0.1}},
-    ]
-    return linear(jobs, {"fast": 1, "slow": 1}, slots=3)
+def worth(amplitude: float, epochs: int, rates: dict[str, float], gpus: int = 1) -> dict[str, object]:
+    """Return a job of constant utility."""
+    utility = {"kind": "constant", "amplitude": amplitude}
+    return {"gpus": gpus, "epochs": epochs, "rates": rates, "utility": utility}
 
 
 @claim(
@@ -46,7 +43,9 @@ def unwanted_job() -> Instance:
 def p1_equals_p2(lab: Lab) -> str:
     """P1 and P2 are equivalent."""
     same = lab.within("the same rule of completion in both")
-    for instance in (unwanted_job(), *tiny(lab, 30)):
+    # The second job keeps the first one off the only fast GPU.
+    jobs = [{"gpus": 1, "epochs": 2, "rates": {"fast": 2.0, "slow": 1.0}}, worth(0.1, 3, {"fast": 1.0})]
+    for instance in (linear(jobs, {"fast": 1, "slow": 1}, slots=3), *tiny(lab, 30)):
         rows = certified(instance, [P1, f"{P1}.complete", P2, f"{P2}.complete"])
         if any(row.status not in ("optimal", "infeasible") for row in rows.values()):
             continue
@@ -55,28 +54,17 @@ def p1_equals_p2(lab: Lab) -> str:
         lab.add(_equal(value[f"{P1}.complete"], value[P2]), instance, [f"{P1}.complete", P2], shown)
         for rule in ("", ".complete"):
             same.add(_equal(value[P1 + rule], value[P2 + rule]), instance, [P1 + rule, P2 + rule])
-    return (
-        f"optima differ on {lab.failed} of {lab.tested} instances as printed, "
-        f"in {same.failed} of {same.tested} comparisons under the same rule"
-    )
+    return f"optima differ on {lab} instances as printed, in {same} comparisons under the same rule"
 
 
 def _equal(a: float | None, b: float | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return not differ(a, b)
+    return a is b if a is None or b is None else not differ(a, b)
 
 
 def waiting(v: View) -> Round:
     """Return the round in which all jobs have arrived and nothing runs."""
     nothing = np.zeros(v.servers.size, np.int64)
     return Round(np.arange(v.size), v.workload.work, int(v.arrival.max()), nothing, np.zeros((0, 3), np.int64))
-
-
-def planner(v: View) -> Planner:
-    """Return Algorithm 2's planner with the payoff of line 31."""
-    market = Market.of(v)
-    return Planner(market, prices(market), Planning(payoff="round", exact=v.size))
 
 
 @claim(
@@ -89,7 +77,8 @@ def line_20(lab: Lab) -> str:
     empty = 0
     for instance in tiny(lab, 300, jobs=5):
         v = view(instance)
-        plans, around = planner(v), waiting(v)
+        market, around = Market.of(v), waiting(v)
+        plans = Planner(market, prices(market), Planning(payoff="round", exact=v.size))
         best = plans.dp_allocation(plans.line_up(around))
         if best.payoff <= 0:
             continue
@@ -100,15 +89,6 @@ def line_20(lab: Lab) -> str:
     return f"{empty} of {lab.tested} literal runs schedule nothing although a plan with a positive payoff exists"
 
 
-def ratio_100() -> Instance:
-    """Return four GPUs and two jobs with ``U_max/U_min = 100`` by (6) and (7)."""
-    jobs = [
-        {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": worth}}
-        for worth in (1.0, 1.25)
-    ]
-    return linear(jobs, {"a": 4}, slots=5)
-
-
 @claim(
     "hadar.definition-1",
     "Definition 1 with Lemma 3",
@@ -116,7 +96,9 @@ def ratio_100() -> Instance:
 )
 def definition_1(lab: Lab) -> str:
     """k(γ)·Δγ ≥ (c/α)·(k(γ+Δγ) − k(γ)) with α = max(1, ln(U_max/U_min)) and the prices (5)."""
-    for instance in (ratio_100(), *tiny(lab, 200)):
+    # U_max/U_min = 100 by (6) and (7).
+    four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
+    for instance in (four_gpus, *tiny(lab, 200)):
         v = view(instance)
         found = prices(Market.of(v))
         if not v.possible.size:
@@ -130,7 +112,7 @@ def definition_1(lab: Lab) -> str:
     example, limit = _right_side(100.0, 4, 1), _right_side(100.0, 4, 1e-6) / 1e-6
     lab.numbers = {"right_side": example}
     return (
-        f"fails in {lab.failed} of {lab.tested} steps; U_max/U_min = 100, c = 4, Δγ = 1: 1 < {example:.2f}. "
+        f"fails in {lab} steps; U_max/U_min = 100, c = 4, Δγ = 1: 1 < {example:.2f}. "
         f"In the limit Δγ → 0 both sides are equal (1 and {limit:.4f}), but GPUs are given out whole"
     )
 
@@ -156,7 +138,7 @@ def theorem_1(lab: Lab) -> str:
     lab.numbers = {"doubling": list(grown.values()), "gangs": list(drawn.values())}
     return (
         f"n jobs with a GPU type each have 2^n − 1 entries ({doubled}); random gangs on 6 servers of 8 GPUs, by jobs: "
-        f"{random}. More than n(Q)·H·R in {lab.failed} of {lab.tested} queues"
+        f"{random}. More than n(Q)·H·R in {lab} queues"
     )
 
 
@@ -179,12 +161,6 @@ def _entries(lab: Lab, instance: Instance) -> int:
 def theorem_2(lab: Lab) -> str:
     """Hadar is 2α-competitive, α = max_r max(1, ln(U_max/U_min))."""
     return measured(lab, tiny(lab, 150), "hadar.online", (P1,), "random ones of up to 3 jobs and 5 slots")
-
-
-def one_job() -> Instance:
-    """Return T = 100, ΣC = 60 and a job with W·t_max = 40 that is worth 1."""
-    job = {"gpus": 4, "epochs": 40, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": 1.0}}
-    return linear([job], {"a": 60}, slots=100)
 
 
 def start_of_dual(v: View) -> tuple[float, float]:
@@ -218,7 +194,8 @@ def start_of_dual(v: View) -> tuple[float, float]:
 def start_is_low(lab: Lab, repaired: bool = False) -> str:
     """D_0 ≤ OPT/2 with 1/η ≤ t_j^max·W_j/ΣC."""
     told = ""
-    for instance in (one_job(), *tiny(lab, 60)):
+    one_job = linear([worth(1.0, 40, {"a": 1.0}, gpus=4)], {"a": 60}, slots=100)
+    for instance in (one_job, *tiny(lab, 60)):
         v = view(instance)
         if not v.possible.size or prices(Market.of(v)).floored:
             continue
@@ -229,7 +206,7 @@ def start_is_low(lab: Lab, repaired: bool = False) -> str:
         shown = f"D_0 = {start:.4g} > OPT/2 = {best.objective / 2:.4g}"
         lab.add(start <= best.objective / 2 * (1 + TOLERANCE), instance, ["hadar.online", "hadar.p2.columns"], shown)
         told = told or f"D_0 = {start:.4g}, OPT = {best.objective:.4g}"
-    return f"T = 100, ΣC = 60, W·t_max = 40, U = 1: {told}; D_0 > OPT/2 on {lab.failed} of {lab.tested} instances"
+    return f"T = 100, ΣC = 60, W·t_max = 40, U = 1: {told}; D_0 > OPT/2 on {lab} instances"
 
 
 @claim(
@@ -240,34 +217,31 @@ def start_is_low(lab: Lab, repaired: bool = False) -> str:
 def unused(lab: Lab) -> str:
     """The number of GPUs left unused is minimized."""
     instance = load("gen/20jobs?load=4")
-    round_s = lab.within("one round's cost in the payoff, as line 31 is printed (payoff=round)")
-    conserving = lab.within("idle GPUs given to jobs without a payoff (conserving=true)")
-    for count, setting in ((lab, ""), (round_s, "?payoff=round"), (conserving, "?conserving=true")):
-        _idle_rounds(count, instance, f"hadar.online{setting}")
-    named = {"by default": lab, "with payoff=round": round_s, "with conserving=true": conserving}
-    text = ", ".join(f"{count.failed} of {count.tested} rounds {what}" for what, count in named.items())
-    return f"a waiting gang fits on idle GPUs in {text}"
-
-
-def _idle_rounds(count: Count, instance: Instance, policy: str) -> None:
     jobs, hosts = workload(instance), servers(instance)
-    trace = simulate(jobs, hosts, POLICIES.get(policy).build(instance, None), round_s=360.0)
-    for row, start_s in enumerate(trace.start_s):
-        runs = trace.assignment(row)
-        free = hosts.gpus - np.bincount(runs.server, runs.gpus, hosts.size)
-        there = np.flatnonzero((jobs.arrival_s <= start_s) & (trace.completion_s > start_s))
-        waits = np.setdiff1d(there, runs.job)
-        if waits.size:
-            room = (jobs.rates[waits][:, hosts.gpu_type] > 0) @ free
-            shown = f"{policy}: in round {row + 1} a waiting gang fits on {free.sum():g} idle GPUs"
-            count.add(not (room >= jobs.gpus[waits]).any(), instance, [policy], shown)
+    counts = {
+        "": lab,
+        "payoff=round": lab.within("one round's cost in the payoff, as line 31 is printed (payoff=round)"),
+        "conserving=true": lab.within("idle GPUs given to jobs without a payoff (conserving=true)"),
+    }
+    for setting, count in counts.items():
+        policy = f"hadar.online?{setting}".removesuffix("?")
+        trace = simulate(jobs, hosts, POLICIES.get(policy).build(instance, None), round_s=360.0)
+        for row, start_s in enumerate(trace.start_s):
+            runs = trace.assignment(row)
+            free = hosts.gpus - np.bincount(runs.server, runs.gpus, hosts.size)
+            there = np.flatnonzero((jobs.arrival_s <= start_s) & (trace.completion_s > start_s))
+            waits = np.setdiff1d(there, runs.job)
+            if waits.size:
+                room = (jobs.rates[waits][:, hosts.gpu_type] > 0) @ free
+                shown = f"{policy}: in round {row + 1} a waiting gang fits on {free.sum():g} idle GPUs"
+                count.add(not (room >= jobs.gpus[waits]).any(), instance, [policy], shown)
+    named = (f"{count} rounds {f'with {setting}' if setting else 'by default'}" for setting, count in counts.items())
+    return f"a waiting gang fits on idle GPUs in {', '.join(named)}"
 
 
 def fig_1(slots: int) -> Instance:
     """Return Fig. 1 with another horizon."""
-    known = load(FIG_1)
-    fields = {name: getattr(known, name) for name in Instance.model_fields}
-    return Instance(**{**fields, "horizon": Horizon(slot_s=1.0, slots=slots), "published": ()})
+    return load(FIG_1).model_copy(update={"horizon": Horizon(slot_s=1.0, slots=slots), "published": ()})
 
 
 @claim(
@@ -278,9 +252,10 @@ def fig_1(slots: int) -> Instance:
 )
 def fig_1_rounds(lab: Lab) -> str:
     """Hadar completes the three jobs in 5 rounds."""
-    status = {slots: certified(fig_1(slots), [f"{P1}.complete"])[f"{P1}.complete"].status for slots in (5, 6)}
+    method = f"{P1}.complete"
+    status = {slots: certified(fig_1(slots), [method])[method].status for slots in (5, 6)}
     shown = "no schedule of gangs completes all jobs in 5 rounds: infeasible"
-    lab.add(status[5] == "optimal", fig_1(5), [f"{P1}.complete"], shown)
+    lab.add(status[5] == "optimal", fig_1(5), [method], shown)
     lab.numbers = {"least_rounds": min((s for s in status if status[s] == "optimal"), default=0)}
     return f"a horizon of 5 rounds: {status[5]}; of 6 rounds: {status[6]}"
 
@@ -299,13 +274,6 @@ def fig_1_utilisation(lab: Lab) -> str:
     shown = f"gangs of {gang} GPUs sum to {sums}, never to {gpus}"
     lab.add(gpus in sums, instance, [P1], shown)
     return f"{shown}; at most {max(s for s in sums if s <= gpus)} of {gpus} GPUs are in use"
-
-
-def _three_rounds() -> tuple[Witness]:
-    nodes = [f"node {i + 1}" for i in range(5)]
-    job = {"gpus": 1, "epochs": 3, "rates": dict.fromkeys(nodes, 1.0)}
-    shows = "one job of 3 rounds on 5 nodes: 3, 4 and 5 copies all take one round at 60 %"
-    return (Witness(linear([job], dict.fromkeys(nodes, 1), slots=6), ("hadar.hadare",), shows),)
 
 
 @claim(
@@ -328,20 +296,21 @@ def more_copies_are_better(lab: Lab, strict: bool = True) -> str:
     shares = [utilisation(3, 5, x) for x in range(1, 6)]
     told = ", ".join(f"{share:.0%}" for share in shares)
     lab.numbers = {"shares": shares}
-    lab.also = _three_rounds() if strict else ()
-    return (
-        f"fails in {lab.failed} of {lab.tested} cases of 2–8 nodes and 1–20 rounds; R_1 = 3, n = 5: "
-        f"{told} with 1 to 5 copies"
-    )
+    if strict:
+        five = [f"node {i + 1}" for i in range(5)]
+        job = {"gpus": 1, "epochs": 3, "rates": dict.fromkeys(five, 1.0)}
+        shows = "one job of 3 rounds on 5 nodes: 3, 4 and 5 copies all take one round at 60 %"
+        lab.also = [Witness(linear([job], dict.fromkeys(five, 1), slots=6), ("hadar.hadare",), shows)]
+    return f"fails in {lab} cases of 2–8 nodes and 1–20 rounds; R_1 = 3, n = 5: {told} with 1 to 5 copies"
 
 
 @claim("hadar.slip.m-5", "section VI-C, TTD of M-5", how="recomputed from the printed seconds")
 def slip_m5(lab: Lab) -> str:
     """4200 s against 3900 s (AWS) is a speedup of 1.18, 3300 s against 2800 s (testbed) one of 1.15."""
-    return recomputed(lab, [Printed("AWS", 1.18, 4200 / 3900, 0.005), Printed("testbed", 1.15, 3300 / 2800, 0.005)])
+    return recomputed(lab, Printed("AWS", 1.18, 4200 / 3900, 0.005), Printed("testbed", 1.15, 3300 / 2800, 0.005))
 
 
 @claim("hadar.slip.yarn-cs", "section IV-B, TTD", how="recomputed from the printed hours")
 def slip_yarn(lab: Lab) -> str:
     """68 h of YARN-CS against 40 h of Hadar is 1.67 times."""
-    return recomputed(lab, [Printed("TTD ratio", 1.67, 68 / 40, 0.005)])
+    return recomputed(lab, Printed("TTD ratio", 1.67, 68 / 40, 0.005))

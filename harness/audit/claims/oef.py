@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -46,11 +46,10 @@ TEMPTING = ((1, 2), (1, 5))
 """Expression (6)."""
 
 
-def some(lab: Lab, usual: int, *, ordered: bool = False, name: str = "") -> Iterator[Instance]:
-    """Yield random tenants; `ordered`: the ratios of neighbouring types rank all tenants alike."""
-    rng = lab.rng(name)
-    for _ in range(lab.times(usual)):
-        yield draw(rng, ordered=ordered)
+def some(lab: Lab, usual: int, *, ordered: bool = False) -> list[Instance]:
+    """Return random tenants; `ordered`: the ratios of neighbouring types rank all tenants alike."""
+    rng = lab.rng("ordered" if ordered else "")
+    return [draw(rng, ordered=ordered) for _ in range(lab.times(usual))]
 
 
 def ones(speedups: tuple[tuple[float, ...], ...]) -> Instance:
@@ -89,7 +88,7 @@ def theorem_5_1(lab: Lab) -> str:
         best = fairness.optimal_efficiency(v, x, full)
         shown = "; ".join(f.text for f in (envy, incentive, best) if not f)
         lab.add(bool(envy and incentive and best), instance, [TOGETHER, f"{TOGETHER}.full"], shown)
-    return f"violated on {lab.failed} of {lab.tested} instances ({DRAWN}, three by hand)"
+    return f"violated on {lab} instances ({DRAWN}, three by hand)"
 
 
 @claim(
@@ -104,23 +103,19 @@ def theorem_5_2(lab: Lab) -> str:
         ALONE: lab.within("non-cooperative OEF where speedup ratios rank all tenants alike"),
         TOGETHER: lab.within("cooperative OEF where speedup ratios rank all tenants alike"),
     }
-    for ordered, instances in (
-        (False, (ones(SKIPPING), *some(lab, 60))),
-        (True, (of_matrix(ORDERED, [3, 2, 1, 1]), *some(lab, 150, ordered=True, name="ordered"))),
-    ):
-        for instance in instances:
-            v = view(instance)
-            for method, narrow in scopes.items():
-                found = fairness.adjacent(v, devices(method, v))
-                who = "; ".join(f"{tenant} has {', '.join(types)} only" for tenant, types in found.witness.items())
-                lab.add(bool(found), instance, [method], f"{method}: {who}")
-                if ordered:
-                    narrow.add(bool(found), instance, [method])
+    ordered = [of_matrix(ORDERED, [3, 2, 1, 1]), *some(lab, 150, ordered=True)]
+    for i, instance in enumerate((*ordered, ones(SKIPPING), *some(lab, 60))):
+        v = view(instance)
+        for method, narrow in scopes.items():
+            found = fairness.adjacent(v, devices(method, v))
+            who = "; ".join(f"{tenant} has {', '.join(types)} only" for tenant, types in found.witness.items())
+            lab.add(bool(found), instance, [method], f"{method}: {who}")
+            if i < len(ordered):
+                narrow.add(bool(found), instance, [method])
     alone, together = scopes.values()
     return (
-        f"fails in {lab.failed} of {lab.tested} allocations; where the ratios of neighbouring types rank all "
-        f"tenants alike, in {alone.failed} of {alone.tested} non-cooperative and in {together.failed} of "
-        f"{together.tested} cooperative ones"
+        f"fails in {lab} allocations; where the ratios of neighbouring types rank all tenants alike, in {alone} "
+        f"non-cooperative and in {together} cooperative ones"
     )
 
 
@@ -154,7 +149,7 @@ def pareto(lab: Lab, method: str) -> str:
             two.add(bool(found))
     text = (
         f"W = ⟨1,1.5,2; 1,2,5; 1,3,8⟩, m = 1: {examples[0]}; ⟨1,1.3; 1,2.5; 1,2.6; 1,3.9⟩, m = 2: {examples[1]}; "
-        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab.failed} of {lab.tested} instances"
+        f"⟨1,1.5,6; 1,2,4; 1,3,10.5⟩, m = (2,2,1): {examples[2]}; fails on {lab} instances"
     )
     return f"{text} ({DRAWN})"
 
@@ -168,8 +163,8 @@ def pareto(lab: Lab, method: str) -> str:
 def theorem_5_4(lab: Lab) -> str:
     """Under non-cooperative OEF nobody gains by misreporting speedups."""
     over = lab.within("over-reports")
-    most, rng = 0.0, lab.rng("reports")
-    example = _lie(lab, ones(TEMPTING), 1, np.array([1.0, 3.0]))
+    rng = lab.rng("reports")
+    example = most = _lie(lab, ones(TEMPTING), 1, np.array([1.0, 3.0]))
     for instance in some(lab, 150):
         v = view(instance)
         who = int(rng.integers(v.size))
@@ -178,14 +173,12 @@ def theorem_5_4(lab: Lab) -> str:
             truth = v.true_speedups[who]
             report = truth * factor if above else np.maximum(truth / factor, 1.0)
             report[0] = 1.0
-            gain = _lie(lab, instance, who, report, over if above else None)
-            most = max(most, gain)
-    under = lab.tested - over.tested
-    lab.numbers = {"largest_gain": max(most, example)}
+            most = max(most, _lie(lab, instance, who, report, over if above else None))
+    lab.numbers = {"largest_gain": most}
+    under = Count("under-reports", lab.tested - over.tested, lab.failed - over.failed)
     return (
-        f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}; under-reports gain in "
-        f"{lab.failed - over.failed} of {under}, by up to {max(most, example):.0%}, over-reports in {over.failed} "
-        f"of {over.tested}"
+        f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}; under-reports gain in {under}, by up to "
+        f"{most:.0%}, over-reports in {over}"
     )
 
 
@@ -225,7 +218,7 @@ def multi_strategy_proof(lab: Lab) -> str:
             report = np.r_[1.0, (v.true_speedups[0] * factor)[1:]]
             _lie(lab, several(v.true_speedups, [int(m) for m in v.capacity]), 0, report)
     text = f"a tenant with ⟨1,1.1⟩ and ⟨1,10⟩ reports ⟨1,9⟩ for the former and gains {example:.0%} beside ⟨1,10⟩"
-    return f"{text}, m = (1,1); over-reports gain in {lab.failed} of {lab.tested} cases"
+    return f"{text}, m = (1,1); over-reports gain in {lab} cases"
 
 
 @claim(
@@ -244,21 +237,31 @@ def multi_properties(lab: Lab) -> str:
         for count, (seen, bundle) in ((rows, (v, x)), (lab, fairness.whole_tenants(v, x))):
             found = fairness.envy_free(seen, bundle), fairness.sharing_incentive(seen, bundle)
             count.add(all(found), instance, [TOGETHER], "; ".join(f.text for f in found if not f))
-    text = f"whole tenants envy or have less than an equal split in {lab.failed} of {lab.tested} cases"
+    text = f"whole tenants envy or have less than an equal split in {lab} cases"
     return f"{text}, virtual rows in {rows.failed}"
 
 
 Property = Callable[[str, View, Array], fairness.Finding[Any]]
 
+
+def _truthful(method: str, v: View, x: Array) -> fairness.Finding[Any]:
+    """Search for over-reports, the paper's definition."""
+    return fairness.strategy_proof(
+        lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
+    )
+
+
+def _most_efficient(method: str, v: View, x: Array) -> fairness.Finding[Any]:
+    """Compare with the largest total at which nobody has less than an equal split, what all three promise."""
+    return fairness.optimal_efficiency(v, x, solved("oef.sharing_incentive", v).solution.objective)
+
+
 PROPERTIES: dict[str, tuple[str, Property]] = {
     "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
     "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
     "SI": ("sharing-incentive", lambda method, v, x: fairness.sharing_incentive(v, x)),
-    "SP": ("strategy-proof", lambda method, v, x: _truthful(method, v)),
-    "efficiency": (
-        "of the optimal efficiency that the sharing incentive allows",
-        lambda method, v, x: _most_efficient(v, x),
-    ),
+    "SP": ("strategy-proof", _truthful),
+    "efficiency": ("of the optimal efficiency that the sharing incentive allows", _most_efficient),
 }
 """Columns of Table 1: in words, and how an allocation is judged."""
 
@@ -271,18 +274,6 @@ TABLE_1 = {
 
 ENVIRONMENT = {"EF": (TOGETHER,), "SI": (TOGETHER,), "SP": (ALONE,), "efficiency": (TOGETHER,)}
 """In which of its environments OEF promises what; Pareto efficiency in both."""
-
-
-def _truthful(method: str, v: View) -> fairness.Finding[Any]:
-    """Search for over-reports, the paper's definition."""
-    return fairness.strategy_proof(
-        lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
-    )
-
-
-def _most_efficient(v: View, x: Array) -> fairness.Finding[Any]:
-    """Compare with the largest total at which nobody has less than an equal split, what all three promise."""
-    return fairness.optimal_efficiency(v, x, solved("oef.sharing_incentive", v).solution.objective)
 
 
 def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) -> str:
@@ -302,8 +293,8 @@ def table_1(lab: Lab, *, methods: tuple[str, ...], column: str, promised: bool) 
         if not promised:
             own.add(shown.failed > 0)
             lab.add(shown.failed > 0)
-        lines.append(f"{method} fails in {shown.failed} of {shown.tested} cases")
-    lab.also = () if promised else shown.witnesses
+        lines.append(f"{method} fails in {shown} cases")
+    lab.also = [shown.witness] if shown.witness and not promised else ()
     return "; ".join(lines)
 
 
@@ -338,7 +329,7 @@ def support(lab: Lab) -> str:
             lab.add(bool(found), instance, [method], f"{method}: {found.text}")
             if method == ALONE:
                 alone.add(bool(found))
-    text = f"exceeded in {alone.failed} of {alone.tested} non-cooperative and {lab.failed} of as many cooperative"
+    text = f"exceeded in {alone} non-cooperative and {lab.failed} of as many cooperative"
     return f"{text} allocations ({DRAWN})"
 
 
@@ -371,7 +362,8 @@ def slip_drop(lab: Lab) -> str:
     first, second = (certified(one, [TOGETHER])[TOGETHER].metrics["true_total"] for one in (honest, lie))
     drop = 100 * (1 - float(second or 0.0) / float(first or 1.0))
     shown = f"true_total {second:.6g} instead of {first:.6g}: {drop:.2f} % less"
-    return recomputed(lab, [Printed("per cent", 8, drop, 0.5)], witnesses=[Witness(lie, (TOGETHER,), shown)])
+    lab.also = [Witness(lie, (TOGETHER,), shown)]
+    return recomputed(lab, Printed("per cent", 8, drop, 0.5))
 
 
 @claim(
@@ -382,11 +374,8 @@ def slip_drop(lab: Lab) -> str:
 def slip_coefficient(lab: Lab) -> str:
     """Sharing incentive on (6) asks for x_2^1 + 4·x_2^2 ≥ 3."""
     instance = load("paper/oef-eq6")
-    made = (3 - 0.5) / 0.5
-    shown = f"u2's speedup is {view(instance).speedups[1, 1]:g}"
-    return recomputed(
-        lab, [Printed("coefficient of x_2^2", 4, made, 0.0)], witnesses=[Witness(instance, ("oef.maxmin",), shown)]
-    )
+    lab.also = [Witness(instance, ("oef.maxmin",), f"u2's speedup is {view(instance).speedups[1, 1]:g}")]
+    return recomputed(lab, Printed("coefficient of x_2^2", 4, (3 - 0.5) / 0.5, 0.0))
 
 
 @claim(
@@ -394,4 +383,4 @@ def slip_coefficient(lab: Lab) -> str:
 )
 def slip_trade(lab: Lab) -> str:
     """By trading with u1, u2 comes to 0.0495 of GPU2."""
-    return recomputed(lab, [Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005)])
+    return recomputed(lab, Printed("u2's share of GPU2", 0.0495, 0.45 + (0.09 - 0.045), 0.00005))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any
 
 from schedgap.harness.audit.lab import Lab, certified
 from schedgap.harness.audit.row import claim
@@ -13,17 +12,6 @@ from schedgap.harness.published import COMPARE, by_reason, commands, never_compa
 from schedgap.harness.text import numbers
 from schedgap.instances import load
 from schedgap.instances.schema import Published
-
-
-def _with_numbers(folder: str) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the printed numbers of a folder's specs by name."""
-    found = {}
-    for file in sorted(resources.files("schedgap.instances").joinpath(folder).iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".toml"):
-            entries = tomllib.loads(file.read_text("utf-8")).get("published", [])
-            if printed := [entry for entry in entries if "value" in entry]:
-                found[file.name.removesuffix(".toml")] = printed
-    return found
 
 
 def worked_example(lab: Lab, ref: str) -> str:
@@ -45,7 +33,7 @@ def worked_example(lab: Lab, ref: str) -> str:
                 open_.append(what)
             elif not lab.add(bool(entry["agrees"]), instance, methods, what):
                 wrong.append(what)
-    parts = [f"{lab.failed} of {lab.tested} numbers are wrong in their last place or before"]
+    parts = [f"{lab} numbers are wrong in their last place or before"]
     parts += [": " + "; ".join(wrong)] if wrong else []
     parts += ["; not reproduced, and no exact value is known: " + "; ".join(open_)] if open_ else []
     left = (pair for pair in not_shown(rows.values(), instance, COMPARE) if pair[0].value is not None)
@@ -67,30 +55,30 @@ def _left_out(entries: Mapping[str, Sequence[Published]]) -> Iterator[str]:
         yield f"not compared, {why}: {', '.join(listed)}"
 
 
-for _folder, _kind, _text, _scope, _how, _check in (
-    (
-        "paper",
-        "printed",
-        "The printed numbers about paper/{} are right.",
-        "to the last printed place",
-        "every method on the worked example, decisions re-checked, against exact values where these are known",
-        worked_example,
-    ),
-    (
-        "gen",
-        "measured",
-        "The measured numbers that gen/{} is about are right.",
-        "the paper's own traces and machines",
-        "only with the paper's data",
-        unpublished,
-    ),
-):
-    for _name, _printed in _with_numbers(_folder).items():
-        claim(
-            f"{str(_printed[0]['method']).partition('.')[0]}.{_kind}.{_name}",
-            str(_printed[0]["where"]),
-            text=_text.format(_name),
-            scope=_scope,
-            how=_how,
-            ref=f"{_folder}/{_name}",
-        )(_check)
+def register(folder: str, kind: str, check: Callable[..., str], text: str, scope: str, how: str) -> None:
+    """Register a claim about the printed numbers of each spec in a folder that has some."""
+    for file in sorted(resources.files("schedgap.instances").joinpath(folder).iterdir(), key=lambda f: f.name):
+        ref = f"{folder}/{file.name.removesuffix('.toml')}"
+        entries = tomllib.loads(file.read_text("utf-8")).get("published", []) if file.name.endswith(".toml") else []
+        if printed := [entry for entry in entries if "value" in entry]:
+            paper, where = printed[0]["method"].partition(".")[0], printed[0]["where"]
+            said = {"text": text.format(ref), "scope": scope, "how": how}
+            claim(f"{paper}.{kind}.{ref.rpartition('/')[2]}", where, ref=ref, **said)(check)
+
+
+register(
+    "paper",
+    "printed",
+    worked_example,
+    text="The printed numbers about {} are right.",
+    scope="to the last printed place",
+    how="every method on the worked example, decisions re-checked, against exact values where these are known",
+)
+register(
+    "gen",
+    "measured",
+    unpublished,
+    text="The measured numbers that {} is about are right.",
+    scope="the paper's own traces and machines",
+    how="only with the paper's data",
+)
