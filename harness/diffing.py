@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
@@ -55,6 +55,14 @@ class RowChange:
         return not self.worse and {self.objective, self.bound} & {"better", "appeared"} != set()
 
     @property
+    def relative(self) -> float | None:
+        """Relative difference of the objectives, 0 where they count as the same; ``None`` where one is absent."""
+        old, new = self.before.objective, self.after.objective
+        if old is None or new is None:
+            return None
+        return 0.0 if self.objective == "same" else (new - old) / max(abs(old), abs(new))
+
+    @property
     def times(self) -> float | None:
         """How many times slower it is now, or ``None`` where one of the times is unknown."""
         if self.before.solve_s is None or self.after.solve_s is None:
@@ -82,22 +90,11 @@ class MethodTest:
 
 @dataclass(frozen=True)
 class Difference:
-    """What two runs differ in.
+    """What two runs differ in: `changes` are the rows that both have, in the order of the second run.
 
-    Attributes
-    ----------
-    reasons
-        Why something is not compared, a sentence each.
-    changes
-        Rows that both have, in the order of the second run.
-    missing, new
-        Rows that only the first or only the second run has, of instances that both have.
-    lost
-        Instances of the first run that the second one has not, or only with other content.
-    tests
-        Methods over the instances.
-    times_compared
-        Whether the times mean something.
+    `reasons` say why something is not compared. Of instances that both have, `missing` rows are only in the first run
+    and `new` ones only in the second, which lacks the instances `lost`, or has them with other content. `tests` are of
+    methods over the instances.
     """
 
     reasons: tuple[str, ...]
@@ -105,8 +102,14 @@ class Difference:
     missing: tuple[Row, ...]
     new: tuple[Row, ...]
     lost: tuple[str, ...] = ()
-    tests: tuple[MethodTest, ...] = field(default=())
+    tests: tuple[MethodTest, ...] = ()
     times_compared: bool = True
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows got better, worse or stayed as they were."""
+        better, worse = (sum(getattr(change, how) for change in self.changes) for how in ("better", "worse"))
+        return {"better": better, "worse": worse, "same": len(self.changes) - better - worse}
 
     @property
     def ok(self) -> bool:
@@ -116,15 +119,7 @@ class Difference:
 
 
 def diff(before: Comparison, after: Comparison, tolerance: float = TOLERANCE) -> Difference:
-    """Compare two runs.
-
-    Parameters
-    ----------
-    before, after
-        Runs, as :func:`schedgap.read_run` returns them.
-    tolerance
-        Relative difference up to which objectives and bounds count as the same.
-    """
+    """Compare two runs; `tolerance` is the relative difference up to which objectives and bounds are the same."""
     common = set(before.instances) & set(after.instances)
     old = {row.name: row for row in before.rows if row.fingerprint in common}
     new = {row.name: row for row in after.rows if row.fingerprint in common}
@@ -136,7 +131,7 @@ def diff(before: Comparison, after: Comparison, tolerance: float = TOLERANCE) ->
         missing=tuple(row for name, row in old.items() if name not in new),
         new=tuple(row for name, row in new.items() if name not in old),
         lost=tuple(one.name for mark, one in before.instances.items() if mark not in common),
-        tests=tuple(_tests(changes, times=not why_not)),
+        tests=_tests(changes, times=not why_not),
         times_compared=not why_not,
     )
 
@@ -145,13 +140,12 @@ def _different_instances(before: Comparison, after: Comparison) -> list[str]:
     """Return what is said about instances that only one run has."""
     found = []
     for which, here, there in (("first", before, after), ("second", after, before)):
-        marks = [mark for mark in here.instances if mark not in there.instances]
+        names = [instance.name for mark, instance in here.instances.items() if mark not in there.instances]
         same_name = {instance.name for instance in there.instances.values()}
-        changed = [here.instances[m].name for m in marks if here.instances[m].name in same_name]
-        others = [here.instances[m].name for m in marks if here.instances[m].name not in same_name]
+        changed = [name for name in names if name in same_name]
         if changed and which == "first":
             found.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
-        if others:
+        if others := [name for name in names if name not in same_name]:
             found.append(f"Only the {which} run has {some(others, 4)}.")
     return found
 
@@ -161,38 +155,31 @@ def _why_times_differ(before: Comparison, after: Comparison) -> list[str]:
     found = []
     for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
         old, new = (_facts(run.meta.get(name)) for run in (before, after))
-        parts = [
-            f"{key} {old.get(key, '–')} → {new.get(key, '–')}"
-            for key in dict.fromkeys([*old, *new])
-            if old.get(key) != new.get(key) and key != "schedgap"
-        ]
-        if parts:
-            found.append(f"Times are not compared, the {what} differ: {', '.join(parts)}.")
+        differ = [key for key in old | new if old.get(key) != new.get(key) and key != "schedgap"]
+        if differ:
+            parts = ", ".join(f"{key} {old.get(key, '–')} → {new.get(key, '–')}" for key in differ)
+            found.append(f"Times are not compared, the {what} differ: {parts}.")
     return found
 
 
-def _facts(value: object) -> Mapping[str, object]:
+def _facts(value: object) -> dict[str, object]:
     """Return a part of ``run.json``, whatever somebody wrote there."""
-    return value if isinstance(value, Mapping) else {"": value} if value else {}
+    return dict(value) if isinstance(value, Mapping) else {"": value} if value else {}
 
 
 def _change(before: Row, after: Row, tolerance: float) -> RowChange:
-    sense = before.sense
-    better_bound = "min" if sense == "max" else "max"
-    early = [_early(row) for row in (before, after)]
-    timed = [row.status.startswith("time limit") for row in (before, after)]
+    objective, bound = ("max", "min") if before.sense == "max" else ("min", "max")
+    # What a model has when it stops before it proves its decision optimal hangs on how fast the machine is.
+    stopped = {"feasible", "gap left", "time limit with incumbent"}
+    early = any(row.termination is not None and row.status in stopped for row in (before, after))
+    timed = any(row.status.startswith("time limit") for row in (before, after))
     return RowChange(
         before,
         after,
-        _compared(before.objective, after.objective, sense, max(tolerance, EARLY * any(early))),
-        _compared(before.own_bound, after.own_bound, better_bound, max(tolerance, EARLY * any(timed))),
+        _compared(before.objective, after.objective, objective, max(tolerance, EARLY * early)),
+        _compared(before.own_bound, after.own_bound, bound, max(tolerance, EARLY * timed)),
         _trouble(before, after),
     )
-
-
-def _early(row: Row) -> bool:
-    """Return whether a model stopped before it proved its decision optimal."""
-    return row.termination is not None and row.status in {"feasible", "gap left", "time limit with incumbent"}
 
 
 def _compared(old: float | None, new: float | None, sense: str, tolerance: float) -> Change:
@@ -214,41 +201,34 @@ def _trouble(before: Row, after: Row) -> str:
     return ""
 
 
-def _tests(changes: Iterable[RowChange], times: bool) -> list[MethodTest]:
+def _tests(changes: Iterable[RowChange], times: bool) -> tuple[MethodTest, ...]:
     groups: dict[str, list[RowChange]] = {}
     for change in changes:
         groups.setdefault(change.after.method, []).append(change)
-    return [_test(method, group, times) for method, group in groups.items()]
+    found = []
+    for method, group in groups.items():
+        pairs = [change for change in group if change.relative is not None]
+        logs = _per_instance(group, lambda c: math.log(c.times) if c.times is not None else None) if times else []
+        found.append(
+            MethodTest(
+                method=method,
+                rows=len(pairs),
+                better=sum(change.objective == "better" for change in pairs),
+                same=sum(change.objective == "same" for change in pairs),
+                worse=sum(change.objective == "worse" for change in pairs),
+                objective_p=signed_rank_p(_per_instance(pairs, lambda change: change.relative)),
+                times=math.exp(fmean(logs)) if logs else None,
+                time_p=signed_rank_p(logs),
+            )
+        )
+    return tuple(found)
 
 
-def _test(method: str, changes: Sequence[RowChange], times: bool) -> MethodTest:
-    pairs = [c for c in changes if c.before.objective is not None and c.after.objective is not None]
-    count = {name: sum(c.objective == name for c in pairs) for name in ("better", "same", "worse")}
-    logs = _per_instance(changes, lambda c: math.log(c.times) if c.times is not None else None) if times else []
-    return MethodTest(
-        method=method,
-        rows=len(pairs),
-        objective_p=signed_rank_p(_per_instance(pairs, _relative)),
-        times=math.exp(fmean(logs)) if logs else None,
-        time_p=signed_rank_p(logs),
-        **count,
-    )
-
-
-def _relative(change: RowChange) -> float | None:
-    """Return the relative difference of the objectives, 0 where they count as the same."""
-    old, new = change.before.objective, change.after.objective
-    if old is None or new is None:
-        return None
-    return 0.0 if change.objective == "same" else (new - old) / max(abs(old), abs(new))
-
-
-def _per_instance(changes: Sequence[RowChange], value: Callable[[RowChange], float | None]) -> list[float]:
+def _per_instance(changes: Iterable[RowChange], value: Callable[[RowChange], float | None]) -> list[float]:
     """Return one number per instance, the mean over seeds and limits: these are no independent samples."""
     found: dict[str, list[float]] = {}
     for change in changes:
-        number = value(change)
-        if number is not None:
+        if (number := value(change)) is not None:
             found.setdefault(change.after.fingerprint, []).append(number)
     return [fmean(numbers) for numbers in found.values()]
 
@@ -261,10 +241,3 @@ def signed_rank_p(differences: Sequence[float]) -> float | None:
     if len(moved) < LEAST_PAIRS:
         return None
     return float(wilcoxon(moved).pvalue)
-
-
-def counts(difference: Difference) -> Mapping[str, int]:
-    """Return how many rows got better, worse or stayed as they were."""
-    worse = sum(change.worse for change in difference.changes)
-    better = sum(change.better for change in difference.changes)
-    return {"better": better, "worse": worse, "same": len(difference.changes) - better - worse}
