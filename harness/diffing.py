@@ -9,12 +9,12 @@ far more among each other than two versions of a method do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.text import some
@@ -131,7 +131,7 @@ def diff(before: Comparison, after: Comparison, tolerance: float = TOLERANCE) ->
         missing=tuple(row for name, row in old.items() if name not in new),
         new=tuple(row for name, row in new.items() if name not in old),
         lost=tuple(one.name for mark, one in before.instances.items() if mark not in common),
-        tests=_tests(changes, times=not why_not),
+        tests=tuple(_tests(changes, times=not why_not)),
         times_compared=not why_not,
     )
 
@@ -201,39 +201,31 @@ def _trouble(before: Row, after: Row) -> str:
     return ""
 
 
-def _tests(changes: Iterable[RowChange], times: bool) -> tuple[MethodTest, ...]:
-    groups: dict[str, list[RowChange]] = {}
-    for change in changes:
-        groups.setdefault(change.after.method, []).append(change)
-    found = []
-    for method, group in groups.items():
-        pairs = [change for change in group if change.relative is not None]
-        logs = _per_instance(group, lambda c: math.log(c.times) if c.times is not None else None) if times else []
-        found.append(
-            MethodTest(
-                method=method,
-                rows=len(pairs),
-                better=sum(change.objective == "better" for change in pairs),
-                same=sum(change.objective == "same" for change in pairs),
-                worse=sum(change.objective == "worse" for change in pairs),
-                objective_p=signed_rank_p(_per_instance(pairs, lambda change: change.relative)),
-                times=math.exp(fmean(logs)) if logs else None,
-                time_p=signed_rank_p(logs),
-            )
+def _tests(changes: Iterable[RowChange], times: bool) -> Iterator[MethodTest]:
+    """Test each method with one number per instance: its mean, as seeds and limits are no independent samples."""
+    known = [
+        (c.after.method, c.after.fingerprint, c.objective, c.relative, math.log(c.times) if times and c.times else None)
+        for c in changes
+    ]
+    frame = pd.DataFrame(known, columns=["method", "mark", "change", "relative", "log"])
+    frame = frame.astype({"relative": float, "log": float})
+    for method, mine in frame.groupby("method", sort=False):
+        pairs = mine.dropna(subset="relative")
+        means = mine.groupby("mark", sort=False)[["relative", "log"]].mean()
+        logs = means["log"].dropna()
+        yield MethodTest(
+            method=str(method),
+            rows=len(pairs),
+            better=int((pairs["change"] == "better").sum()),
+            same=int((pairs["change"] == "same").sum()),
+            worse=int((pairs["change"] == "worse").sum()),
+            objective_p=signed_rank_p(means["relative"].dropna()),
+            times=math.exp(logs.mean()) if len(logs) else None,
+            time_p=signed_rank_p(logs),
         )
-    return tuple(found)
 
 
-def _per_instance(changes: Iterable[RowChange], value: Callable[[RowChange], float | None]) -> list[float]:
-    """Return one number per instance, the mean over seeds and limits: these are no independent samples."""
-    found: dict[str, list[float]] = {}
-    for change in changes:
-        if (number := value(change)) is not None:
-            found.setdefault(change.after.fingerprint, []).append(number)
-    return [fmean(numbers) for numbers in found.values()]
-
-
-def signed_rank_p(differences: Sequence[float]) -> float | None:
+def signed_rank_p(differences: Iterable[float]) -> float | None:
     """Return the two-sided p-value of Wilcoxon's signed-rank test, or ``None`` where too few differences are not 0."""
     from scipy.stats import wilcoxon
 

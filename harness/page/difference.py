@@ -49,7 +49,7 @@ def _name(row: Row) -> Texts:
 
 def _lines(change: RowChange, times: bool, everything: bool) -> Iterator[Texts]:
     before, after = change.before, change.after
-    time = _times(change.times) if times else ABSENT
+    time = _given("{:.2f} ×", change.times if times else None)
     if change.trouble:
         yield *_name(after), "row", clean(before.status, 40), clean(after.status, 40), clean(change.trouble, 200), time
     values = (
@@ -69,12 +69,8 @@ def _apart(old: float | None, new: float | None) -> tuple[str, str]:
     return f"{old:.10g}", f"{new:.10g}"
 
 
-def _times(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.2f} ×"
-
-
-def _p(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.2g}"
+def _given(form: str, value: float | None) -> str:
+    return ABSENT if value is None else form.format(value)
 
 
 def test_lines(tests: Sequence[MethodTest]) -> list[Texts]:
@@ -82,7 +78,7 @@ def test_lines(tests: Sequence[MethodTest]) -> list[Texts]:
     return [
         (
             *(clean(t.method, 60), str(t.rows), str(t.better), str(t.same), str(t.worse)),
-            *(_p(t.objective_p), _times(t.times), _p(t.time_p)),
+            *(_given("{:.2g}", t.objective_p), _given("{:.2f} ×", t.times), _given("{:.2g}", t.time_p)),
         )
         for t in tests
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from schedgap.harness.plots.gantt import Bars, Chart, beside_online, boxes, of_r
 from schedgap.harness.plots.results import Compared, counted, fitting, some
 from schedgap.harness.plots.style import DASHED, INK, MAX_ROWS, MUTED, PALETTE, label, panels
 from schedgap.harness.text import clean, number
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
@@ -39,9 +39,6 @@ MAX_PRICES = 16
 
 SHORT = ("GPU", "CPU", "RAM", "net")
 """What rows of a map of prices call GPUs, CPUs, memory and bandwidth."""
-
-CELLS = 4_000_000
-"""Servers times resources times slots whose prices are computed at a time."""
 
 MOST_SLOTS = 1_000_000
 """Schedules that last longer have no map of prices."""
@@ -179,30 +176,22 @@ def schedules(data: Compared, arch: str) -> Drawn:
 def price_field(of: Architecture, schedule: Schedule) -> Array:
     """Return ``(k·R, last slot)`` prices (11) that a schedule makes: the mean over the servers of each class."""
     machines, classes = of.machines, of.classes
-    slots = int((schedule.start + schedule.slots).max()) - 1
-    resources = machines.capacity.shape[1]
-    total = np.zeros((classes.size, resources, slots))
-    step = max(1, CELLS // (resources * (slots + 1)))
-    for first in range(0, machines.size, step):
-        servers = np.arange(first, min(first + step, machines.size))
-        np.add.at(total, machines.kind[servers], of.prices_of(_used(of, schedule, servers, slots), servers))
-    return (total / classes.count[:, None, None]).reshape(-1, slots)
-
-
-def _used(of: Architecture, schedule: Schedule, servers: Ints, slots: int) -> Array:
-    """Return ``(servers, R, slots)`` what is in use of neighbouring servers."""
-    machines = of.machines
-    mine = (schedule.server >= servers[0]) & (schedule.server <= servers[-1])
-    run, server = schedule.run[mine], schedule.server[mine] - servers[0]
-    taken = schedule.workers[mine, None] * machines.worker[schedule.worker_type[run]]
+    taken = schedule.workers[:, None] * machines.worker[schedule.worker_type[schedule.run]]
     if of.id == "ps":
-        taken = taken + schedule.ps[mine, None] * machines.ps[schedule.ps_type[run]]
-    change = np.zeros((len(servers), slots + 1, machines.capacity.shape[1]))
-    np.add.at(change, (server, schedule.start[run] - 1), taken)
-    np.add.at(change, (server, schedule.start[run] + schedule.slots[run] - 1), -taken)
-    used = np.cumsum(change, axis=1)[:, :-1].transpose(0, 2, 1)
-    # What sums leave of nothing would have a price.
-    return np.where(used > NOTHING * machines.capacity[servers][:, :, None], used, 0.0)
+        taken = taken + schedule.ps[:, None] * machines.ps[schedule.ps_type[schedule.run]]
+    start = schedule.start[schedule.run] - 1
+    end = start + schedule.slots[schedule.run]
+    total = np.zeros((classes.size, taken.shape[1], end.max()))
+    for server in np.unique(schedule.server):  # the price of the others is 0
+        mine = schedule.server == server
+        change = np.zeros((total.shape[2] + 1, taken.shape[1]))
+        np.add.at(change, start[mine], taken[mine])
+        np.add.at(change, end[mine], -taken[mine])
+        used = np.cumsum(change, axis=0)[:-1].T
+        # What sums leave of nothing would have a price.
+        used[used <= NOTHING * machines.capacity[server][:, None]] = 0.0
+        total[machines.kind[server]] += of.prices_of(used[None], np.array([server]))[0]
+    return (total / classes.count[:, None, None]).reshape(-1, total.shape[2])
 
 
 @figure("zhou.prices", "Prices of A_online with {}", of="instance", each=ARCHITECTURES)
@@ -281,8 +270,8 @@ class Panel:
 
 def settings(name: str, instance: Instance) -> dict[str, Value]:
     """Return the parameters of an instance: those that its reference names, and those that it shows itself."""
-    pairs = [part.partition("=") for part in name.partition("?")[2].split("&") if "=" in part]
-    given = {unquote(key): _value(unquote(value)) for key, _, value in pairs}
+    texts = pd.Series(dict(parse_qsl(name.partition("?")[2])), dtype=object)
+    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
     kinds = [worker.name for worker in instance.worker_types]
     shown: dict[str, Value] = {
         "jobs": float(len(instance.jobs)),
@@ -290,15 +279,8 @@ def settings(name: str, instance: Instance) -> dict[str, Value]:
         "unit_worth": "jobs' own" if instance.unit_worth is None else instance.unit_worth,
         "worker_type": kinds[0] if len(kinds) == 1 else "any",
     }
-    return {key: value for key, value in {**given, **shown}.items() if key != "seed"}
-
-
-def _value(text: str) -> Value:
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return value if np.isfinite(value) else text
+    given = {**texts, **numbers[np.isfinite(numbers)], **shown}
+    return {key: value for key, value in given.items() if key != "seed"}
 
 
 def found(data: Compared, kinds: Sequence[str]) -> list[Panel]:
