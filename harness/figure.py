@@ -71,7 +71,7 @@ LIMITS = Limits(time_limit_s=900.0)
 class FigureSpec:
     """A registered figure: ``<group>.<name>``, or a name alone where every group of parts `of` that kind has it.
 
-    Its caption is the beginning of what is said below it, and of its alternative text.
+    The caption begins what is said below it, and its alternative text.
     """
 
     id: str
@@ -96,15 +96,11 @@ FIGURES: Registry[FigureSpec] = Registry("figure")
 def figure(
     id: str, title: str, *, of: str = "paper", each: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
-    """Register the decorated function as a figure; its docstring is the caption.
+    """Register the decorated function as a figure of parts `of` a kind; its docstring is the caption.
 
-    Parameters
-    ----------
-    id, title, of
-        As in :class:`FigureSpec`. Results of a comparison have a part for each ``"paper"`` and each ``"instance"``.
-    each
-        Variants: the function is registered once for each key, which it takes as second argument. Keys end the ids;
-        title and caption have the text in place of ``{}`` and the key in place of ``{key}``.
+    Results of a comparison have a part for each ``"paper"`` and each ``"instance"``. With `each`, the function is
+    registered once for each key, which it takes as second argument. Keys end the ids; title and caption have the text
+    in place of ``{}`` and the key in place of ``{key}``.
     """
 
     def register(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
@@ -156,15 +152,10 @@ def styled() -> Iterator[None]:
 
 
 def saved(figure: Figure, ending: str) -> bytes:
-    """Return the content of an ``svg``, ``png`` or ``pdf`` file of `figure`, the same every time.
+    """Return the content of an ``svg``, ``png`` or ``pdf`` file of `figure`, the same every time; refuse other endings.
 
     The canvases are asked directly: ``Figure.savefig`` goes through every figure once more before it draws, to find
     its size, which takes half of the time.
-
-    Raises
-    ------
-    UsageError
-        If the ending is another one.
     """
     from matplotlib.backend_bases import get_registered_canvas_class
 
@@ -209,13 +200,7 @@ class Drawing:
         return self.file("svg").decode()
 
     def save(self, path: Path) -> Path:
-        """Write the figure to a file, in the format that its ending names, and return the path.
-
-        Raises
-        ------
-        UsageError
-            If it names no such format, or the file cannot be written.
-        """
+        """Write the figure to a file, in the format that its ending names, and return the path."""
         content = self.file(path.suffix[1:])
         try:
             write_atomically(path, content)
@@ -256,12 +241,7 @@ def registered() -> Registry[FigureSpec]:
 def figures(results: Any, *names: str) -> Drawings:
     """Draw the figures of a comparison, a simulation, or an instance; one for each part that they are about.
 
-    Where `names` are given, as ``gap``, or ids, as ``hadar.gantt``, only those.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such figure.
+    Where `names` are given, as ``gap``, or ids, as ``hadar.gantt``, only those; unknown ones are refused.
     """
     known = {name for spec in registered() for name in (spec.name, spec.id)}
     for name in names:
@@ -338,7 +318,7 @@ def _every(results: Any, first: int, step: int) -> list[Placed]:
 
 @dataclass(frozen=True)
 class DrawTask(Task[list[Placed]]):
-    """Each `step`-th figure of results that are saved in a file."""
+    """Each `step`-th figure of results that are saved in a file, from the `first` on."""
 
     path: str
     first: int

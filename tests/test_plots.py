@@ -390,5 +390,5 @@ def test_tenants_stand_in_groups_by_speedup() -> None:
 
 
 def test_points_of_a_line_spread_evenly() -> None:
-    assert jitter(1, 0.4).tolist() == [0.0]
-    assert np.abs(jitter(100, 0.4)).max() <= 0.2
+    assert jitter(np.arange(1), 0.4).tolist() == [0.0]
+    assert np.abs(jitter(np.arange(100), 0.4)).max() <= 0.2

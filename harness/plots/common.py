@@ -83,61 +83,56 @@ class Marks:
 
 def by_method(
     rows: Sequence[Row], marks: Marks, xlabel: str, more: Sequence[Any] = ()
-) -> tuple[Figure, Axes, dict[tuple[str, str], float]]:
+) -> tuple[Figure, Axes, pd.Series[Any]]:
     """Draw one line per method with its points, a box behind them where there are many; problems apart.
 
     Also return the height of each line by problem and method; `more` handles end the legend.
     """
     problems = list(dict.fromkeys(row.problem for row in rows))
-    lines: dict[tuple[str, str], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: problems.index(row.problem)):
-        lines.setdefault((row.problem, row.method), []).append(row)
+    values = [(r.problem, r.method, r.kind, marks.value(r), marks.hollow(r), marks.text(r)) for r in rows]
+    points = pd.DataFrame(values, columns=["problem", "method", "kind", "value", "hollow", "text"])
+    points = points.sort_values("problem", key=lambda names: names.map(problems.index), kind="stable")
+    lines = points.groupby(["problem", "method"], sort=False)
     # A problem's name takes the line above its methods, where there are several.
     headed = len(problems) > 1
-    place = {line: float(i + headed * (problems.index(line[0]) + 1)) for i, line in enumerate(lines)}
-    last = max(place.values())
-    canvas, ax = one_axes(1.35 + (PITCH if len(lines) <= MANY else DENSE_PITCH) * (last + 1), grid="x")
-    ax.hlines(list(place.values()), 0.0, 1.0, transform=ax.get_yaxis_transform(), color=GUIDE, lw=0.6, zorder=0)
-    for line, mine in lines.items():
-        if len(mine) >= BOX_FROM:
-            where = {"x": list(map(marks.value, mine)), "y": [place[line]] * len(mine)}
-            sns.boxplot(**where, orient="h", native_scale=True, ax=ax, **BOX)
-    _points(ax, {place[line]: mine for line, mine in lines.items()}, marks)
+    y = lines.ngroup() + headed * (points["problem"].map(problems.index) + 1.0)
+    points = points.assign(y=y, at=y + jitter(lines.cumcount(), 0.42), alone=lines["value"].transform("size") == 1)
+    heights = points.groupby(["problem", "method"], sort=False)["y"].first()
+    pitch = PITCH if len(heights) <= MANY else DENSE_PITCH
+    canvas, ax = one_axes(1.35 + pitch * (y.max() + 1), grid="x")
+    ax.hlines(heights, 0.0, 1.0, transform=ax.get_yaxis_transform(), color=GUIDE, lw=0.6, zorder=0)
+    _points(ax, points, marks)
     # Gaps to different optima do not rank methods, so each problem has its heading.
     bold = {"ha": "right", "va": "center", "fontsize": 8.5, "fontweight": "bold", "color": INK}
     for problem in problems if headed else ():
-        y = min(y for (p, _), y in place.items() if p == problem) - 1
-        short = label(problem.partition(".")[2] or problem, 30)
-        style.note(ax, short, (0.0, y), (-8, 0), xycoords=ax.get_yaxis_transform(), **bold)
-    ax.set_yticks(list(place.values()), [label(method, 40) for _, method in place])
+        short, place = label(problem.partition(".")[2] or problem, 30), (0.0, heights[problem].min() - 1)
+        style.note(ax, short, place, (-8, 0), xycoords=ax.get_yaxis_transform(), **bold)
+    ax.set_yticks(heights, [label(method, 40) for _, method in heights.index])
     ax.tick_params(axis="y", length=0, pad=8)
-    ax.set(xlabel=xlabel, ylabel="", ylim=(last + 0.6, -0.6))
-    kinds = [kind for kind in KIND_COLOURS if any(row.kind == kind for row in rows)]
+    ax.set(xlabel=xlabel, ylabel="", ylim=(y.max() + 0.6, -0.6))
+    kinds = [kind for kind in KIND_COLOURS if kind in set(points["kind"])]
     handles = [Line2D([], [], ls="", marker="s", color=KIND_COLOURS[kind], label=kind) for kind in kinds]
-    shapes = sorted({marks.hollow(row) for row in rows})
+    shapes = sorted(set(points["hollow"].tolist()))
     handles += [Line2D([], [], label=marks.names[shape], **marks.look(shape, INK)) for shape in shapes]
     style.legend_below(canvas, [*handles, *more], columns=5)
-    return canvas, ax, place
+    return canvas, ax, heights
 
 
-def _points(ax: Axes, groups: Mapping[float, Sequence[Row]], marks: Marks) -> None:
+def _points(ax: Axes, points: pd.DataFrame, marks: Marks) -> None:
     """Draw all points of one look at once: artists, not points, are what drawing takes its time for."""
-    looks: dict[tuple[str, bool, bool], list[tuple[float, float]]] = {}
-    for y, group in groups.items():
-        alone = len(group) == 1
-        for row, offset in zip(group, jitter(len(group), 0.42).tolist(), strict=True):
-            look = (KIND_COLOURS.get(row.kind, MUTED), marks.hollow(row), alone)
-            looks.setdefault(look, []).append((marks.value(row), y + offset))
-        if alone:
-            style.note(ax, marks.text(group[0]), (marks.value(group[0]), y), (7, 0), va="center")
-    for (colour, hollow, alone), points in looks.items():
-        shape = marks.look(hollow, colour)
-        ax.plot(*zip(*points, strict=True), **shape, ms=6.5 if alone else 4.5, mew=1.2, clip_on=False, zorder=3)
+    for _, mine in points.groupby("y"):
+        if len(mine) >= BOX_FROM:
+            sns.boxplot(mine, x="value", y="y", orient="h", native_scale=True, ax=ax, **BOX)
+    for (kind, hollow, alone), mine in points.groupby(["kind", "hollow", "alone"], sort=False):
+        look = marks.look(bool(hollow), KIND_COLOURS.get(str(kind), MUTED))
+        ax.plot(mine["value"], mine["at"], **look, ms=6.5 if alone else 4.5, mew=1.2, clip_on=False, zorder=3)
+    for text, x, y in points.loc[points["alone"], ["text", "value", "y"]].itertuples(index=False):
+        style.note(ax, text, (x, y), (7, 0), va="center")
 
 
-def jitter(count: int, width: float) -> NDArray[np.floating]:
-    """Return `count` offsets within ± `width`/2 that spread evenly (golden section), the same every time."""
-    return width * ((0.5 + np.arange(count) * 0.6180339887498949) % 1.0 - 0.5)
+def jitter(places: NDArray[np.integer] | pd.Series[int], width: float) -> Any:
+    """Return offsets of 0, 1, … within ± `width`/2 that spread evenly (golden section), the same every time."""
+    return width * ((0.5 + places * 0.6180339887498949) % 1.0 - 0.5)
 
 
 # ---------------------------------------------------------------- gap, ratio, time

@@ -84,9 +84,6 @@ def _words(data: Compared, what: str) -> str:
     return f"{what} {data.n(drawn, counted(len(data.view.tenants), 'tenant'))}{more}"
 
 
-# ---------------------------------------------------------------- efficiency per tenant
-
-
 @figure("oef.efficiency", "Efficiency per tenant", of="instance")
 def efficiencies(data: Compared) -> Drawn:
     """Efficiency of every tenant at its true speedups."""
@@ -145,9 +142,6 @@ def _efficiency_map(view: View, relative: Mapping[str, Array]) -> Figure:
     sparse_ticks(ax, "y", [label(method, 40) for method in relative], len(cells))
     ax.set_xlabel("tenants by speedup on the fastest type, lowest first")
     return canvas
-
-
-# ---------------------------------------------------------------- envy
 
 
 def envy(view: View, devices: Array) -> Array:
@@ -212,9 +206,6 @@ def _envy_graph(ax: Axes, view: View, gain: Array) -> None:
     nx.draw_networkx_edges(graph, places, ax=ax, node_size=node, **arrows)
     ax.set(xlim=(-1.9, 1.9), ylim=(-1.5, 1.5), aspect="equal")
     ax.axis("off")
-
-
-# ---------------------------------------------------------------- devices
 
 
 @figure("oef.devices", "Devices by type and tenant", of="instance")

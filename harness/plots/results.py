@@ -124,13 +124,7 @@ def _(run: Comparison) -> list[Compared]:
 
 
 def some(things: Things) -> Things:
-    """Return what is to be drawn.
-
-    Raises
-    ------
-    NotApplicableError
-        If that is nothing.
-    """
+    """Return what is to be drawn; if that is nothing, a :class:`NotApplicableError` leaves the figure out."""
     if not len(things):
         raise NotApplicableError("nothing to draw")
     return things
@@ -146,9 +140,6 @@ def fitting(methods: Collection[str], most: int) -> tuple[list[str], str]:
     kept = sorted(some(methods), key=lambda method: base_id(method) != method)[:most]
     out = ", ".join(clean(method, 30) for method in methods if method not in kept)
     return [method for method in methods if method in kept], f"No room for: {out}. " if out else ""
-
-
-# ---------------------------------------------------------------- an instance
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

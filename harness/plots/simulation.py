@@ -74,9 +74,6 @@ def _(results: Simulation) -> list[Histories]:
 simulated = partial(figure, of="simulation")
 
 
-# ---------------------------------------------------------------- any histories
-
-
 @simulated("simulation.ttd", "Total time beside its bound")
 def total_times(data: Histories) -> Drawn:
     """Time from the first arrival to the last completion (TTD).
@@ -123,9 +120,6 @@ def _over_time(trace: Trace, values: Array) -> Array:
     every = np.zeros(int(row[-1]) + 1)
     every[row] = values
     return every
-
-
-# ---------------------------------------------------------------- histories with CPUs and memory
 
 
 @simulated("simulation.lp1", "Rounds beside LP1")
@@ -232,9 +226,6 @@ def mean_times(data: Histories) -> Drawn:
     proved = "In brackets: at most so many times the best possible mean, by the bound. " if bound_s else ""
     group = style.Group({row.policy: row.jct_mean_s or 0.0 for row in rows}, bound_s)
     return style.times_beside_bounds([group], "mean completion time"), proved + data.n(len(rows), len(data.rounds))
-
-
-# ---------------------------------------------------------------- several instances
 
 
 @simulated("simulation.load", "Completion times by load")

@@ -30,9 +30,6 @@ MAX_SERVERS = 24
 RESOURCES = ("GPUs", "CPUs", "memory")
 
 
-# ---------------------------------------------------------------- sensitivity
-
-
 @dataclass(frozen=True, eq=False)
 class Speedups:
     """Rates of one model's gang on its best GPU type, divided by that with its proportional share.
@@ -104,9 +101,6 @@ def _gangs(shown: Sequence[Speedups]) -> str:
     return "one GPU" if gangs == [1] else f"the smallest gang of each ({span} GPUs)"
 
 
-# ---------------------------------------------------------------- servers
-
-
 @figure("synergy.servers", "Servers of the round", of="instance")
 def servers(data: Compared) -> Drawn:
     """GPUs, CPUs and memory that the jobs of the round hold, in per cent of each server, numbered from 0.
@@ -143,9 +137,6 @@ def _stacks(ax: Axes, schedule: Schedule, part: Array, hosts: NDArray[np.int64])
     bottom = total - total[np.searchsorted(x, x)]
     colours = [PALETTE[j % len(PALETTE)] for j in schedule.job[order].tolist()]
     ax.add_collection(boxes(x - 0.43, x + 0.43, bottom, height, facecolors=colours, edgecolors="white", linewidths=0.5))
-
-
-# ---------------------------------------------------------------- mean completion times
 
 
 @figure("synergy.jct-mean", "Mean completion times", of="instance")
