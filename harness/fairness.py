@@ -153,12 +153,9 @@ def adjacent(view: View, devices: Array) -> Finding[dict[str, tuple[str, ...]]]:
 
     Witness: the types of each tenant who skips one, by label. Margin: minus their number.
     """
-    used = devices > _support_tolerance(devices)
-    gaps: dict[str, tuple[str, ...]] = {}
-    for label, row in zip(view.labels, used, strict=True):
-        types = np.flatnonzero(row)
-        if types.size and types[-1] - types[0] >= types.size:
-            gaps[label] = tuple(view.gpu_types[j] for j in types)
+    used = [np.flatnonzero(row) for row in devices > _support_tolerance(devices)]
+    skipping = [l for l, types in enumerate(used) if types.size and np.ptp(types) >= types.size]
+    gaps = {view.labels[l]: tuple(view.gpu_types[j] for j in used[l]) for l in skipping}
     text = f"{len(gaps)} of {view.size} skip a type"
     return Finding("adjacent types", not gaps, gaps, -float(len(gaps)), text)
 
