@@ -9,12 +9,12 @@ far more among each other than two versions of a method do.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.text import some
@@ -55,6 +55,14 @@ class RowChange:
         return not self.worse and {self.objective, self.bound} & {"better", "appeared"} != set()
 
     @property
+    def relative(self) -> float | None:
+        """Relative difference of the objectives, 0 where they count as the same; ``None`` where one is absent."""
+        old, new = self.before.objective, self.after.objective
+        if old is None or new is None:
+            return None
+        return 0.0 if self.objective == "same" else (new - old) / max(abs(old), abs(new))
+
+    @property
     def times(self) -> float | None:
         """How many times slower it is now, or ``None`` where one of the times is unknown."""
         if self.before.solve_s is None or self.after.solve_s is None:
@@ -82,22 +90,11 @@ class MethodTest:
 
 @dataclass(frozen=True)
 class Difference:
-    """What two runs differ in.
+    """What two runs differ in: `changes` are the rows that both have, in the order of the second run.
 
-    Attributes
-    ----------
-    reasons
-        Why something is not compared, a sentence each.
-    changes
-        Rows that both have, in the order of the second run.
-    missing, new
-        Rows that only the first or only the second run has, of instances that both have.
-    lost
-        Instances of the first run that the second one has not, or only with other content.
-    tests
-        Methods over the instances.
-    times_compared
-        Whether the times mean something.
+    `reasons` say why something is not compared. Of instances that both have, `missing` rows are only in the first run
+    and `new` ones only in the second, which lacks the instances `lost`, or has them with other content. `tests` are of
+    methods over the instances.
     """
 
     reasons: tuple[str, ...]
@@ -105,8 +102,14 @@ class Difference:
     missing: tuple[Row, ...]
     new: tuple[Row, ...]
     lost: tuple[str, ...] = ()
-    tests: tuple[MethodTest, ...] = field(default=())
+    tests: tuple[MethodTest, ...] = ()
     times_compared: bool = True
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows got better, worse or stayed as they were."""
+        better, worse = (sum(getattr(change, how) for change in self.changes) for how in ("better", "worse"))
+        return {"better": better, "worse": worse, "same": len(self.changes) - better - worse}
 
     @property
     def ok(self) -> bool:
@@ -116,15 +119,7 @@ class Difference:
 
 
 def diff(before: Comparison, after: Comparison, tolerance: float = TOLERANCE) -> Difference:
-    """Compare two runs.
-
-    Parameters
-    ----------
-    before, after
-        Runs, as :func:`schedgap.read_run` returns them.
-    tolerance
-        Relative difference up to which objectives and bounds count as the same.
-    """
+    """Compare two runs; `tolerance` is the relative difference up to which objectives and bounds are the same."""
     common = set(before.instances) & set(after.instances)
     old = {row.name: row for row in before.rows if row.fingerprint in common}
     new = {row.name: row for row in after.rows if row.fingerprint in common}
@@ -145,13 +140,12 @@ def _different_instances(before: Comparison, after: Comparison) -> list[str]:
     """Return what is said about instances that only one run has."""
     found = []
     for which, here, there in (("first", before, after), ("second", after, before)):
-        marks = [mark for mark in here.instances if mark not in there.instances]
+        names = [instance.name for mark, instance in here.instances.items() if mark not in there.instances]
         same_name = {instance.name for instance in there.instances.values()}
-        changed = [here.instances[m].name for m in marks if here.instances[m].name in same_name]
-        others = [here.instances[m].name for m in marks if here.instances[m].name not in same_name]
+        changed = [name for name in names if name in same_name]
         if changed and which == "first":
             found.append(f"{some(changed, 4)}: the same name, but other content, so not compared.")
-        if others:
+        if others := [name for name in names if name not in same_name]:
             found.append(f"Only the {which} run has {some(others, 4)}.")
     return found
 
@@ -161,38 +155,31 @@ def _why_times_differ(before: Comparison, after: Comparison) -> list[str]:
     found = []
     for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
         old, new = (_facts(run.meta.get(name)) for run in (before, after))
-        parts = [
-            f"{key} {old.get(key, '–')} → {new.get(key, '–')}"
-            for key in dict.fromkeys([*old, *new])
-            if old.get(key) != new.get(key) and key != "schedgap"
-        ]
-        if parts:
-            found.append(f"Times are not compared, the {what} differ: {', '.join(parts)}.")
+        differ = [key for key in old | new if old.get(key) != new.get(key) and key != "schedgap"]
+        if differ:
+            parts = ", ".join(f"{key} {old.get(key, '–')} → {new.get(key, '–')}" for key in differ)
+            found.append(f"Times are not compared, the {what} differ: {parts}.")
     return found
 
 
-def _facts(value: object) -> Mapping[str, object]:
+def _facts(value: object) -> dict[str, object]:
     """Return a part of ``run.json``, whatever somebody wrote there."""
-    return value if isinstance(value, Mapping) else {"": value} if value else {}
+    return dict(value) if isinstance(value, Mapping) else {"": value} if value else {}
 
 
 def _change(before: Row, after: Row, tolerance: float) -> RowChange:
-    sense = before.sense
-    better_bound = "min" if sense == "max" else "max"
-    early = [_early(row) for row in (before, after)]
-    timed = [row.status.startswith("time limit") for row in (before, after)]
+    objective, bound = ("max", "min") if before.sense == "max" else ("min", "max")
+    # What a model has when it stops before it proves its decision optimal hangs on how fast the machine is.
+    stopped = {"feasible", "gap left", "time limit with incumbent"}
+    early = any(row.termination is not None and row.status in stopped for row in (before, after))
+    timed = any(row.status.startswith("time limit") for row in (before, after))
     return RowChange(
         before,
         after,
-        _compared(before.objective, after.objective, sense, max(tolerance, EARLY * any(early))),
-        _compared(before.own_bound, after.own_bound, better_bound, max(tolerance, EARLY * any(timed))),
+        _compared(before.objective, after.objective, objective, max(tolerance, EARLY * early)),
+        _compared(before.own_bound, after.own_bound, bound, max(tolerance, EARLY * timed)),
         _trouble(before, after),
     )
-
-
-def _early(row: Row) -> bool:
-    """Return whether a model stopped before it proved its decision optimal."""
-    return row.termination is not None and row.status in {"feasible", "gap left", "time limit with incumbent"}
 
 
 def _compared(old: float | None, new: float | None, sense: str, tolerance: float) -> Change:
@@ -214,46 +201,31 @@ def _trouble(before: Row, after: Row) -> str:
     return ""
 
 
-def _tests(changes: Iterable[RowChange], times: bool) -> list[MethodTest]:
-    groups: dict[str, list[RowChange]] = {}
-    for change in changes:
-        groups.setdefault(change.after.method, []).append(change)
-    return [_test(method, group, times) for method, group in groups.items()]
+def _tests(changes: Iterable[RowChange], times: bool) -> Iterator[MethodTest]:
+    """Test each method with one number per instance: its mean, as seeds and limits are no independent samples."""
+    known = [
+        (c.after.method, c.after.fingerprint, c.objective, c.relative, math.log(c.times) if times and c.times else None)
+        for c in changes
+    ]
+    frame = pd.DataFrame(known, columns=["method", "mark", "change", "relative", "log"])
+    frame = frame.astype({"relative": float, "log": float})
+    for method, mine in frame.groupby("method", sort=False):
+        pairs = mine.dropna(subset="relative")
+        means = mine.groupby("mark", sort=False)[["relative", "log"]].mean()
+        logs = means["log"].dropna()
+        yield MethodTest(
+            method=str(method),
+            rows=len(pairs),
+            better=int((pairs["change"] == "better").sum()),
+            same=int((pairs["change"] == "same").sum()),
+            worse=int((pairs["change"] == "worse").sum()),
+            objective_p=signed_rank_p(means["relative"].dropna()),
+            times=math.exp(logs.mean()) if len(logs) else None,
+            time_p=signed_rank_p(logs),
+        )
 
 
-def _test(method: str, changes: Sequence[RowChange], times: bool) -> MethodTest:
-    pairs = [c for c in changes if c.before.objective is not None and c.after.objective is not None]
-    count = {name: sum(c.objective == name for c in pairs) for name in ("better", "same", "worse")}
-    logs = _per_instance(changes, lambda c: math.log(c.times) if c.times is not None else None) if times else []
-    return MethodTest(
-        method=method,
-        rows=len(pairs),
-        objective_p=signed_rank_p(_per_instance(pairs, _relative)),
-        times=math.exp(fmean(logs)) if logs else None,
-        time_p=signed_rank_p(logs),
-        **count,
-    )
-
-
-def _relative(change: RowChange) -> float | None:
-    """Return the relative difference of the objectives, 0 where they count as the same."""
-    old, new = change.before.objective, change.after.objective
-    if old is None or new is None:
-        return None
-    return 0.0 if change.objective == "same" else (new - old) / max(abs(old), abs(new))
-
-
-def _per_instance(changes: Sequence[RowChange], value: Callable[[RowChange], float | None]) -> list[float]:
-    """Return one number per instance, the mean over seeds and limits: these are no independent samples."""
-    found: dict[str, list[float]] = {}
-    for change in changes:
-        number = value(change)
-        if number is not None:
-            found.setdefault(change.after.fingerprint, []).append(number)
-    return [fmean(numbers) for numbers in found.values()]
-
-
-def signed_rank_p(differences: Sequence[float]) -> float | None:
+def signed_rank_p(differences: Iterable[float]) -> float | None:
     """Return the two-sided p-value of Wilcoxon's signed-rank test, or ``None`` where too few differences are not 0."""
     from scipy.stats import wilcoxon
 
@@ -261,10 +233,3 @@ def signed_rank_p(differences: Sequence[float]) -> float | None:
     if len(moved) < LEAST_PAIRS:
         return None
     return float(wilcoxon(moved).pvalue)
-
-
-def counts(difference: Difference) -> Mapping[str, int]:
-    """Return how many rows got better, worse or stayed as they were."""
-    worse = sum(change.worse for change in difference.changes)
-    better = sum(change.better for change in difference.changes)
-    return {"better": better, "worse": worse, "same": len(difference.changes) - better - worse}

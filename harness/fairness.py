@@ -32,20 +32,10 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, eq=False)
 class Finding(Generic[W]):
-    """Whether a property holds, and what shows it.
+    """Whether a property holds within the tolerance, and what shows it.
 
-    Attributes
-    ----------
-    name
-        The property.
-    holds
-        True within the tolerance.
-    witness
-        What proves or refutes it; each checker says what it is.
-    margin
-        By how much it holds (positive) or fails (negative), in the unit that the checker names.
-    text
-        One line for tables.
+    Each checker says what its `witness` is, and by how much (`margin`) the property holds, or fails if it is negative;
+    `text` is one line for tables.
     """
 
     name: str
@@ -91,15 +81,12 @@ def envy_free(view: View, devices: Array) -> Finding[dict[tuple[str, str], float
 
     Envy is compared in units of what the tenant has from an equal split, so that nobody's scale hides another's.
 
-    Returns
-    -------
-    Finding
-        Witness: the efficiency per weight that a tenant would gain with the allocation of another, for every pair of
-        labels in which it is positive. Margin: minus the largest envy.
+    Witness: the efficiency per weight that a tenant would gain with the allocation of another, for every pair of
+    labels in which it is positive. Margin: minus the largest envy.
     """
     value = view.speedups @ (devices / view.weight[:, None]).T
     envy = value - np.diag(value)[:, None]
-    relative = envy / (_alone(view) / view.weight)[:, None]
+    relative = envy / (view.split_efficiency / view.weight)[:, None]
     pairs = {(view.labels[l], view.labels[i]): float(envy[l, i]) for l, i in np.argwhere(relative > TOLERANCE)}
     l, i = map(int, np.unravel_index(relative.argmax(), envy.shape))
     text = f"{view.labels[l]} envies {view.labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"
@@ -110,10 +97,7 @@ def envy_free(view: View, devices: Array) -> Finding[dict[tuple[str, str], float
 def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
     """Everybody reaches the same efficiency per weight (9c).
 
-    Returns
-    -------
-    Finding
-        Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
+    Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
     """
     level = efficiency(view.speedups, devices) / view.weight
     low, high = int(level.argmin()), int(level.argmax())
@@ -125,13 +109,9 @@ def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
 def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
     """Nobody would be better off with the weight's part of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
 
-    Returns
-    -------
-    Finding
-        Witness: what each tenant below its equal split loses, by label. Margin: the least relative
-        gain over it.
+    Witness: what each tenant below its equal split loses, by label. Margin: the least relative gain over it.
     """
-    own, alone = efficiency(view.speedups, devices), _alone(view)
+    own, alone = efficiency(view.speedups, devices), view.split_efficiency
     relative = own / alone - 1
     losers = {view.labels[i]: float(alone[i] - own[i]) for i in np.flatnonzero(relative < -TOLERANCE)}
     l = int(np.argmin(relative))
@@ -140,19 +120,11 @@ def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
     return Finding("sharing incentive", not losers, losers, float(relative[l]), text)
 
 
-def _alone(view: View) -> Array:
-    """Return ``(v,)`` what tenants have from an equal split, computed from it as the checkers do."""
-    return np.asarray((view.speedups * view.equal_split).sum(axis=1))
-
-
 def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
     """No other allocation gives somebody more and nobody less.
 
-    Returns
-    -------
-    Finding
-        Witness: ``(v, k)`` an allocation of the largest total that hurts nobody. Margin: minus its gain in
-        total efficiency.
+    Witness: ``(v, k)`` an allocation of the largest total that hurts nobody. Margin: minus its gain in total
+    efficiency.
     """
     from schedgap.models.oef.optima import pareto_gain
 
@@ -163,18 +135,11 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
 
 
 def optimal_efficiency(view: View, devices: Array, best: float | None = None) -> Finding[float]:
-    """Compare the total efficiency with the largest possible.
+    """Compare the total efficiency with `best`, a model's largest one under fairness rules, or with the largest of all.
 
-    Parameters
-    ----------
-    best
-        Largest total under the fairness rules in question, from a model; by default the largest of all, where
-        every type goes to the tenant of the greatest speedup on it.
+    That gives every type to the tenant of the greatest speedup on it.
 
-    Returns
-    -------
-    Finding
-        Witness: the largest total. Margin: total over that, minus 1.
+    Witness: the largest total. Margin: total over that, minus 1.
     """
     most = float(view.capacity @ view.speedups.max(axis=0)) if best is None else best
     total = float(efficiency(view.speedups, devices).sum())
@@ -186,17 +151,11 @@ def optimal_efficiency(view: View, devices: Array, best: float | None = None) ->
 def adjacent(view: View, devices: Array) -> Finding[dict[str, tuple[str, ...]]]:
     """Everybody's types are neighbours in speed (Theorem 5.2).
 
-    Returns
-    -------
-    Finding
-        Witness: the types of each tenant who skips one, by label. Margin: minus their number.
+    Witness: the types of each tenant who skips one, by label. Margin: minus their number.
     """
-    used = devices > _support_tolerance(devices)
-    gaps: dict[str, tuple[str, ...]] = {}
-    for label, row in zip(view.labels, used, strict=True):
-        types = np.flatnonzero(row)
-        if types.size and types[-1] - types[0] >= types.size:
-            gaps[label] = tuple(view.gpu_types[j] for j in types)
+    used = [np.flatnonzero(row) for row in devices > _support_tolerance(devices)]
+    skipping = [l for l, types in enumerate(used) if types.size and np.ptp(types) >= types.size]
+    gaps = {view.labels[l]: tuple(view.gpu_types[j] for j in used[l]) for l in skipping}
     text = f"{len(gaps)} of {view.size} skip a type"
     return Finding("adjacent types", not gaps, gaps, -float(len(gaps)), text)
 
@@ -204,10 +163,7 @@ def adjacent(view: View, devices: Array) -> Finding[dict[str, tuple[str, ...]]]:
 def support_size(view: View, devices: Array) -> Finding[int]:
     """At most ``n + k − 1`` shares are positive (§4.4, Extreme Point Theorem).
 
-    Returns
-    -------
-    Finding
-        Witness: the number of positive shares. Margin: ``n + k − 1`` minus it.
+    Witness: the number of positive shares. Margin: ``n + k − 1`` minus it.
     """
     size = int((devices > _support_tolerance(devices)).sum())
     bound = view.size + len(view.gpu_types) - 1
@@ -233,16 +189,9 @@ def least_worth(model: str) -> Worth:
 
 @dataclass(frozen=True, eq=False)
 class Misreport:
-    """A report that pays.
+    """The ``(k,)`` speedups that a virtual tenant (a row) reports, and what its owner has from it.
 
-    Attributes
-    ----------
-    tenant
-        Row of the virtual tenant.
-    report
-        ``(k,)`` speedups it reports.
-    honest, gained
-        Efficiency of its owner, over all its job types, at true speedups: with the truth, and with `report`.
+    That is the efficiency over all its job types at true speedups: `honest` with the truth, `gained` with the report.
     """
 
     tenant: int
@@ -269,34 +218,23 @@ def strategy_proof(
 ) -> Finding[Misreport]:
     """Nobody gains by misreporting while the others tell the truth.
 
-    This is a search: only its refutations are proofs. For every tenant it tries the others' speedups and
-    random factors between ``1/reach`` and `reach`, then improves the best report by random steps of shrinking
-    size.
+    This is a search: only its refutations are proofs. For every tenant it tries the others' speedups and random
+    factors, then improves the best report by random steps of shrinking size. The truth is `view.true_speedups`.
+
+    Witness: the best misreport found, also where it does not pay. Margin: minus its relative gain.
 
     Parameters
     ----------
-    mechanism
-        The allocation decided on reported speedups.
-    view
-        The truth is `view.true_speedups`.
     direction
-        ``"over"``: no entry below the truth, the paper's definition (§2.3.1); ``"under"``: none above;
-        ``"any"``. The slowest type is the unit, so its entry stays 1, and nothing is reported to be slower
-        than both it and the truth.
-    seed
-        Seed of the search.
+        ``"over"``: no entry below the truth, the paper's definition (§2.3.1); ``"under"``: none above; ``"any"``. The
+        slowest type is the unit, so its entry stays 1, and nothing is reported to be slower than both it and the truth.
     trials, steps
         Random reports and improvement steps, per tenant; each costs one call of the mechanism.
     reach
-        Largest factor between report and truth that is tried.
+        Largest factor between report and truth that is tried, either way.
     least
         Where the mechanism takes one of several optima: what it gives at least (:func:`least_worth`). A report pays
         then only if it does so in every optimum, against the best one of the truth, so that no witness is a tie.
-
-    Returns
-    -------
-    Finding
-        Witness: the best misreport found, also where it does not pay. Margin: minus its relative gain.
     """
     told, rng = truthful(view), np.random.default_rng(seed)
     least = least or (lambda v, worth: float((worth * mechanism(v).devices).sum()))

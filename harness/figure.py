@@ -52,6 +52,9 @@ Drawn: TypeAlias = "Figure | tuple[Figure, str] | None"
 
 PNG_DPI = 150
 
+METADATA = {"svg": {"Date": None, "Creator": None}, "png": None, "pdf": {"CreationDate": None}}
+"""What the files of a figure say about themselves: nothing that differs from run to run."""
+
 FEW = 12
 """Figures of results with at most this many rows are drawn here, before workers would have loaded matplotlib."""
 
@@ -69,7 +72,7 @@ LIMITS = Limits(time_limit_s=900.0)
 class FigureSpec:
     """A registered figure: ``<group>.<name>``, or a name alone where every group of parts `of` that kind has it.
 
-    Its caption is the beginning of what is said below it, and of its alternative text.
+    The caption begins what is said below it, and its alternative text.
     """
 
     id: str
@@ -94,15 +97,11 @@ FIGURES: Registry[FigureSpec] = Registry("figure")
 def figure(
     id: str, title: str, *, of: str = "paper", each: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
-    """Register the decorated function as a figure; its docstring is the caption.
+    """Register the decorated function as a figure of parts `of` a kind; its docstring is the caption.
 
-    Parameters
-    ----------
-    id, title, of
-        As in :class:`FigureSpec`. Results of a comparison have a part for each ``"paper"`` and each ``"instance"``.
-    each
-        Variants: the function is registered once for each key, which it takes as second argument. Keys end the ids;
-        title and caption have the text in place of ``{}`` and the key in place of ``{key}``.
+    Results of a comparison have a part for each ``"paper"`` and each ``"instance"``. With `each`, the function is
+    registered once for each key, which it takes as second argument. Keys end the ids; title and caption have the text
+    in place of ``{}`` and the key in place of ``{key}``.
     """
 
     def register(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
@@ -141,19 +140,12 @@ def parts(results: Any) -> Sequence[Part]:
 # ---------------------------------------------------------------- what is drawn
 
 
-@lru_cache(maxsize=1)
-def _style() -> Any:
-    from matplotlib import rc_params_from_file
-
-    return rc_params_from_file(Path(__file__).with_suffix(".mplstyle"), use_default_template=False)
-
-
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw and save inside this: the style, and no complaint about letters that the font lacks."""
-    import matplotlib as mpl
+    import matplotlib.style
 
-    with mpl.rc_context(_style()), warnings.catch_warnings():
+    with matplotlib.style.context(Path(__file__).with_suffix(".mplstyle")), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         # seaborn 0.13.2 still says `vert` where matplotlib 3.11 wants `orientation`
         warnings.filterwarnings("ignore", message="vert: bool was deprecated")
@@ -161,35 +153,24 @@ def styled() -> Iterator[None]:
 
 
 def saved(figure: Figure, ending: str) -> bytes:
-    """Return the content of an ``svg``, ``png`` or ``pdf`` file of `figure`, the same every time.
+    """Return the content of an ``svg``, ``png`` or ``pdf`` file of `figure`, the same every time; refuse other endings.
 
     The canvases are asked directly: ``Figure.savefig`` goes through every figure once more before it draws, to find
     its size, which takes half of the time.
-
-    Raises
-    ------
-    UsageError
-        If the ending is another one.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.backend_bases import get_registered_canvas_class
 
-    content, text, dpi = io.BytesIO(), io.StringIO(), figure.dpi
+    if ending not in METADATA:
+        raise UsageError(f"a figure is written as .svg, .png or .pdf, not as .{ending}")
+    content, dpi = io.BytesIO(), figure.dpi
     with styled():
-        if ending == "png":
-            figure.dpi = PNG_DPI
-            FigureCanvasAgg(figure).print_png(content)
-            figure.dpi = dpi
-        elif ending == "svg":
-            FigureCanvasSVG(figure).print_svg(text, metadata={"Date": None, "Creator": None})
-        elif ending == "pdf":
-            FigureCanvasPdf(figure).print_pdf(content, metadata={"CreationDate": None})
-        else:
-            raise UsageError(f"a figure is written as .svg, .png or .pdf, not as .{ending}")
+        figure.dpi = PNG_DPI if ending == "png" else dpi
+        canvas: Any = get_registered_canvas_class(ending)(figure)
+        getattr(canvas, f"print_{ending}")(content, metadata=METADATA[ending])
+        figure.dpi = dpi
         # The layout is found while drawing, half of the time that takes; the next file of this figure can keep it.
         figure.set_layout_engine("none")
-    return content.getvalue() or text.getvalue().encode()
+    return content.getvalue()
 
 
 @dataclass(frozen=True)
@@ -220,13 +201,7 @@ class Drawing:
         return self.file("svg").decode()
 
     def save(self, path: Path) -> Path:
-        """Write the figure to a file, in the format that its ending names, and return the path.
-
-        Raises
-        ------
-        UsageError
-            If it names no such format, or the file cannot be written.
-        """
+        """Write the figure to a file, in the format that its ending names, and return the path."""
         content = self.file(path.suffix[1:])
         try:
             write_atomically(path, content)
@@ -267,15 +242,7 @@ def registered() -> Registry[FigureSpec]:
 def figures(results: Any, *names: str) -> Drawings:
     """Draw the figures of a comparison, a simulation, or an instance; one for each part that they are about.
 
-    Parameters
-    ----------
-    results, *names
-        What is drawn, and names of figures, as ``gap``, or ids, as ``hadar.gantt``; all where none is named.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such figure.
+    Where `names` are given, as ``gap``, or ids, as ``hadar.gantt``, only those; unknown ones are refused.
     """
     known = {name for spec in registered() for name in (spec.name, spec.id)}
     for name in names:
@@ -352,7 +319,7 @@ def _every(results: Any, first: int, step: int) -> list[Placed]:
 
 @dataclass(frozen=True)
 class DrawTask(Task[list[Placed]]):
-    """Each `step`-th figure of results that are saved in a file."""
+    """Each `step`-th figure of results that are saved in a file, from the `first` on."""
 
     path: str
     first: int
@@ -382,12 +349,10 @@ def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
     """Write figures as ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths."""
     target = inside(folder, "figures")
     target.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for item in drawings:
-        for ending in ("svg", "png"):
-            paths.append(target / f"{item.name}.{ending}")
-            write_atomically(paths[-1], item.file(ending))
-    return paths
+    files = {target / f"{item.name}.{ending}": item.file(ending) for item in drawings for ending in ("svg", "png")}
+    for path, content in files.items():
+        write_atomically(path, content)
+    return list(files)
 
 
 # ---------------------------------------------------------------- as an element of a page
@@ -408,13 +373,8 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
         element.attrib = _attributes(element.attrib, prefix, used)
         element[:] = [child for child in element if _local(child.tag) in SVG_ELEMENTS]
         element.text, element.tail = element.text if element.tag == "text" else None, None
-    root.attrib = {
-        "viewBox": root.attrib["viewBox"],
-        "role": "img",
-        "aria-label": alt,
-        "stroke-linejoin": "round",
-        "stroke-linecap": "butt",
-    }
+    box = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alt}
+    root.attrib = {**box, "stroke-linejoin": "round", "stroke-linecap": "butt"}
     return Markup(ET.tostring(root, encoding="unicode"))
 
 
@@ -431,10 +391,12 @@ def _attributes(attributes: Mapping[str, str], prefix: str, used: set[str]) -> d
     kept = {"class": "text"} if attributes.get("id", "").startswith("text_") else {}
     for full, value in attributes.items():
         name = _local(full)
-        if name.startswith("on") or name == "class" or (name == "id" and value not in used):
-            continue
-        if name == "href" and not value.startswith(("#", "data:image/png;base64,")):
-            continue
-        renamed = prefix + value if name == "id" else re.sub(r"^#", f"#{prefix}", value) if name == "href" else value
-        kept[name] = renamed.replace("url(#", f"url(#{prefix}")
+        if name == "id":
+            kept |= {name: prefix + value} if value in used else {}
+        elif name == "href":
+            kept |= (
+                {name: re.sub("^#", f"#{prefix}", value)} if value.startswith(("#", "data:image/png;base64,")) else {}
+            )
+        elif name != "class" and not name.startswith("on"):
+            kept[name] = value.replace("url(#", f"url(#{prefix}")
     return kept

@@ -6,13 +6,15 @@ import ast
 import importlib.util
 import inspect
 import textwrap
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
+
+from schedgap.harness.figure import Drawing, saved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from schedgap.harness.figure import Drawing
 
     Shown = Figure | str | Sequence[Figure | str]
 
@@ -23,8 +25,6 @@ WIDTH_PX = 720
 def show(figures: Figure | Iterable[Figure | Drawing], alt: str) -> None:
     """Show one figure of the project or several; `alt` says what they show for those who do not see them."""
     from IPython.display import Image, display
-
-    from schedgap.harness.figure import saved
 
     for figure in figures if isinstance(figures, Iterable) else [figures]:
         display(Image(saved(figure.figure, "png"), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
@@ -89,11 +89,6 @@ def interact(draw: Callable[..., Shown], **controls: Any) -> None:
 
 def _page(shown: Shown) -> str:
     """Return figures and texts as HTML."""
-    from base64 import b64encode
-    from html import escape
-
-    from schedgap.harness.figure import saved
-
     if isinstance(shown, str):
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
     if isinstance(shown, Sequence):

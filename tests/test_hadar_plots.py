@@ -19,9 +19,7 @@ from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.figure import Drawing, figures, saved
 from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace
 from schedgap.harness.plots.hadar import completion_s, price_field, shares
-from schedgap.harness.plots.many import decision_time, fitted_exponent
-from schedgap.harness.plots.pieces import completion_cdf, price_map, utilisation
-from schedgap.harness.plots.style import time_unit
+from schedgap.harness.plots.style import completion_cdf, looks, price_map, time_unit, utilisation
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
@@ -277,7 +275,8 @@ def test_completion_times_count_from_the_arrival_slot(small: Comparison) -> None
 
 
 def test_cdf_ends_at_the_share_that_completes() -> None:
-    figure = completion_cdf({"a": np.array([10.0, 20.0, np.nan, 40.0]), "b": np.array([5.0, 5.0, 5.0, 5.0])})
+    times = {"a": np.array([10.0, 20.0, np.nan, 40.0]), "b": np.array([5.0, 5.0, 5.0, 5.0])}
+    figure = completion_cdf(times, looks(times))
     a, b = figure.axes[0].lines
     assert a.get_ydata()[-1] == 0.75
     assert b.get_ydata()[-1] == 1.0
@@ -285,13 +284,13 @@ def test_cdf_ends_at_the_share_that_completes() -> None:
 
 
 def test_cdf_of_nobody_who_completes() -> None:
-    assert saved(completion_cdf({"a": np.array([np.nan, np.nan])}), "png").startswith(b"\x89PNG")
+    assert saved(completion_cdf({"a": np.array([np.nan, np.nan])}, looks("a")), "png").startswith(b"\x89PNG")
 
 
 def test_cdf_over_orders_of_magnitude_is_logarithmic() -> None:
     times = {"a": np.array([60.0] * 9 + [1e6])}
-    assert completion_cdf(times).axes[0].get_xscale() == "log"
-    assert completion_cdf({"a": np.array([60.0, 100.0])}).axes[0].get_xscale() == "linear"
+    assert completion_cdf(times, looks("a")).axes[0].get_xscale() == "log"
+    assert completion_cdf({"a": np.array([60.0, 100.0])}, looks("a")).axes[0].get_xscale() == "linear"
 
 
 def test_more_methods_than_colours_name_what_is_left_out() -> None:
@@ -312,19 +311,19 @@ def test_utilisation_is_the_share_of_gpus(small: Comparison) -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=700))
 def test_averaging_keeps_the_mean(values: list[float]) -> None:
-    ax = utilisation({"a": np.array(values)}, 360.0).axes[0]
+    ax = utilisation({"a": np.array(values)}, 360.0, looks("a")).axes[0]
     heights, edges, _ = ax.patches[0].get_data()
     assert len(heights) <= 180
     assert float(np.dot(heights, np.diff(edges)) / edges[-1]) == pytest.approx(100 * np.mean(values), abs=1e-6)
 
 
 def test_many_methods_are_a_map() -> None:
-    figure = utilisation({f"m{i}": np.ones(5 + i) for i in range(7)}, 360.0)
+    figure = utilisation({f"m{i}": np.ones(5 + i) for i in range(7)}, 360.0, {})
     assert figure.axes[0].images[0].get_array().shape == (7, 11)
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == [f"m{i}" for i in range(7)]
 
 
-# prices, decision time ----------------------------------------------------------------------------
+# prices -------------------------------------------------------------------------------------------
 
 
 def test_prices_are_those_of_equation_5() -> None:
@@ -353,21 +352,6 @@ def test_price_maps(cells: Any, log: bool) -> None:
     assert image.get_array().shape == (len(cells), min(cells.shape[1], 180))
     assert "mathdefault" not in texts(figure)
     assert saved(figure, "svg") == saved(price_map(cells, ["a", "b"][: len(cells)], 360.0), "svg")
-
-
-def test_fitted_exponent() -> None:
-    jobs = np.array([32, 128, 512, 2048])
-    assert fitted_exponent(jobs, 3e-4 * jobs**1.7) == pytest.approx(1.7)
-    assert np.isnan(fitted_exponent([32], [1.0]))
-
-
-def test_decision_time_shows_exponents_and_the_limit() -> None:
-    jobs = [32, 64, 128, 256, 512, 1024, 2048]
-    figure = decision_time({"hadar.online": (jobs, np.array(jobs) ** 2 * 1e-6), "one": ([32], [0.1])}, limit_s=420.0)
-    shown = texts(figure)
-    assert "hadar.online: n^2.00" in shown
-    assert "420 s" in shown
-    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["32", "64", "128", "256", "512", "1024", "2048"]
 
 
 @pytest.mark.parametrize(("end_s", "unit"), [(8, "s"), (600, "min"), (30_000, "h"), (1e6, "days")])

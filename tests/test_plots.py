@@ -20,8 +20,8 @@ from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, 
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.figure import FIGURES, Drawing, draw_files, figures, registered, write_figures
 from schedgap.harness.plots.common import SHORTEST_S, jitter
-from schedgap.harness.plots.oef import envy, per_tenant
-from schedgap.harness.plots.style import PALETTE, bins, label, text_colour
+from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
+from schedgap.harness.plots.style import PALETTE, label, text_colour
 from schedgap.harness.verify.oef import check
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.plugins import load_plugin, restore
@@ -181,6 +181,10 @@ def test_scaling_fits_the_exponent() -> None:
     (item,) = drawn(Comparison({}, rows, found), "scaling")
     assert "oef.a: n^2.00" in texts(item.figure)
     assert "number of tenants" in item.caption
+    points, fit = (line.get_xydata().T for line in item.figure.axes[0].lines)
+    assert points[1] == pytest.approx(1e-3 * points[0] ** 2)
+    assert fit == pytest.approx(points[:, [0, -1]])
+    assert [t.get_text() for t in item.figure.axes[0].get_xticklabels()] == ["4", "8", "16"]
 
 
 # ---------------------------------------------------------------- drawing in workers
@@ -378,8 +382,13 @@ def test_ink_on_a_colour_is_readable(colour: str) -> None:
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_bins_and_jitter() -> None:
-    assert [list(group) for group in bins(5, 2)] == [[0, 1, 2], [3, 4]]
-    assert len(bins(3, 40)) == 3
-    assert jitter(1, 0.4).tolist() == [0.0]
-    assert np.abs(jitter(100, 0.4)).max() <= 0.2
+def test_tenants_stand_in_groups_by_speedup() -> None:
+    assert [list(group) for group in ranked(np.array([3.0, 1.0, 2.0]))] == [[1], [2], [0]]
+    groups = ranked(-np.arange(3.0 * CELLS - 1))
+    assert [list(groups[i]) for i in (0, -1)] == [[118, 117, 116], [1, 0]]
+    assert len(groups) == CELLS
+
+
+def test_points_of_a_line_spread_evenly() -> None:
+    assert jitter(np.arange(1), 0.4).tolist() == [0.0]
+    assert np.abs(jitter(np.arange(100), 0.4)).max() <= 0.2

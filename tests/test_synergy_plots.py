@@ -13,18 +13,10 @@ from matplotlib.figure import Figure
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
 from schedgap.harness.figure import Drawing, figures, parts, styled
-from schedgap.harness.plots.pieces import Group, times_beside_bounds
-from schedgap.harness.plots.simulation import (
-    MAX_PANELS,
-    Worth,
-    against_lp1,
-    by_load,
-    resources,
-    rounds_beside_lp1,
-    short_and_long,
-)
+from schedgap.harness.plots.simulation import MAX_PANELS, against_lp1, resources, rounds_beside_lp1, short_and_long
+from schedgap.harness.plots.style import Group, looks, times_beside_bounds
 from schedgap.harness.plots.synergy import MAX_SERVERS, speedups
-from schedgap.harness.simulate.row import Simulation
+from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.harness.simulate.run import simulate
 from schedgap.instances.views import synergy
 
@@ -165,23 +157,25 @@ def made(draw: Any, *args: Any) -> Figure:
 
 
 def test_rounds_without_jobs_and_without_offers() -> None:
-    start_s = np.array([0.0, 300.0, 1500.0])
-    worth = {"a": Worth(start_s, np.array([1.0, 2.0, 0.5]), np.array([2.0, np.nan, 1.0]))}
-    figure = made(against_lp1, worth, 300.0)
+    progress, most = np.array([1.0, 2.0, 0.0, 0.0, 0.0, 0.5]), np.array([2.0, np.nan, 0.0, 0.0, 0.0, 1.0])
+    figure = made(against_lp1, {"a": progress, "b": progress[:2]}, {"a": most, "b": most[:2]}, 300.0)
     assert "a: mean 50.0 %" in texts(figure)
+    first, second = (ax.patches[-1].get_data().values for ax in figure.axes)
+    assert first.tolist() == progress.tolist()
+    assert second.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("policies", [1, 3, 9])
 def test_resources_of_few_and_many_policies(policies: int) -> None:
     shares = {f"p{i}": np.linspace(0, 1, 30 + i) for i in range(policies)}
-    figure = made(resources, {"GPUs in use": shares, "CPUs given": shares}, 300.0)
+    figure = made(resources, {"GPUs in use": shares, "CPUs given": shares}, 300.0, looks(shares))
     assert len(figure.axes) == (1 if policies > 4 else 2)
     assert "CPUs given" in texts(figure)
 
 
 def test_short_and_long_jobs_that_never_complete() -> None:
     times = {"a": np.array([600.0, 9e5, np.nan]), "b": np.array([100.0, 200.0, 300.0])}
-    figure = made(short_and_long, times, 4 * 3600.0)
+    figure = made(short_and_long, times, looks(times))
     left, right = figure.axes
     assert left.get_xlim() == (0.0, 4.0)
     assert right.get_xlim()[0] == 4.0
@@ -196,5 +190,11 @@ def test_means_without_a_bound() -> None:
 
 
 def test_loads_that_explode_are_logarithmic() -> None:
-    points = {"a": [(9.0, 300_000.0), (5.0, 4000.0)], "b": [(5.0, 4000.0), (9.0, 9000.0)]}
-    assert made(by_load, points).axes[0].get_yscale() == "log"
+    points = [("a", 9.0, 300_000.0), ("a", 5.0, 4000.0), ("b", 5.0, 4000.0), ("b", 9.0, 9000.0)]
+    rows = [
+        SimulationRow(f"{load}", f"{load}", policy, arrivals_per_h=load, jct_mean_s=jct_s, verified=True)
+        for policy, load, jct_s in points
+    ]
+    (item,) = figures(Simulation({}, rows, {}), "simulation.load")
+    assert item.figure.axes[0].get_yscale() == "log"
+    assert item.figure.axes[0].lines[0].get_xdata().tolist() == [5.0, 9.0]

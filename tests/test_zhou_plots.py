@@ -20,9 +20,8 @@ from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.figure import Drawing, parts, registered, styled
 from schedgap.harness.figure import figures as figures_of
 from schedgap.harness.plots.gantt import NAMED_JOBS, server_rows
-from schedgap.harness.plots.pieces import Group, beside_bounds
-from schedgap.harness.plots.zhou import dearest, gpu_bars, price_field
-from schedgap.harness.plots.zhou_sweeps import compared, found, settings
+from schedgap.harness.plots.style import Group, beside_bounds, dearest
+from schedgap.harness.plots.zhou import compared, found, gpu_bars, price_field, settings
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics.admission import steps
 from schedgap.heuristics.registry import HEURISTICS
@@ -218,11 +217,7 @@ def test_bars_hold_the_gpus_of_workers_and_ps(small: Comparison) -> None:
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.parametrize("cells", [1, zhou_plots.CELLS])
-def test_prices_are_those_of_equation_11(
-    name: str, cells: int, large: Comparison, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(zhou_plots, "CELLS", cells)
+def test_prices_are_those_of_equation_11(name: str, large: Comparison) -> None:
     for instance in (load("gen/20jobs?servers_per_type=2"), next(iter(large.instances.values()))):
         view = zhou.view(instance)
         of = view.architectures[name]
@@ -262,12 +257,19 @@ def test_duals_are_what_a_server_costs(small: Comparison) -> None:
 def test_only_the_dearest_rows_are_drawn() -> None:
     field = np.zeros((40, 3))
     field[::2, 1] = np.arange(20)
-    rows, words = dearest(field)
-    assert len(rows) == zhou_plots.MAX_PRICES
+    rows = dearest(field, 16)
+    assert len(rows) == 16
     assert rows.tolist() == sorted(rows.tolist())
     assert field[rows].max(axis=1).min() == 4
-    assert "21 are 0 throughout and not drawn" in words
-    assert "The 16 dearest are drawn, 3 are not" in words
+
+
+def test_the_caption_counts_the_prices_that_are_not_drawn(small: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    (key,) = (key for key in small.prices if key[1] == "zhou.ps.columns")
+    some, free = (np.count_nonzero((small.prices[key].max(axis=1) > 0) == drawn) for drawn in (True, False))
+    monkeypatch.setattr(zhou_plots, "MAX_PRICES", 2)
+    caption = drawn(small, "duals-ps").caption
+    assert f"{free} are 0 throughout and not drawn" in caption
+    assert f"The 2 dearest are drawn, {some - 2} are not" in caption
 
 
 # bars ---------------------------------------------------------------------------------------------
@@ -431,7 +433,7 @@ def test_panels_keep_their_rows() -> None:
     names = [f"gen/x?capacity={c}" for c in (1, 2, 3)]
     run = sweep_of(copies(names=names), {"zhou.ps.online": [4, 6, 10]})
     (panel,) = found(next(part for part in parts(run) if part.of == "paper"), ["completion"])
-    assert panel.values == [1.0, 2.0, 3.0]
+    assert list(panel.places) == [1.0, 2.0, 3.0]
     rows = compared(panel, ["online"])
     assert rows[["value", "objective"]].to_numpy().tolist() == [[1.0, 4], [2.0, 6], [3.0, 10]]
 

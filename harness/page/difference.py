@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from schedgap.harness.compare.row import Row
-from schedgap.harness.diffing import Difference, MethodTest, RowChange, counts
+from schedgap.harness.diffing import Difference, MethodTest, RowChange
 from schedgap.harness.table import Block, Line, of_texts, table
 from schedgap.harness.text import ABSENT, clean, number
 
@@ -18,19 +18,20 @@ def sentence(difference: Difference) -> str:
     """Return the answer: how many rows are better, worse, the same, or gone."""
     if not difference.changes:
         return "Nothing can be compared: the runs have no row of a common instance in common."
-    count = counts(difference)
-    parts = [f"{count[name]} {name}" for name in ("worse", "better") if count[name]]
-    parts.append(f"{count['same']} the same")
-    if difference.missing:
-        parts.append(f"{len(difference.missing)} only in the first run")
-    if difference.new:
-        parts.append(f"{len(difference.new)} only in the second run")
-    if difference.lost:
-        parts.append(f"{len(difference.lost)} instances only in the first run")
+    count = difference.counts
+    parts = {
+        "worse": count["worse"],
+        "better": count["better"],
+        "the same": count["same"],
+        "only in the first run": len(difference.missing),
+        "only in the second run": len(difference.new),
+        "instances only in the first run": len(difference.lost),
+    }
+    listed = ", ".join(f"{many} {what}" for what, many in parts.items() if many or what == "the same")
     instances = len({change.after.fingerprint for change in difference.changes})
     where = "1 instance" if instances == 1 else f"{instances} instances"
     rows = "1 row" if len(difference.changes) == 1 else f"{len(difference.changes)} rows"
-    return f"{rows} of {where} compared: {', '.join(parts)}."
+    return f"{rows} of {where} compared: {listed}."
 
 
 def lines(difference: Difference, everything: bool = False) -> list[Texts]:
@@ -48,7 +49,7 @@ def _name(row: Row) -> Texts:
 
 def _lines(change: RowChange, times: bool, everything: bool) -> Iterator[Texts]:
     before, after = change.before, change.after
-    time = _times(change.times) if times else ABSENT
+    time = _given("{:.2f} ×", change.times if times else None)
     if change.trouble:
         yield *_name(after), "row", clean(before.status, 40), clean(after.status, 40), clean(change.trouble, 200), time
     values = (
@@ -68,12 +69,8 @@ def _apart(old: float | None, new: float | None) -> tuple[str, str]:
     return f"{old:.10g}", f"{new:.10g}"
 
 
-def _times(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.2f} ×"
-
-
-def _p(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.2g}"
+def _given(form: str, value: float | None) -> str:
+    return ABSENT if value is None else form.format(value)
 
 
 def test_lines(tests: Sequence[MethodTest]) -> list[Texts]:
@@ -81,7 +78,7 @@ def test_lines(tests: Sequence[MethodTest]) -> list[Texts]:
     return [
         (
             *(clean(t.method, 60), str(t.rows), str(t.better), str(t.same), str(t.worse)),
-            *(_p(t.objective_p), _times(t.times), _p(t.time_p)),
+            *(_given("{:.2g}", t.objective_p), _given("{:.2f} ×", t.times), _given("{:.2g}", t.time_p)),
         )
         for t in tests
     ]

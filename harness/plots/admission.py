@@ -11,19 +11,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots.gantt import NAMED_JOBS, gantt, of_runs, server_rows
-from schedgap.harness.plots.pieces import COLUMNS, averaged, time_ticks
+from schedgap.harness.plots import style
+from schedgap.harness.plots.gantt import NAMED_JOBS, Bars, Chart, beside_online, of_runs, server_rows
 from schedgap.harness.plots.results import Compared, counted
-from schedgap.harness.plots.style import (
-    PALETTE,
-    heat_map,
-    label,
-    legend_below,
-    no_dust,
-    panels,
-    sparse_ticks,
-    wide_norm,
-)
+from schedgap.harness.plots.style import PALETTE, label, panels
 from schedgap.harness.text import number
 from schedgap.heuristics.admission.online import Desk, price
 from schedgap.instances.arrays import Array, Ints
@@ -40,9 +31,6 @@ MAX_TYPES = 6
 
 SMALL = 1e-6
 """Part of the largest price below which a price counts as 0."""
-
-
-# ---------------------------------------------------------------- prices
 
 
 def replayed(view: View, runs: Runs, after: Ints) -> Array:
@@ -79,7 +67,7 @@ def steps(data: Compared) -> Drawn:
     few = admitted <= NAMED_JOBS
     after = np.arange(admitted + 1) if few else np.unique(np.linspace(0, admitted, MAX_STEPS + 1).astype(np.int64))[1:]
     prices = replayed(view, runs, after)
-    shown = _dearest(prices)
+    shown = style.dearest(prices.max(axis=0), MAX_TYPES)
     columns = 2 if few or len(shown) in (2, 4) else 3
     ylabel = "utility per slot" if few else "admitted jobs"
     xlabel = f"time [slots of {number(view.slot_s)} s]"
@@ -90,25 +78,25 @@ def steps(data: Compared) -> Drawn:
             _stacked(ax, prices[:, r])
     if few:
         ids = [label(view.ids[j], 16) for j in runs.job.tolist()]
-        legend_below(canvas, [Patch(color=c, label=i) for c, i in zip(PALETTE, ids, strict=False)], 5)
+        style.legend_below(canvas, [Patch(color=c, label=i) for c, i in zip(PALETTE, ids, strict=False)], 5)
+        words = "Colours: what each admitted job adds, in the order of admission, one on top of the other."
     else:
         _maps(canvas, axes, prices[:, shown], after)
-    return canvas, _words(data, runs, few)
-
-
-def _dearest(prices: Array) -> Ints:
-    """Return the resources that are drawn, in their order: those that cost something at some time."""
-    top = prices.max(axis=(0, 2))
-    rows = np.argsort(-top, kind="stable")[:MAX_TYPES]
-    return np.sort(rows[top[rows] > 0])
+        words = (
+            "A row shows them when so many jobs have been admitted, a column is a slot (many are averaged); white: 0."
+        )
+    used = len(np.unique(runs.worker_type)) + 1
+    free = len(view.machines.resources) - used
+    words += f" Free throughout and not drawn: {counted(free, 'type')}." if free else ""
+    words += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
+    return canvas, f"{words} {counted(admitted, 'job')} admitted. {data.n(1)}"
 
 
 def _stacked(ax: Axes, prices: Array) -> None:
     """Draw what each admission adds to the price in each slot, one on top of the other."""
-    edges = np.arange(prices.shape[1] + 1)
-    for k in range(1, len(prices)):
-        ax.stairs(prices[k], edges, baseline=prices[k - 1], fill=True, color=PALETTE[k - 1])
-    busy = np.flatnonzero(prices[-1] > 0)
+    for colour, (before, now) in zip(PALETTE, pairwise(prices), strict=False):
+        ax.stairs(now, np.arange(now.size + 1), baseline=before, fill=True, color=colour)
+    busy = np.flatnonzero(prices[-1])
     ax.set(xlim=(max(busy[0] - 1, 0), min(busy[-1] + 2, prices.shape[1])), ylim=(0.0, prices.max() * 1.08))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -116,30 +104,13 @@ def _stacked(ax: Axes, prices: Array) -> None:
 def _maps(canvas: Figure, axes: list[Axes], prices: Array, after: Ints) -> None:
     """Draw a map for each resource: a row for each admission, a column for each slot."""
     end = int(np.flatnonzero(prices.any(axis=(0, 1)))[-1]) + 1
-    edges = np.linspace(0, end, min(end, COLUMNS) + 1)
-    cells, norm = wide_norm(no_dust(np.apply_along_axis(averaged, 2, prices, edges), SMALL))
+    edges = np.linspace(0, end, min(end, style.COLUMNS) + 1)
+    cells, norm = style.wide_norm(style.no_dust(np.apply_along_axis(style.averaged, 2, prices, edges), SMALL))
     for r, ax in enumerate(axes):
-        image = heat_map(ax, np.where(cells[:, r] > 0, cells[:, r], np.nan), norm)
-        sparse_ticks(ax, "y", [str(count) for count in after.tolist()], 6)
-        time_ticks(ax, float(end), cells.shape[2])
-    canvas.colorbar(image, ax=axes, label="utility per slot", pad=0.02, format=lambda value, _: number(value))
-
-
-def _words(data: Compared, runs: Runs, few: bool) -> str:
-    """Return the end of the caption: what is drawn, what is not, and n."""
-    shape = (
-        "Colours: what each admitted job adds, in the order of admission, one on top of the other."
-        if few
-        else "A row shows them when so many jobs have been admitted, a column is a slot (many are averaged); white: 0."
-    )
-    used = len(np.unique(runs.worker_type)) + 1
-    free = len(data.view.machines.resources) - used
-    more = f" Free throughout and not drawn: {counted(free, 'type')}." if free else ""
-    more += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
-    return f"{shape}{more} {counted(runs.job.size, 'job')} admitted. {data.n(1)}"
-
-
-# ---------------------------------------------------------------- Gantt
+        image = style.heat_map(ax, np.where(cells[:, r] > 0, cells[:, r], np.nan), norm)
+        style.sparse_ticks(ax, "y", [str(count) for count in after.tolist()], 6)
+        style.time_ticks(ax, float(end), cells.shape[2])
+    canvas.colorbar(image, ax=axes, label="utility per slot", pad=0.02, format=style.plain_number)
 
 
 @figure("admission.workers", "Admitted jobs", of="instance")
@@ -148,16 +119,15 @@ def workers(data: Compared) -> Drawn:
 
     The decision of largest utility among the others, and that of admission.online.
     """
-    shown = data.beside(ONLINE, data.running(Runs), lambda row: row.problem == UTILITY.id)
-    view: View = data.view
-    worth = {row.method: row.objective for row in data.rows}
-    bars = {
-        f"{label(m, 30)}: utility {number(worth.get(m), 5)}, {d.job.size} of {counted(view.size, 'job')} admitted": (
-            of_runs(d, d.workers, view.slot_s, 0)
-        )
-        for m, d in shown.items()
-    }
-    machines = view.machines
-    rows = machines.capacity[:, : len(machines.worker_types)].sum(axis=1).astype(np.int64)
-    canvas, words = gantt(server_rows(view.instance, rows, view.ids), bars)
-    return canvas, words + data.n(len(shown))
+
+    def chart(view: View) -> Chart:
+        kinds = len(view.machines.worker_types)
+        return server_rows(view.instance, view.machines.capacity[:, :kinds].sum(axis=1).astype(np.int64), view.ids)
+
+    def words(view: View, runs: Runs, utility: float | None) -> str:
+        return f"utility {number(utility, 5)}, {runs.job.size} of {counted(view.size, 'job')} admitted"
+
+    def bars(view: View, runs: Runs) -> Bars:
+        return of_runs(runs, runs.workers, view.slot_s, 0)
+
+    return beside_online(data, ONLINE, Runs, (UTILITY.id,), chart, bars, words)

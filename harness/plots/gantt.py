@@ -5,9 +5,9 @@ The parts take plain arrays, so that schedules in slots and traces of simulation
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -19,6 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
+from schedgap.harness.figure import Drawn
+from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.plots.style import PALETTE, WIDTH_IN, label, legend_below, panels, text_colour, time_unit
 from schedgap.heuristics.simulator import Trace
 from schedgap.instances.arrays import Array, Ints
@@ -47,6 +49,8 @@ LANE_IN = 0.07
 LEAST_IN, MOST_IN = 0.75, 3.4
 """Height of a GPU's row, and of a panel."""
 
+D = TypeVar("D")
+
 
 @dataclass(frozen=True, eq=False)
 class Bars:
@@ -71,9 +75,9 @@ class Chart:
 def server_rows(instance: Instance, rows: Ints, jobs: Sequence[str]) -> Chart:
     """Return what a chart of the instance's servers shows, with so many `rows` for each server."""
     types = [gpu_type.name for gpu_type in instance.cluster.gpu_types]
-    groups = [group for group in instance.cluster.servers for _ in range(group.count)]
-    kinds = np.array([types.index(group.gpu_type) for group in groups])
-    nothing = np.zeros(len(groups))
+    groups = instance.cluster.servers
+    kinds = np.repeat([types.index(group.gpu_type) for group in groups], [group.count for group in groups])
+    nothing = np.zeros(len(kinds))
     return Chart(Servers(server_names(instance), kinds, rows, nothing, nothing), types, jobs)
 
 
@@ -106,10 +110,10 @@ def of_trace(trace: Trace) -> Bars:
 
 def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
     """Return the bars of elastic jobs, whose entries fill `held` rows; seconds count from the start of slot `first`."""
-    some = held > 0
-    run = runs.run[some]
+    busy = held > 0
+    run = runs.run[busy]
     start = (runs.start[run] - first) * slot_s
-    return merged(runs.job[run], runs.server[some], held[some], start, start + runs.slots[run] * slot_s)
+    return merged(runs.job[run], runs.server[busy], held[busy], start, start + runs.slots[run] * slot_s)
 
 
 def lanes(bars: Bars, gpus: Ints) -> Ints:
@@ -132,6 +136,31 @@ def lanes(bars: Bars, gpus: Ints) -> Ints:
     return np.array(pieces, np.int64).reshape(-1, 3)
 
 
+def beside_online(
+    data: Compared,
+    online: str,
+    kind: type[D],
+    problems: Collection[str],
+    chart: Callable[[Any], Chart],
+    bars: Callable[[Any, D], Bars],
+    words: Callable[[Any, D, float | None], str],
+) -> Drawn:
+    """Return a Gantt chart of the best decision of that kind on these problems, beside that of `online`.
+
+    `chart`, `bars` and `words` are of a view, a decision on it, and its objective; `words` stand behind the method.
+    """
+    decisions = data.running(kind)
+    rows = [data.verified[method] for method in decisions]
+    rivals = [row for row in rows if row.method != online and row.problem in problems]
+    rivals.sort(key=lambda row: row.objective or 0.0, reverse=any(row.sense == "max" for row in rivals))
+    drawn = {}
+    for row in some([*rivals[:1], *(row for row in rows if row.method == online)]):
+        decision = decisions[row.method]
+        drawn[f"{label(row.method, 30)}: {words(data.view, decision, row.objective)}"] = bars(data.view, decision)
+    canvas, said = gantt(chart(data.view), drawn)
+    return canvas, said + data.n(len(drawn))
+
+
 def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Figure, str]:
     """Return a figure with one Gantt chart (bars by title) below the other, and what its caption says of it."""
     rows, bottom = _rows(chart.servers)
@@ -139,15 +168,24 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Figure, str]:
     unit_s, unit = time_unit(end_s)
     height = min(max(LANE_IN * bottom, LEAST_IN), MOST_IN) + 0.3
     figure, axes = panels(len(bars), height, columns=1, xlabel=f"time [{unit}]", sharex=True)
+    few = len(chart.jobs) <= NAMED_JOBS
+    colours = mpl.colormaps["viridis"](np.linspace(0.0, 1.0, len(chart.jobs)))
     for ax, (title, each) in zip(axes, bars.items(), strict=True):
         ax.set(title=title, ylim=(bottom, 0.0), xlim=(0.0, end_s / unit_s))
-        _panel(ax, chart, rows, each, unit_s)
-    few = len(chart.jobs) <= NAMED_JOBS
-    _key(figure, axes, chart, few)
+        _panel(ax, chart, rows, each, unit_s, mpl.colors.to_rgba_array(PALETTE) if few else colours)
+    idle = Patch(color=IDLE, label="idle")
+    if few:
+        jobs = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, chart.jobs, strict=False)]
+        legend_below(figure, [*jobs, idle], 6)
+    else:
+        legend_below(figure, [idle])
+        order = ScalarMappable(Normalize(1, len(chart.jobs)), "viridis")
+        what = "job, in the order of the instance"
+        figure.colorbar(order, ax=axes, label=what, pad=0.02, aspect=35, fraction=0.04)
     shown = int(np.isfinite(rows).sum())
-    some = f"The first servers of every type are shown ({shown} of {chart.servers.size}). "
-    colours = "Each job has its colour. " if few else "Colours tell the order of the jobs. "
-    return figure, colours + (some if shown < chart.servers.size else "")
+    words = "Each job has its colour. " if few else "Colours tell the order of the jobs. "
+    part = f"The first servers of every type are shown ({shown} of {chart.servers.size}). "
+    return figure, words + (part if shown < chart.servers.size else "")
 
 
 def _rows(servers: Servers) -> tuple[Array, float]:
@@ -157,28 +195,31 @@ def _rows(servers: Servers) -> tuple[Array, float]:
     at = 0.0
     for r in np.unique(servers.gpu_type[servers.gpus > 0]):
         mine = np.flatnonzero((servers.gpu_type == r) & (servers.gpus > 0))
-        fit = np.cumsum(servers.gpus[mine]) <= share * servers.gpus[mine].sum()
-        fit[0] = True
-        shown = mine[fit]
-        top[shown] = at + np.cumsum(servers.gpus[shown]) - servers.gpus[shown]
-        at += float(servers.gpus[shown].sum()) + TYPE_GAP
+        until = np.cumsum(servers.gpus[mine])
+        fit = until <= max(share * until[-1], until[0])
+        top[mine[fit]] = at + (until - servers.gpus[mine])[fit]
+        at += float(until[fit][-1]) + TYPE_GAP
     return top, max(at - TYPE_GAP, 1.0)
 
 
-def _panel(ax: Axes, chart: Chart, top: Array, bars: Bars, unit_s: float) -> None:
-    shown = np.flatnonzero(np.isfinite(top))
-    gpus = chart.servers.gpus
+def _panel(ax: Axes, chart: Chart, top: Array, bars: Bars, unit_s: float, colours: Array) -> None:
+    """Draw the servers, the bars with the jobs' names, and the names of the GPU types."""
+    shown, gpus = np.flatnonzero(np.isfinite(top)), chart.servers.gpus
     ax.add_collection(boxes(*ax.get_xlim(), top[shown], gpus[shown], facecolors=IDLE, linewidths=0))
     pieces = lanes(bars, gpus)
-    pieces = pieces[np.isfinite(top[bars.server[pieces[:, 0]]])]
-    bar, row, count = pieces.T
-    colours = _colours(len(chart.jobs))[bars.job[bar]]
-    line = 0.15 if len(pieces) > RASTER_FROM else 0.4
+    bar, row, count = pieces[np.isfinite(top[bars.server[pieces[:, 0]]])].T
     place = (bars.start[bar] / unit_s, bars.end[bar] / unit_s, top[bars.server[bar]] + row, count)
-    ax.add_collection(boxes(*place, facecolors=colours, edgecolors="white", linewidths=line, zorder=2))
+    look: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.15 if len(bar) > RASTER_FROM else 0.4, "zorder": 2}
+    ax.add_collection(boxes(*place, facecolors=colours[bars.job[bar]], **look))
     ax.hlines(top[shown], *ax.get_xlim(), color="white", lw=1.1, zorder=3)
-    _names(ax, chart, bars.job[bar], *place)
-    _type_labels(ax, chart, top)
+    if len(chart.jobs) <= NAMED_JOBS:
+        _names(ax, chart, bars.job[bar], *place)
+    kinds = chart.servers.gpu_type[shown]
+    ends = {r: shown[kinds == r][[0, -1]] for r in np.unique(kinds).tolist()}
+    middles = [(top[first] + top[last] + gpus[last]) / 2 for first, last in ends.values()]
+    ax.set_yticks(middles, [label(chart.gpu_types[r], 14) for r in ends])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
 
 
 def boxes(left: ArrayLike, right: ArrayLike, top: ArrayLike, height: ArrayLike, **look: Any) -> PolyCollection:
@@ -189,43 +230,11 @@ def boxes(left: ArrayLike, right: ArrayLike, top: ArrayLike, height: ArrayLike, 
     return PolyCollection(list(corners), rasterized=len(corners) > RASTER_FROM, **look)
 
 
-def _colours(jobs: int) -> Array:
-    if jobs <= NAMED_JOBS:
-        return mpl.colors.to_rgba_array(PALETTE)
-    return np.asarray(mpl.colormaps["viridis"](np.linspace(0.0, 1.0, jobs)))
-
-
 def _names(ax: Axes, chart: Chart, job: Ints, left: Array, right: Array, y: Array, height: Ints) -> None:
-    """Write the names of the jobs, where they are few, into the bars that are wide enough."""
-    if len(chart.jobs) > NAMED_JOBS:
-        return
+    """Write the names of the jobs into the bars that are wide enough."""
     letter = ax.get_xlim()[1] * 0.075 / WIDTH_IN
     for j, start, end, middle in zip(job.tolist(), left, right, y + height / 2, strict=True):
         text = label(chart.jobs[j], 12)
         if end - start >= letter * (len(text) + 1):
             look = {"ha": "center", "va": "center", "color": text_colour(PALETTE[j])}
             ax.text((start + end) / 2, middle, text, look, fontsize=6.5, clip_on=True, zorder=4)
-
-
-def _type_labels(ax: Axes, chart: Chart, top: Array) -> None:
-    """Label the rows of each GPU type in their middle."""
-    places, names = [], []
-    for r in np.unique(chart.servers.gpu_type[np.isfinite(top)]):
-        mine = np.flatnonzero((chart.servers.gpu_type == r) & np.isfinite(top))
-        places.append((top[mine].min() + (top[mine] + chart.servers.gpus[mine]).max()) / 2)
-        names.append(label(chart.gpu_types[int(r)], 14))
-    ax.set_yticks(places, names)
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-
-
-def _key(figure: Figure, axes: Sequence[Axes], chart: Chart, few: bool) -> None:
-    """Say which colour is which job: by name, or by the place in the instance."""
-    idle = Patch(color=IDLE, label="idle")
-    if few:
-        jobs = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, chart.jobs, strict=False)]
-        legend_below(figure, [*jobs, idle], 6)
-        return
-    bar = ScalarMappable(Normalize(1, len(chart.jobs)), "viridis")
-    figure.colorbar(bar, ax=list(axes), label="job, in the order of the instance", pad=0.02, aspect=35, fraction=0.04)
-    legend_below(figure, [idle])

@@ -5,22 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots.gantt import Chart, gantt, of_schedule
-from schedgap.harness.plots.pieces import completion_cdf, price_map, utilisation
-from schedgap.harness.plots.results import Compared, counted, fitting
-from schedgap.harness.plots.style import MAX_LINES, label, no_dust
+from schedgap.harness.plots.gantt import Chart, beside_online, of_schedule
+from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.style import MAX_LINES, MAX_ROWS, completion_cdf, no_dust, price_map, utilisation
 from schedgap.harness.text import number
 from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.hadar import FORKED, Schedule, View
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View
 
 ONLINE, COLUMNS = "hadar.online", "hadar.p2.columns"
 
 SMALL = 1e-4
 """Part of the highest dual price below which a price counts as 0."""
-
-MAX_ROWS = 30
-"""Methods in one map of utilisation."""
 
 
 @figure("hadar.gantt", "Schedules", of="instance")
@@ -29,20 +25,17 @@ def schedules(data: Compared) -> Drawn:
 
     The schedule of largest utility among the others, and that of hadar.online.
     """
-    shown = data.beside(ONLINE, data.running(Schedule), lambda row: row.problem != FORKED.id)
-    view: View = data.view
-    worth = {row.method: row.objective for row in data.rows}
-    bars = {
-        f"{label(m, 30)}: utility {number(worth.get(m))}, {_completed(view, d)}": of_schedule(view, d)
-        for m, d in shown.items()
-    }
-    canvas, words = gantt(Chart(view.servers, view.workload.gpu_types, view.workload.ids), bars)
-    return canvas, words + data.n(len(shown))
+    return beside_online(data, ONLINE, Schedule, (UTILITY.id, COMPLETE.id), chart, of_schedule, _completed)
 
 
-def _completed(view: View, schedule: Schedule) -> str:
-    done = len(np.unique(schedule.job))
-    return f"{counted(view.size, 'job')} completed" if done == view.size else f"{done} of {view.size} jobs completed"
+def chart(view: View) -> Chart:
+    """Return what a chart of the view's schedules shows."""
+    return Chart(view.servers, view.workload.gpu_types, view.workload.ids)
+
+
+def _completed(view: View, schedule: Schedule, utility: float | None) -> str:
+    done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
+    return f"utility {number(utility)}, {jobs if done == view.size else f'{done} of {jobs}'} completed"
 
 
 def completion_s(view: View, schedule: Schedule) -> Array:
@@ -58,10 +51,8 @@ def completion_times(data: Compared) -> Drawn:
 
     A line that ends below 1 leaves jobs out.
     """
-    known = data.running(Schedule)
-    methods, out = fitting(known, MAX_LINES)
-    times = {method: completion_s(data.view, known[method]) for method in methods}
-    return completion_cdf(times, data.looks), out + data.n(len(methods))
+    known, words = data.few(Schedule, MAX_LINES)
+    return completion_cdf({method: completion_s(data.view, d) for method, d in known.items()}, data.looks), words
 
 
 def shares(view: View, schedule: Schedule) -> Array:
@@ -72,10 +63,8 @@ def shares(view: View, schedule: Schedule) -> Array:
 @figure("hadar.utilisation", "GPUs in use over time", of="instance")
 def gpus_in_use(data: Compared) -> Drawn:
     """GPUs held by jobs, in per cent of all GPUs, over time (neighbouring slots are averaged where there are many)."""
-    known = data.running(Schedule)
-    methods, out = fitting(known, MAX_ROWS)
-    held = {method: shares(data.view, known[method]) for method in methods}
-    return utilisation(held, data.view.slot_s, data.looks), out + data.n(len(methods))
+    known, words = data.few(Schedule, MAX_ROWS)
+    return utilisation({m: shares(data.view, d) for m, d in known.items()}, data.view.slot_s, data.looks), words
 
 
 def price_field(view: View, schedule: Schedule) -> Array:

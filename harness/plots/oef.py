@@ -6,7 +6,7 @@ fastest GPU type, as cells of a heat map, and neighbours are averaged where cell
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
@@ -17,28 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, counted, some
-from schedgap.harness.plots.style import (
-    DASHED,
-    INK,
-    MUTED,
-    PALETTE,
-    Look,
-    bins,
-    heat_map,
-    label,
-    legend_below,
-    one_axes,
-    panels,
-    sparse_ticks,
-    text_colour,
-)
+from schedgap.harness.plots.style import INK, MUTED, PALETTE, label, panels, sparse_ticks
 from schedgap.harness.text import number
 from schedgap.harness.verify import TOLERANCE
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, View, efficiency
 
 FEW_TENANTS = 8
@@ -73,9 +59,15 @@ def _allocations(data: Compared) -> dict[str, Allocation]:
     return dict(some(known[:MAX_PANELS]))
 
 
-def _order(view: View) -> NDArray[np.intp]:
-    """Return the tenants by speedup on the fastest type, slowest first."""
-    return np.argsort(per_tenant(view, view.true_speedups[:, -1]), kind="stable")
+def ranked(speedup: Array) -> list[Ints]:
+    """Return tenants by speedup, slowest first, in at most :data:`CELLS` groups of neighbours."""
+    return np.array_split(np.argsort(speedup, kind="stable"), min(len(speedup), CELLS))
+
+
+def _ranked_tenants(view: View) -> tuple[list[Ints], list[str]]:
+    """Return the groups of tenants by true speedup on the fastest type, each with the name of its first tenant."""
+    groups = ranked(per_tenant(view, view.true_speedups[:, -1]))
+    return groups, [label(view.tenants[group[0]], 9) for group in groups]
 
 
 def per_tenant(view: View, values: Array) -> Array:
@@ -92,9 +84,6 @@ def _words(data: Compared, what: str) -> str:
     return f"{what} {data.n(drawn, counted(len(data.view.tenants), 'tenant'))}{more}"
 
 
-# ---------------------------------------------------------------- efficiency per tenant
-
-
 @figure("oef.efficiency", "Efficiency per tenant", of="instance")
 def efficiencies(data: Compared) -> Drawn:
     """Efficiency of every tenant at its true speedups."""
@@ -102,65 +91,57 @@ def efficiencies(data: Compared) -> Drawn:
     split = per_tenant(view, efficiency(view.true_speedups, view.equal_split))
     reached = {method: per_tenant(view, efficiency(view.true_speedups, d.devices)) for method, d in allocations.items()}
     if len(view.tenants) <= FEW_TENANTS and len(allocations) <= len(PALETTE):
+        colours = {method: data.looks[method]["color"] for method in reached}
         words = "In slowest-GPU equivalents; dashed: equal split."
-        return _efficiency_bars(view, reached, split, data.looks), _words(data, words)
-    order = _order(view)
+        return _efficiency_bars(view, reached, split, colours), _words(data, words)
     words = (
         "Divided by that of the equal split (1: the same, purple: worse, orange: better); neighbours in order of "
         "speedup are averaged if many."
     )
-    relative = np.array([values[order] / split[order] for values in reached.values()])
-    return _efficiency_map(view, list(reached), relative), _words(data, words)
+    relative = {method: values / split for method, values in reached.items()}
+    return _efficiency_map(view, relative), _words(data, words)
 
 
-def _efficiency_bars(view: View, reached: Mapping[str, Array], split: Array, styles: Mapping[str, Look]) -> Figure:
-    figure, ax = one_axes(3.2, grid="y")
+def _efficiency_bars(view: View, reached: Mapping[str, Array], split: Array, colours: Mapping[str, str]) -> Figure:
+    canvas, ax = style.one_axes(3.2, grid="y")
     frame = pd.DataFrame(dict(reached)).melt(ignore_index=False, var_name="method", value_name="efficiency")
-    look = {"palette": {method: styles[method]["color"] for method in reached}, "saturation": 1, "width": 0.84}
-    sns.barplot(frame, x=frame.index, y="efficiency", hue="method", gap=0.08, ax=ax, **look)
+    look: dict[str, Any] = {"palette": colours, "saturation": 1, "width": 0.84, "gap": 0.08}
+    sns.barplot(frame, x=frame.index, y="efficiency", hue="method", ax=ax, **look)
     handles = ax.get_legend_handles_labels()[0]
     ax.legend_ = None
     places = np.arange(len(split))
-    ax.hlines(split, places - 0.46, places + 0.46, color=INK, ls=DASHED, lw=1.3, zorder=3, label="equal split")
+    line = ax.hlines(split, places - 0.46, places + 0.46, color=INK, ls=style.DASHED, lw=1.3, zorder=3)
+    line.set_label("equal split")
     ax.set_xticks(places, [label(name, 14) for name in view.tenants])
     ax.tick_params(axis="x", length=0)
     ax.set(xlabel="tenant", ylabel="efficiency\n[slowest-GPU equivalents]")
-    legend_below(figure, [*handles, *ax.get_legend_handles_labels()[0][-1:]], 3)
-    return figure
+    style.legend_below(canvas, [*handles, line], 3)
+    return canvas
 
 
-def _efficiency_map(view: View, methods: Sequence[str], relative: Array) -> Figure:
+def _efficiency_map(view: View, relative: Mapping[str, Array]) -> Figure:
     """Draw methods × tenants (in order of speedup), coloured by efficiency relative to the equal split."""
-    groups = bins(relative.shape[1], CELLS)
-    cells = np.array([[row[group].mean() for group in groups] for row in relative])
-    figure, ax = one_axes(1.6 + 0.3 * len(methods))
-    numbered = len(groups) <= NUMBERED_CELLS
+    groups, names = _ranked_tenants(view)
+    cells = np.array([[values[group].mean() for group in groups] for values in relative.values()])
+    canvas, ax = style.one_axes(1.6 + 0.3 * len(cells))
     # one tenant that takes a whole type would leave no colour for all the others
     away = min(1.0, max(cells.max() - 1.0, 1.0 - cells.min(), 0.05))
     extend = "max" if cells.max() > 1.0 + away else "neither"
-    bar = {"label": "efficiency / equal split [1]", "pad": 0.02, "extend": extend}
-    colours: dict[str, Any] = {
+    look: dict[str, Any] = {
+        "annot": len(groups) <= NUMBERED_CELLS,
+        "fmt": ".2f" if len(groups) <= NUMBERED_CELLS / 2 else ".1f",
+        "annot_kws": {"fontsize": 6.5},
         "cmap": "PuOr_r",
         "vmin": 1.0 - away,
         "vmax": 1.0 + away,
         "linewidths": 0.4,
-        "cbar_kws": bar,
+        "cbar_kws": {"label": "efficiency / equal split [1]", "pad": 0.02, "extend": extend},
     }
-    digits = ".2f" if len(groups) <= NUMBERED_CELLS / 2 else ".1f"
-    sns.heatmap(cells, annot=numbered, fmt=digits, annot_kws={"fontsize": 6.5}, ax=ax, **colours)
-    sparse_ticks(ax, "x", _group_labels(view, groups), 10)
-    sparse_ticks(ax, "y", [label(method, 40) for method in methods], len(methods))
+    sns.heatmap(cells, ax=ax, **look)
+    sparse_ticks(ax, "x", names, 10)
+    sparse_ticks(ax, "y", [label(method, 40) for method in relative], len(cells))
     ax.set_xlabel("tenants by speedup on the fastest type, lowest first")
-    return figure
-
-
-def _group_labels(view: View, groups: Sequence[NDArray[np.intp]]) -> list[str]:
-    """Return the name of each group's first tenant in order of speedup."""
-    order = _order(view)
-    return [label(view.tenants[order[group[0]]], 9) for group in groups]
-
-
-# ---------------------------------------------------------------- envy
+    return canvas
 
 
 def envy(view: View, devices: Array) -> Array:
@@ -184,12 +165,17 @@ def envies(data: Compared) -> Drawn:
         return None
     few = view.size <= FEW_NODES
     canvas, axes = panels(len(allocations), 1.75)
+    groups = ranked(view.speedups[:, -1])
     for ax, (method, allocation) in zip(axes, allocations.items(), strict=True):
         gain = envy(view, allocation.devices)
         pairs = int(np.count_nonzero(gain))
-        (_envy_graph if few else _envy_matrix)(ax, view, gain)
         words = f"{pairs} of {view.size * (view.size - 1)} pairs envy" if pairs else "nobody envies anybody"
         ax.set_title(f"{label(method, 30)}\n{words}")
+        if few:
+            _envy_graph(ax, view, gain)
+        else:
+            cells = [[min(gain[np.ix_(rows, columns)].max(), 1.0) for columns in groups] for rows in groups]
+            style.heat_map(ax, 100 * np.array(cells), Normalize(0.0, 100.0), ENVY_COLOURS)
     if few:
         shape = "An arrow leads from a tenant to one whose devices it would rather have, the wider the more it gains."
         return canvas, _words(data, shape)
@@ -222,66 +208,48 @@ def _envy_graph(ax: Axes, view: View, gain: Array) -> None:
     ax.axis("off")
 
 
-def _envy_matrix(ax: Axes, view: View, gain: Array) -> None:
-    """Draw the gain of every row of tenants with the devices of every column, the largest of each group."""
-    order = np.argsort(view.speedups[:, -1], kind="stable")
-    starts = [int(group[0]) for group in bins(view.size, CELLS)]
-    by_speedup = np.minimum(gain, 1.0)[np.ix_(order, order)]
-    cells = np.maximum.reduceat(np.maximum.reduceat(by_speedup, starts, axis=0), starts, axis=1)
-    heat_map(ax, 100 * cells, Normalize(0.0, 100.0), ENVY_COLOURS)
-
-
-# ---------------------------------------------------------------- devices
-
-
 @figure("oef.devices", "Devices by type and tenant", of="instance")
 def devices(data: Compared) -> Drawn:
     """Devices of each GPU type (slowest left) by tenant."""
-    held = {method: per_tenant(data.view, d.devices) for method, d in _allocations(data).items()}
-    if len(data.view.tenants) <= FEW_TENANTS:
-        return _device_bars(data.view, held), _words(data, "Dotted outlines: devices there are.")
+    view: View = data.view
+    held = {method: per_tenant(view, d.devices) for method, d in _allocations(data).items()}
+    if len(view.tenants) <= FEW_TENANTS:
+        return _device_bars(view, held), _words(data, "Dotted outlines: devices there are.")
     words = "Tenants by speedup on the fastest type (lowest on top), neighbours averaged where there are many."
-    return _device_maps(data.view, held), _words(data, words)
+    return _device_maps(view, held), _words(data, words)
 
 
 def _device_bars(view: View, held: Mapping[str, Array]) -> Figure:
-    figure, axes = panels(len(held), 2.0, ylabel="devices", sharey=True)
-    for ax, (method, amounts) in zip(axes, held.items(), strict=True):
-        ax.set_title(label(method, 30))
-        _stacks(ax, view, amounts)
-    names = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, view.tenants, strict=False)]
-    idle = Patch(facecolor="none", edgecolor=MUTED, linestyle=":", label="idle")
-    legend_below(figure, [*names, idle], 5)
-    return figure
-
-
-def _stacks(ax: Axes, view: View, amounts: Array) -> None:
-    """Draw one stacked bar per GPU type."""
+    """Draw one stacked bar per GPU type, in a panel for each method."""
+    canvas, axes = panels(len(held), 2.0, ylabel="devices", sharey=True)
     places = np.arange(len(view.gpu_types))
-    ax.bar(places, view.capacity, 0.7, fill=False, edgecolor=MUTED, linewidth=0.7, linestyle=":")
-    base = np.zeros(len(places))
-    for row, colour in zip(amounts, PALETTE, strict=False):
-        bars = ax.bar(places, row, 0.7, base, color=colour, edgecolor="white")
-        shown = [number(height, 2) if height >= 0.12 * view.capacity.max() else "" for height in row]
-        ax.bar_label(bars, shown, label_type="center", fontsize=7, color=text_colour(colour))
-        base += row
-    ax.set_xticks(places, [label(name, 9) for name in view.gpu_types])
-    ax.tick_params(axis="x", length=0)
+    idle: dict[str, Any] = {"fill": False, "edgecolor": MUTED, "linestyle": ":"}
+    for ax, (method, amounts) in zip(axes, held.items(), strict=True):
+        ax.bar(places, view.capacity, 0.7, linewidth=0.7, **idle)
+        for row, base, colour in zip(amounts, amounts.cumsum(axis=0) - amounts, PALETTE, strict=False):
+            bars = ax.bar(places, row, 0.7, base, color=colour, edgecolor="white")
+            shown = [number(height, 2) if height >= 0.12 * view.capacity.max() else "" for height in row]
+            ax.bar_label(bars, shown, label_type="center", fontsize=7, color=style.text_colour(colour))
+        ax.set_xticks(places, [label(name, 9) for name in view.gpu_types])
+        ax.tick_params(axis="x", length=0)
+        ax.set_title(label(method, 30))
+    names = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, view.tenants, strict=False)]
+    style.legend_below(canvas, [*names, Patch(label="idle", **idle)], 5)
+    return canvas
 
 
 def _device_maps(view: View, held: Mapping[str, Array]) -> Figure:
-    order = _order(view)
-    groups = bins(len(order), CELLS)
-    names = _group_labels(view, groups)
-    figure, axes = panels(len(held), 1.9)
-    cells = {m: np.array([amounts[order[group]].mean(axis=0) for group in groups]) for m, amounts in held.items()}
+    """Draw tenants × GPU types, in a panel for each method."""
+    groups, names = _ranked_tenants(view)
+    canvas, axes = panels(len(held), 1.9)
+    cells = np.array([[amounts[group].mean(axis=0) for group in groups] for amounts in held.values()])
     # by the square root, so that small shares show beside whole types in one hand
-    norm = PowerNorm(0.5, 0.0, max(float(values.max()) for values in cells.values()))
-    for i, (ax, (method, values)) in enumerate(zip(axes, cells.items(), strict=True)):
-        heat_map(ax, values, norm)
+    norm = PowerNorm(0.5, 0.0, float(cells.max()))
+    for i, (ax, method) in enumerate(zip(axes, held, strict=True)):
+        style.heat_map(ax, cells[i], norm)
         sparse_ticks(ax, "x", [label(name, 9) for name in view.gpu_types], 6, room=22)
         if i % 3 == 0:
             sparse_ticks(ax, "y", names, 6)
         ax.set_title(label(method, 30))
-    figure.colorbar(axes[0].images[0], ax=axes, label="devices per tenant", **SLIM)
-    return figure
+    canvas.colorbar(axes[0].images[0], ax=axes, label="devices per tenant", **SLIM)
+    return canvas

@@ -5,42 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import product
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from schedgap.harness.figure import Drawn, Part, figure, parts
+from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import Chart, gantt, of_trace
-from schedgap.harness.plots.pieces import (
-    FEW_LINES,
-    Group,
-    completion_cdf,
-    completion_legend,
-    share_line,
-    share_stairs,
-    time_cells,
-    times_beside_bounds,
-    utilisation,
-)
 from schedgap.harness.plots.results import counted, some
-from schedgap.harness.plots.style import (
-    BOUND,
-    FAINT,
-    MAX_LINES,
-    PALETTE,
-    WIDE,
-    Look,
-    label,
-    legend_below,
-    line_legend,
-    listed_axis,
-    log_axis,
-    looks,
-    one_axes,
-    panels,
-    time_unit,
-)
+from schedgap.harness.plots.style import FEW_LINES, MAX_LINES, MAX_ROWS, PALETTE, label, one_axes, panels
 from schedgap.harness.simulate.row import Rounds, Simulation, SimulationRow
 from schedgap.harness.text import clean, number
 from schedgap.heuristics.simulator import Trace
@@ -52,9 +25,6 @@ MAX_CHARTS = 4
 
 MAX_PANELS = 6
 """Policies whose rounds are drawn beside their bounds."""
-
-MAX_ROWS = 30
-"""Policies in one figure with a row for each."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,9 +41,9 @@ class Histories(Part):
         return next(iter(self.traces.values()))
 
     @cached_property
-    def looks(self) -> dict[str, Look]:
+    def looks(self) -> dict[str, style.Look]:
         """Look of each policy."""
-        return looks(row.policy for row in self.rows)
+        return style.looks(row.policy for row in self.rows)
 
     def few(self, policies: Collection[str], most: int) -> tuple[dict[str, Trace], str]:
         """Return the histories of the first policies, of which there is one at least, and the end of a caption: n."""
@@ -97,15 +67,11 @@ def _(results: Simulation) -> list[Histories]:
         return []
     traces = {policy: trace for policy, trace in results.traces.items() if trace.rounds}
     rounds = {policy: each for policy, each in results.rounds.items() if policy in traces}
-    where = clean(results.rows[-1].instance, 40)
-    kind = "simulation"
+    where, kind = clean(results.rows[-1].instance, 40), "simulation"
     return [Histories(of=kind, group=kind, where=where, rows=results.rows, traces=traces, rounds=rounds)]
 
 
 simulated = partial(figure, of="simulation")
-
-
-# ---------------------------------------------------------------- any histories
 
 
 @simulated("simulation.ttd", "Total time beside its bound")
@@ -119,8 +85,8 @@ def total_times(data: Histories) -> Drawn:
     bounds = list(dict.fromkeys(row.ttd_bound_s for row in rows))
     if len({row.fingerprint for row in data.rows}) > 1 or not any(bounds):
         return None
-    groups = [Group({row.policy: row.ttd_s or 0.0 for row in rows if row.ttd_bound_s == b}, b) for b in bounds]
-    return times_beside_bounds(groups, "total time"), data.n(len(rows), len(data.rows))
+    groups = [style.Group({row.policy: row.ttd_s or 0.0 for row in rows if row.ttd_bound_s == b}, b) for b in bounds]
+    return style.times_beside_bounds(groups, "total time"), data.n(len(rows), len(data.rows))
 
 
 @simulated("simulation.gantt", "Schedules")
@@ -137,7 +103,7 @@ def schedules(data: Histories) -> Drawn:
 def completion_times(data: Histories) -> Drawn:
     """Share of all jobs that have completed after a time since their arrival."""
     shown, n = data.few(data.traces, MAX_LINES)
-    return completion_cdf({policy: trace.jct_s for policy, trace in shown.items()}, data.looks), n
+    return style.completion_cdf({policy: trace.jct_s for policy, trace in shown.items()}, data.looks), n
 
 
 @simulated("simulation.utilisation", "GPUs in use over time")
@@ -145,27 +111,15 @@ def gpus_in_use(data: Histories) -> Drawn:
     """Share of the GPU time of each round in which GPUs computed."""
     shown, n = data.few(data.traces, MAX_LINES)
     shares = {policy: _over_time(trace, trace.utilisation) for policy, trace in shown.items()}
-    return utilisation(shares, data.first.round_s, data.looks), n
+    return style.utilisation(shares, data.first.round_s, data.looks), n
 
 
-def _over_time(trace: Trace, shares: Array) -> Array:
-    """Return the shares of every round from the first to the last, 0 in rounds without any job."""
+def _over_time(trace: Trace, values: Array) -> Array:
+    """Return the values of every round from the first to the last, 0 in rounds without any job."""
     row = np.rint((trace.start_s - trace.start_s[0]) / trace.round_s).astype(np.int64)
     every = np.zeros(int(row[-1]) + 1)
-    every[row] = shares
+    every[row] = values
     return every
-
-
-# ---------------------------------------------------------------- histories with CPUs and memory
-
-
-@dataclass(frozen=True, eq=False)
-class Worth:
-    """Progress of each round, what LP1 allows, and the start of each in seconds, ``(R,)`` each."""
-
-    start_s: Array
-    progress: Array
-    most: Array
 
 
 @simulated("simulation.lp1", "Rounds beside LP1")
@@ -176,31 +130,29 @@ def rounds_beside_lp1(data: Histories) -> Drawn:
     mechanism runs other jobs than those, the bound is a comparison only.
     """
     shown, n = data.few([policy for policy, each in data.rounds.items() if np.any(each.most > 0)], MAX_PANELS)
-    worth = {p: Worth(trace.start_s, data.rounds[p].progress, data.rounds[p].most) for p, trace in shown.items()}
-    return against_lp1(worth, data.first.round_s), n
+    progress = {policy: _over_time(trace, data.rounds[policy].progress) for policy, trace in shown.items()}
+    most = {policy: _over_time(trace, data.rounds[policy].most) for policy, trace in shown.items()}
+    return against_lp1(progress, most, data.first.round_s), n
 
 
-def against_lp1(worth: Mapping[str, Worth], round_s: float) -> Figure:
+def against_lp1(progress: Mapping[str, Array], most: Mapping[str, Array], round_s: float) -> Figure:
     """Return the progress of rounds under the most that LP1 allows, a panel per policy; long runs are averaged."""
-    first_s = min(float(each.start_s[0]) for each in worth.values())
-    at = [np.rint((each.start_s - first_s) / round_s).astype(np.int64) for each in worth.values()]
-    cells = np.zeros((len(worth), 2, max(int(rows[-1]) for rows in at) + 1))
-    for full, rows, each in zip(cells, at, worth.values(), strict=True):
-        full[:, rows] = np.nan_to_num([each.progress, each.most])
-    top = float(cells[:, 1].max())
-    means, times, xlabel = time_cells([*cells.reshape(-1, cells.shape[2])], round_s)
-    canvas, axes = panels(len(worth), 1.7, 2, xlabel, "progress [fair shares]", "y", sharex=True, sharey=True)
-    for i, (ax, rows, (policy, each)) in enumerate(zip(axes, at, worth.items(), strict=True)):
-        until = rows[-1] * times[-1] / cells.shape[2] * (1 + 1e-9)
-        progress, most = np.where(times[:-1] <= until, means[2 * i : 2 * i + 2], np.nan)
-        ax.stairs(most, times, baseline=progress, fill=True, color=FAINT)
-        ax.stairs(most, times, baseline=None, lw=1.1, **BOUND)
-        ax.stairs(progress, times, baseline=None, color=PALETTE[0], lw=1.3)
-        known = np.isfinite(each.most) & (each.most > 0)
-        mean = float((each.progress[known] / each.most[known]).mean()) if known.any() else np.nan
-        ax.set(title=f"{label(policy, 30)}: mean {100 * mean:.1f} %", xlim=(0.0, times[-1]), ylim=(0.0, top * 1.04))
-    names: dict[str, Look] = {"progress of the round": {"color": PALETTE[0]}, "most by LP1 for the jobs picked": BOUND}
-    line_legend(canvas, {**names, "distance": {"color": FAINT, "lw": 7}}, limit=40)
+    rows = [np.nan_to_num(row) for each in (progress, most) for row in each.values()]
+    cells, times, xlabel = style.time_cells(rows, round_s)
+    canvas, axes = panels(len(progress), 1.7, 2, xlabel, "progress [fair shares]", "y", sharex=True, sharey=True)
+    for i, (ax, policy) in enumerate(zip(axes, progress, strict=True)):
+        known = most[policy] > 0
+        mean = float((progress[policy][known] / most[policy][known]).mean()) if known.any() else np.nan
+        until = (len(known) - 1) * cells.shape[1] // max(map(len, rows)) + 1
+        reached, allowed = cells[[i, i + len(progress)], :until]
+        edges = times[: until + 1]
+        ax.stairs(allowed, edges, baseline=reached, fill=True, color=style.FAINT)
+        ax.stairs(allowed, edges, baseline=None, lw=1.1, **style.BOUND)
+        ax.stairs(reached, edges, baseline=None, color=PALETTE[0], lw=1.3)
+        ax.set(title=f"{label(policy, 30)}: mean {100 * mean:.1f} %", xlim=(0.0, times[-1]))
+    axes[0].set_ylim(0.0, 1.04 * max(float(row.max()) for row in rows[len(progress) :]))
+    look = {"progress of the round": {"color": PALETTE[0]}, "most by LP1 for the jobs picked": style.BOUND}
+    style.line_legend(canvas, {**look, "distance": {"color": style.FAINT, "lw": 7}}, limit=40)
     return canvas
 
 
@@ -208,24 +160,23 @@ def against_lp1(worth: Mapping[str, Worth], round_s: float) -> Figure:
 def short_and_long_jobs(data: Histories) -> Drawn:
     """Share of all jobs that have completed after a time since their arrival, on two scales."""
     shown, n = data.few(data.rounds, MAX_LINES)
-    return short_and_long({policy: trace.jct_s for policy, trace in shown.items()}, LONG_S, data.looks), n
+    return short_and_long({policy: trace.jct_s for policy, trace in shown.items()}, data.looks), n
 
 
-def short_and_long(times_s: Mapping[str, Array], split_s: float, styles: Mapping[str, Look] | None = None) -> Figure:
-    """Return the share of jobs that have completed after a time (NaN: never), up to `split_s` and from there on."""
-    styles = styles or looks(times_s)
-    known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
-    end_s = max(float(known.max(initial=0.0)), 1.5 * split_s)
-    hours, end = split_s / 3600, end_s / 3600
+def short_and_long(times_s: Mapping[str, Array], looks: Mapping[str, style.Look]) -> Figure:
+    """Return the share of jobs that have completed after a time (NaN: never): short jobs, and long ones beside them."""
+    split = LONG_S / 3600
+    hours = {policy: times / 3600 for policy, times in times_s.items()}
+    end = max(1.5 * split, *(float(times[np.isfinite(times)].max(initial=0.0)) for times in hours.values()))
     canvas, (left, right) = panels(2, 2.4, 2, "completion time [h]", "share of jobs completed", "both", sharey=True)
-    for ax, (policy, times) in product((left, right), times_s.items()):
-        share_line(ax, times / 3600, 0.0, 1.1 * end, styles[policy])
-    left.set(title=f"short: below {hours:g} h", xlim=(0.0, hours), ylim=(0.0, 1.02))
-    right.set(title=f"long: {hours:g} h and more")
-    if end_s > 8 * split_s:
-        log_axis(right, "x")
-    right.set_xlim(hours, end * 1.02)
-    completion_legend(canvas, times_s, styles)
+    for policy, times in hours.items():
+        for ax in (left, right):
+            style.share_line(ax, times, 0.0, 1.1 * end, looks[policy])
+    left.set(title=f"short: below {split:g} h", xlim=(0.0, split), ylim=(0.0, 1.02))
+    if end > 8 * split:
+        style.log_axis(right, "x")
+    right.set(title=f"long: {split:g} h and more", xlim=(split, end * 1.02))
+    style.completion_legend(canvas, times_s, looks)
     return canvas
 
 
@@ -244,35 +195,23 @@ def gpus_and_cpus(data: Histories) -> Drawn:
     return resources(shares, data.first.round_s, data.looks), n
 
 
-def resources(
-    shares: Mapping[str, Mapping[str, Array]], slot_s: float, styles: Mapping[str, Look] | None = None
-) -> Figure:
-    """Return shares (0 to 1) of resources over time: a panel with lines for each, or of many policies means only."""
+def resources(shares: Mapping[str, Mapping[str, Array]], round_s: float, looks: Mapping[str, style.Look]) -> Figure:
+    """Return shares (0 to 1) of resources over time: a panel with lines for each, or of many policies means only.
+
+    Means are over each policy's own rounds.
+    """
     policies = list(next(iter(shares.values())))
-    if len(policies) > FEW_LINES:
-        return _mean_shares(shares, policies)
-    styles = styles or looks(policies)
-    cells, times, xlabel = time_cells([values for each in shares.values() for values in each.values()], slot_s)
-    canvas, axes = panels(len(shares), 1.45, 1, xlabel, "[%]", "y", sharex=True)
-    for i, (ax, resource) in enumerate(zip(axes, shares, strict=True)):
-        mine = cells[i * len(policies) : (i + 1) * len(policies)]
-        share_stairs(ax, dict(zip(policies, mine, strict=True)), times, styles)
-        ax.set_title(resource)
-    line_legend(canvas, {policy: styles[policy] for policy in policies})
-    return canvas
-
-
-def _mean_shares(shares: Mapping[str, Mapping[str, Array]], policies: Sequence[str]) -> Figure:
-    """Return the mean shares of each resource by policy, each up to the policy's own end."""
+    if len(policies) <= FEW_LINES:
+        return style.share_lines(shares, round_s, looks, 1.45, "[%]")
     canvas, ax = one_axes(1.2 + 0.3 * len(policies), "mean over the run [%]", grid="both")
     for i, (resource, each) in enumerate(shares.items()):
         means = [100 * float(values.mean()) for values in each.values()]
         # side by side, so that equal shares hide no one
         y = np.arange(len(policies)) + 0.22 * (i - (len(shares) - 1) / 2)
         ax.plot(means, y, ls="", marker="os^D"[i % 4], ms=5, color=PALETTE[i], label=resource)
-    listed_axis(ax, policies)
+    style.listed_axis(ax, policies)
     ax.set_xlim(0.0, 103.0)
-    legend_below(canvas, ax.get_legend_handles_labels()[0])
+    style.legend_below(canvas, ax.get_legend_handles_labels()[0])
     return canvas
 
 
@@ -285,41 +224,30 @@ def mean_times(data: Histories) -> Drawn:
         return None
     bound_s = next((row.jct_bound_s for row in rows if row.jct_bound_s), None)
     proved = "In brackets: at most so many times the best possible mean, by the bound. " if bound_s else ""
-    groups = [Group({row.policy: row.jct_mean_s or 0.0 for row in rows}, bound_s)]
-    return times_beside_bounds(groups, "mean completion time"), proved + data.n(len(rows), len(data.rounds))
-
-
-# ---------------------------------------------------------------- several instances
+    group = style.Group({row.policy: row.jct_mean_s or 0.0 for row in rows}, bound_s)
+    return style.times_beside_bounds([group], "mean completion time"), proved + data.n(len(rows), len(data.rounds))
 
 
 @simulated("simulation.load", "Completion times by load")
 def times_by_load(data: Histories) -> Drawn:
     """Mean time from arrival to completion of the jobs that count, by how many jobs arrive in an hour."""
-    points: dict[str, list[tuple[float, float]]] = {}
-    instances = set()
-    for row in data.rows:
-        if row.jct_mean_s and row.arrivals_per_h and row.verified:
-            points.setdefault(row.policy, []).append((row.arrivals_per_h, row.jct_mean_s))
-            instances.add(row.fingerprint)
-    if len(instances) < 2:
+    rows = [row for row in data.rows if row.jct_mean_s and row.arrivals_per_h and row.verified]
+    instances = len({row.fingerprint for row in rows})
+    if instances < 2:
         return None
-    shown = dict(list(points.items())[:MAX_LINES])
-    n = f"n = {counted(len(instances), 'instance')}, {_policies(len(shown), len(points))}."
-    return by_load(shown, data.looks), n
-
-
-def by_load(points: Mapping[str, Sequence[tuple[float, float]]], styles: Mapping[str, Look] | None = None) -> Figure:
-    """Return mean completion times against the load, a line per policy: points are jobs per hour and seconds."""
-    styles = styles or looks(points)
-    values = [seconds for each in points.values() for _, seconds in each]
-    unit_s, unit = time_unit(float(np.median(values)))
+    points: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        points.setdefault(row.policy, []).append((row.arrivals_per_h or 0.0, row.jct_mean_s or 0.0))
+    shown = list(points)[:MAX_LINES]
+    seconds = [s for policy in shown for _, s in points[policy]]
+    unit_s, unit = style.time_unit(float(np.median(seconds)))
     canvas, ax = one_axes(3.2, "arrivals [jobs per hour]", f"mean completion time [{unit}]", "both")
-    for policy, each in points.items():
-        load, seconds = np.array(sorted(each)).T
-        ax.plot(load, seconds / unit_s, marker="o", markersize=4, **styles[policy])
-    if max(values) > WIDE * min(values):
-        log_axis(ax, "y")
+    for policy in shown:
+        load, jct_s = np.array(sorted(points[policy])).T
+        ax.plot(load, jct_s / unit_s, marker="o", markersize=4, **data.looks[policy])
+    if max(seconds) > style.WIDE * min(seconds):
+        style.log_axis(ax, "y")
     else:
-        ax.set_ylim(0.0, max(values) / unit_s * 1.05)
-    line_legend(canvas, {policy: styles[policy] for policy in points})
-    return canvas
+        ax.set_ylim(0.0, max(seconds) / unit_s * 1.05)
+    style.line_legend(canvas, {policy: data.looks[policy] for policy in shown})
+    return canvas, f"n = {counted(instances, 'instance')}, {_policies(len(shown), len(points))}."

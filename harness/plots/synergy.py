@@ -12,10 +12,10 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import boxes
-from schedgap.harness.plots.pieces import Group, times_beside_bounds
 from schedgap.harness.plots.results import Compared, counted, some
-from schedgap.harness.plots.style import INK, PALETTE, heat_map, label, panels, sparse_ticks
+from schedgap.harness.plots.style import INK, MAX_ROWS, PALETTE, label, panels
 from schedgap.harness.text import clean, number
 from schedgap.instances.arrays import Array
 from schedgap.instances.sensitivity import ROUNDING
@@ -26,12 +26,8 @@ SHOWN = ("synergy.proportional", "synergy.tune", "synergy.opt")
 
 MAX_MODELS = 8
 MAX_SERVERS = 24
-MAX_RUNS = 30
 
 RESOURCES = ("GPUs", "CPUs", "memory")
-
-
-# ---------------------------------------------------------------- sensitivity
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +82,12 @@ def sensitivity(data: Compared) -> Drawn:
     norm = Normalize(0.0, max([2.0, *(float(one.speedup.max()) for one in shown)]))
     canvas, axes = panels(len(shown), 1.55, 4, "CPUs per GPU", "GB per GPU")
     for ax, one in zip(axes, shown, strict=True):
-        image = heat_map(ax, one.speedup[::-1], norm)
+        image = style.heat_map(ax, one.speedup[::-1], norm)
         down, right = len(one.memory_gb) - 1 - one.share[0], one.share[1]
         for colour, width in (("white", 2.2), (INK, 1.0)):
             ax.add_patch(Rectangle((right, down), 1, 1, fill=False, edgecolor=colour, lw=width))
-        sparse_ticks(ax, "x", [number(c, 3) for c in one.cpus], 4)
-        sparse_ticks(ax, "y", [number(m, 3) for m in one.memory_gb[::-1]], 5)
+        style.sparse_ticks(ax, "x", [number(c, 3) for c in one.cpus], 4)
+        style.sparse_ticks(ax, "y", [number(m, 3) for m in one.memory_gb[::-1]], 5)
         ax.set_title(label(one.model, 20))
     canvas.colorbar(image, ax=axes, label="speedup", pad=0.02, aspect=40)
     more = f"The {MAX_MODELS} most sensitive of {len(known)} models" if len(known) > MAX_MODELS else "All models"
@@ -103,9 +99,6 @@ def _gangs(shown: Sequence[Speedups]) -> str:
     gangs = sorted({one.gpus for one in shown})
     span = f"{gangs[0]} to {gangs[-1]}" if len(gangs) > 1 else f"{gangs[0]}"
     return "one GPU" if gangs == [1] else f"the smallest gang of each ({span} GPUs)"
-
-
-# ---------------------------------------------------------------- servers
 
 
 @figure("synergy.servers", "Servers of the round", of="instance")
@@ -146,18 +139,15 @@ def _stacks(ax: Axes, schedule: Schedule, part: Array, hosts: NDArray[np.int64])
     ax.add_collection(boxes(x - 0.43, x + 0.43, bottom, height, facecolors=colours, edgecolors="white", linewidths=0.5))
 
 
-# ---------------------------------------------------------------- mean completion times
-
-
 @figure("synergy.jct-mean", "Mean completion times", of="instance")
 def mean_times(data: Compared) -> Drawn:
     """Mean time from arrival to completion of all jobs, by method."""
     known = data.results(RUN.id)
-    rows = some(known[:MAX_RUNS])
+    rows = some(known[:MAX_ROWS])
     values = {row.method: row.objective or 0.0 for row in rows}
-    canvas = times_beside_bounds([Group(values, rows[0].best_bound)], "mean completion time")
+    canvas = style.times_beside_bounds([style.Group(values, rows[0].best_bound)], "mean completion time")
     source = rows[0].bound_from
     by = f"In brackets: at most so many times the best possible mean, by the bound of {clean(source)}. "
-    count = f"The {MAX_RUNS} fastest of {len(known)}" if len(known) > MAX_RUNS else counted(len(known), "method")
+    count = f"The {MAX_ROWS} fastest of {len(known)}" if len(known) > MAX_ROWS else counted(len(known), "method")
     jobs = counted(data.view.possible.size, "job")
     return canvas, f"{by if source else ''}n = {jobs}, {count} on {data.where}."

@@ -1,20 +1,31 @@
-"""Figures of Zhou's schedulers: windows of A_online, who runs where, prices, and completion times beside the bound."""
+"""Figures of Zhou's schedulers: windows of A_online, who runs where, prices, completion times beside the bound; sweeps.
+
+Sweeps show what methods reach on several instances against a parameter that differs between these. Methods are compared
+on the same instances only: where one of them has no result, the instance counts for none.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from schedgap.harness.figure import Drawn, figure
-from schedgap.harness.plots.gantt import Bars, boxes, gantt, of_runs, server_rows
-from schedgap.harness.plots.pieces import Group, beside_bounds, price_map
-from schedgap.harness.plots.results import Compared, counted, some
-from schedgap.harness.plots.style import DASHED, FAINT, INK, MUTED, PALETTE, label, legend_below, no_dust, note, panels
+from schedgap.harness.plots import style
+from schedgap.harness.plots.gantt import Bars, Chart, beside_online, boxes, of_runs, server_rows
+from schedgap.harness.plots.results import Compared, counted, fitting, some
+from schedgap.harness.plots.style import DASHED, INK, MAX_ROWS, MUTED, PALETTE, label, panels
 from schedgap.harness.text import clean, number
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array
+from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
 SMALL = 1e-4
@@ -29,16 +40,34 @@ MAX_PRICES = 16
 SHORT = ("GPU", "CPU", "RAM", "net")
 """What rows of a map of prices call GPUs, CPUs, memory and bandwidth."""
 
-CELLS = 4_000_000
-"""Servers times resources times slots whose prices are computed at a time."""
-
 MOST_SLOTS = 1_000_000
 """Schedules that last longer have no map of prices."""
 
-MAX_BARS = 30
-
 NARROW = 0.035
 """Part of the axis below which a window has no room for its number of rounds."""
+
+MAX_PARAMETERS = 4
+
+PARAMETERS = {
+    "jobs": "jobs",
+    "servers": "servers",
+    "unit_worth": "F [weight per capacity and slot]",
+    "worker_type": "worker type",
+    "workers": "most workers of a job",
+    "slots": "timespan [slots]",
+}
+"""What an axis says of a parameter; others are called what references call them."""
+
+BRIEF = {"unit_worth": "F", "worker_type": "worker type"}
+"""What a title says of it, where that is shorter."""
+
+POINTS: style.Look = {"marker": "o", "ms": 4}
+BOUND: style.Look = {"color": INK, "ls": DASHED, "lw": 1.1, "zorder": 1}
+
+UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
+"""Smallest objective that is shown in a unit, the unit, and its name."""
+
+Value = float | str
 
 
 # ---------------------------------------------------------------- windows of A_online
@@ -77,7 +106,7 @@ def windows(data: Compared) -> Drawn:
         Line2D([], [], color=INK, lw=1.0, label="window"),
         Line2D([], [], color=MUTED, lw=0.8, ls=DASHED, label="round of A_maxweight"),
     ]
-    legend_below(canvas, handles)
+    style.legend_below(canvas, handles)
     return canvas, data.n(len(online))
 
 
@@ -85,7 +114,7 @@ def _windows(ax: Axes, schedule: Schedule, length: float) -> None:
     """Draw windows, the rounds within them, and above them how many these are."""
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
     for i, (start, slots, rounds, tau) in enumerate(np.stack(columns, axis=1).tolist()):
-        ax.axvspan(start, start + slots, color=FAINT, alpha=0.55 if i % 2 else 0.25, lw=0, zorder=0)
+        ax.axvspan(start, start + slots, color=style.FAINT, alpha=0.55 if i % 2 else 0.25, lw=0, zorder=0)
         for edge in (start, start + slots):
             ax.axvline(edge, color=INK, lw=0.7, zorder=1)
         for k in range(1, rounds):
@@ -93,7 +122,7 @@ def _windows(ax: Axes, schedule: Schedule, length: float) -> None:
         if slots >= NARROW * length:
             text = counted(rounds, "round") if slots >= 2 * NARROW * length else str(rounds)
             middle = (start + slots / 2, 1.0)
-            note(ax, text, middle, (0, 3), xycoords=("data", "axes fraction"), ha="center", fontsize=7.5)
+            style.note(ax, text, middle, (0, 3), xycoords=("data", "axes fraction"), ha="center", fontsize=7.5)
 
 
 def _runs(ax: Axes, view: View, schedule: Schedule) -> None:
@@ -125,16 +154,20 @@ def schedules(data: Compared, arch: str) -> Drawn:
     The schedule of least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and
     that of zhou.{key}.online.
     """
-    problem = f"zhou.{arch}.completion"
-    mine = {row.method for row in data.rows if row.problem == problem}
-    known = {method: d for method, d in data.running(Schedule).items() if method in mine}
-    shown = data.beside(f"zhou.{arch}.online", known, lambda row: row.objective is not None, sign=-1.0)
-    view: View = data.view
-    worth = {row.method: row.objective for row in data.rows}
-    bars = {f"{label(m, 30)}: Σ w·c = {number(worth.get(m))}": gpu_bars(view, arch, d) for m, d in shown.items()}
-    gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
-    canvas, words = gantt(server_rows(view.instance, gpus, view.ids), bars)
-    return canvas, words + data.n(len(shown))
+
+    def chart(view: View) -> Chart:
+        gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
+        return server_rows(view.instance, gpus, view.ids)
+
+    return beside_online(
+        data,
+        f"zhou.{arch}.online",
+        Schedule,
+        (f"zhou.{arch}.completion",),
+        chart,
+        lambda view, schedule: gpu_bars(view, arch, schedule),
+        lambda view, schedule, objective: f"Σ w·c = {number(objective)}",
+    )
 
 
 # ---------------------------------------------------------------- prices
@@ -143,44 +176,22 @@ def schedules(data: Compared, arch: str) -> Drawn:
 def price_field(of: Architecture, schedule: Schedule) -> Array:
     """Return ``(k·R, last slot)`` prices (11) that a schedule makes: the mean over the servers of each class."""
     machines, classes = of.machines, of.classes
-    slots = int((schedule.start + schedule.slots).max()) - 1
-    resources = machines.capacity.shape[1]
-    total = np.zeros((classes.size, resources, slots))
-    step = max(1, CELLS // (resources * (slots + 1)))
-    for first in range(0, machines.size, step):
-        servers = np.arange(first, min(first + step, machines.size))
-        np.add.at(total, machines.kind[servers], of.prices_of(_used(of, schedule, servers, slots), servers))
-    return (total / classes.count[:, None, None]).reshape(-1, slots)
-
-
-def _used(of: Architecture, schedule: Schedule, servers: Ints, slots: int) -> Array:
-    """Return ``(servers, R, slots)`` what is in use of neighbouring servers."""
-    machines = of.machines
-    mine = (schedule.server >= servers[0]) & (schedule.server <= servers[-1])
-    run, server = schedule.run[mine], schedule.server[mine] - servers[0]
-    taken = schedule.workers[mine, None] * machines.worker[schedule.worker_type[run]]
+    taken = schedule.workers[:, None] * machines.worker[schedule.worker_type[schedule.run]]
     if of.id == "ps":
-        taken = taken + schedule.ps[mine, None] * machines.ps[schedule.ps_type[run]]
-    change = np.zeros((len(servers), slots + 1, machines.capacity.shape[1]))
-    np.add.at(change, (server, schedule.start[run] - 1), taken)
-    np.add.at(change, (server, schedule.start[run] + schedule.slots[run] - 1), -taken)
-    used = np.cumsum(change, axis=1)[:, :-1].transpose(0, 2, 1)
-    # What sums leave of nothing would have a price.
-    return np.where(used > NOTHING * machines.capacity[servers][:, :, None], used, 0.0)
-
-
-def dearest(field: Array) -> tuple[Ints, str]:
-    """Return the rows of a map of prices that are drawn, and words about the others.
-
-    Rows that are 0 everywhere are not drawn, and of many only those of the highest price.
-    """
-    top = field.max(axis=1)
-    rows = np.argsort(-top, kind="stable")[:MAX_PRICES]
-    rows = np.sort(rows[top[rows] > 0])
-    free = int((top <= 0).sum())
-    more = len(field) - free - len(rows)
-    words = f"{free} are 0 throughout and not drawn. " if free else ""
-    return rows, words + (f"The {MAX_PRICES} dearest are drawn, {more} are not. " if more else "")
+        taken = taken + schedule.ps[:, None] * machines.ps[schedule.ps_type[schedule.run]]
+    start = schedule.start[schedule.run] - 1
+    end = start + schedule.slots[schedule.run]
+    total = np.zeros((classes.size, taken.shape[1], end.max()))
+    for server in np.unique(schedule.server):  # the price of the others is 0
+        mine = schedule.server == server
+        change = np.zeros((total.shape[2] + 1, taken.shape[1]))
+        np.add.at(change, start[mine], taken[mine])
+        np.add.at(change, end[mine], -taken[mine])
+        used = np.cumsum(change, axis=0)[:-1].T
+        # What sums leave of nothing would have a price.
+        used[used <= NOTHING * machines.capacity[server][:, None]] = 0.0
+        total[machines.kind[server]] += of.prices_of(used[None], np.array([server]))[0]
+    return (total / classes.count[:, None, None]).reshape(-1, total.shape[2])
 
 
 @figure("zhou.prices", "Prices of A_online with {}", of="instance", each=ARCHITECTURES)
@@ -206,15 +217,18 @@ def dual_prices(data: Compared, arch: str) -> Drawn:
     if found is None:
         return None
     each = np.asarray(found) * data.view.architectures[arch].classes.capacity.reshape(-1, 1)
-    return _price_map(data, arch, no_dust(each, SMALL), "Σ w·c per server and slot")
+    return _price_map(data, arch, style.no_dust(each, SMALL), "Σ w·c per server and slot")
 
 
-def _price_map(data: Compared, arch: str, field: Array, unit: str) -> tuple[Figure, str]:
-    rows, words = dearest(field)
-    some(rows)
+def _price_map(data: Compared, arch: str, field: Array, unit: str) -> Drawn:
+    rows = some(style.dearest(field, MAX_PRICES))
     classes = [label(name.removesuffix(".0"), 10) for name in data.view.architectures[arch].classes.names]
     names = [f"{name} {resource}" for name in classes for resource in SHORT]
-    return price_map(field[rows], [names[i] for i in rows], data.view.slot_s, unit), words + data.n(1)
+    free = int((field.max(axis=1) <= 0).sum())
+    words = f"{free} are 0 throughout and not drawn. " if free else ""
+    more = len(field) - free - len(rows)
+    words += f"The {MAX_PRICES} dearest are drawn, {more} are not. " if more else ""
+    return style.price_map(field[rows], [names[i] for i in rows], data.view.slot_s, unit), words + data.n(1)
 
 
 # ---------------------------------------------------------------- weighted completion times
@@ -224,13 +238,165 @@ def _price_map(data: Compared, arch: str, field: Array, unit: str) -> tuple[Figu
 def completion_times(data: Compared, arch: str) -> Drawn:
     """Total weighted completion time Σ w·c of all jobs with {}, completions counted from slot 1, by method."""
     kinds = {"completion": "without interruptions", "preemptive": "jobs may be interrupted"}
-    known = {text: data.results(f"zhou.{arch}.{kind}")[:MAX_BARS] for kind, text in kinds.items()}
-    found = some({text: rows for text, rows in known.items() if rows})
+    known = {text: data.results(f"zhou.{arch}.{kind}")[:MAX_ROWS] for kind, text in kinds.items()}
     groups = [
-        Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
-        for text, rows in found.items()
+        style.Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
+        for text, rows in known.items()
+        if rows
     ]
-    rows = [row for each in found.values() for row in each]
+    rows = some([row for each in known.values() for row in each])
     sources = " and ".join(dict.fromkeys(clean(row.bound_from) for row in rows if row.bound_from))
     bound = f"In brackets: at most so many times the best possible, by the bound of {sources}. " if sources else ""
-    return beside_bounds(groups, "Σ w·c [weight × slots]"), bound + data.n(len(rows))
+    return style.beside_bounds(groups, "Σ w·c [weight × slots]"), bound + data.n(len(rows))
+
+
+# ---------------------------------------------------------------- several instances
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Results of one architecture at different values of a parameter, in order, all others being the same.
+
+    `places` on the x axis are by value, `others` differ elsewhere; `results` are the rows by their place in the
+    comparison, with ``value`` and ``bound``.
+    """
+
+    arch: str
+    parameter: str
+    places: Mapping[Value, float]
+    others: Mapping[str, Value]
+    results: pd.DataFrame
+
+
+def settings(name: str, instance: Instance) -> dict[str, Value]:
+    """Return the parameters of an instance: those that its reference names, and those that it shows itself."""
+    texts = pd.Series(dict(parse_qsl(name.partition("?")[2])), dtype=object)
+    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
+    kinds = [worker.name for worker in instance.worker_types]
+    shown: dict[str, Value] = {
+        "jobs": float(len(instance.jobs)),
+        "servers": float(sum(group.count for group in instance.cluster.servers)),
+        "unit_worth": "jobs' own" if instance.unit_worth is None else instance.unit_worth,
+        "worker_type": kinds[0] if len(kinds) == 1 else "any",
+    }
+    given = {**texts, **numbers[np.isfinite(numbers)], **shown}
+    return {key: value for key, value in given.items() if key != "seed"}
+
+
+def found(data: Compared, kinds: Sequence[str]) -> list[Panel]:
+    """Return a panel for each parameter that differs, and architecture, where there are two values or more."""
+    instances, rows = data.run.instances, pd.DataFrame(map(vars, data.rows))
+    rows[["arch", "kind"]] = rows["problem"].str.split(".", expand=True)[[1, 2]]
+    rows = rows[rows["verified"].eq(True) & rows["objective"].notna() & rows["fingerprint"].isin(list(instances))]
+    rows = rows[rows["kind"].isin(kinds)]
+    rows["method"] = rows["method"].str.split(".", n=2).str[2]
+    rows["bound"] = rows["best_bound"].where(rows["kind"] != "preemptive").astype(float)
+    known = [settings(name, instances[mark]) for name, mark in zip(rows["instance"], rows["fingerprint"], strict=True)]
+    parameters = pd.DataFrame(known, rows.index, dtype=object)
+    differ = [str(key) for key in parameters if len(parameters[key].unique()) > 1]
+    differ = sorted(differ, key=lambda key: [*PARAMETERS, key].index(key))[:MAX_PARAMETERS]
+    made = [_panel(arch, key, rows, parameters[differ]) for key in differ for arch in ARCHITECTURES]
+    return [panel for panel in made if panel]
+
+
+def _panel(arch: str, parameter: str, rows: pd.DataFrame, parameters: pd.DataFrame) -> Panel | None:
+    """Return the results at those values of the other parameters for which this one has most values."""
+    known = parameters[rows["arch"] == arch].dropna(subset=[parameter])
+    others = [key for key in known if key != parameter]
+    groups: Iterable[tuple[Any, pd.DataFrame]]
+    groups = known.groupby(others, sort=False, dropna=False) if others else [((), known)]
+    same, best = max(groups, key=lambda group: group[1][parameter].nunique(), default=((), known))
+    values = list(best[parameter].unique())
+    if len(values) < 2:
+        return None
+    numeric = all(isinstance(value, float) for value in values)
+    places = {value: value for value in sorted(values)} if numeric else {v: float(i) for i, v in enumerate(values)}
+    fixed = {str(key): value for key, value in zip(others, same, strict=True) if not pd.isna(value)}
+    return Panel(arch, parameter, places, fixed, rows.loc[best.index].assign(value=best[parameter]))
+
+
+def compared(panel: Panel, methods: Iterable[str]) -> pd.DataFrame:
+    """Return the results of the instances on which each of these methods that has results for the value has one."""
+    mine = panel.results[panel.results["method"].isin(list(methods))]
+    there = mine.groupby("value")["method"].transform("nunique")
+    here = mine.groupby(["value", "fingerprint"])["method"].transform("nunique")
+    return mine[here == there]
+
+
+@figure("zhou.sweep-completion", "Weighted completion times by parameter")
+def completion_by_parameter(data: Compared) -> Drawn:
+    """Total weighted completion time Σ w·c, in weight × slots, by method and parameter of the instances.
+
+    Means over the instances on which all methods of a value have results, upright lines from the least to the largest.
+    Dashed: mean certified bound (no method without interruptions gets below it).
+    """
+    return _sweep(data, ("completion", "preemptive"), "Σ w·c [{}weight × slots]")
+
+
+@figure("zhou.sweep-weight", "Completed weight by parameter")
+def weight_by_parameter(data: Compared) -> Drawn:
+    """Total weight of the jobs that complete by τ (it depends on the instance), by method and parameter.
+
+    Means over the instances on which all methods of a value have results, upright lines from the least to the largest.
+    Dashed: mean certified bound (no method gets above it).
+    """
+    return _sweep(data, ("weight",), "completed by τ [{}weight]")
+
+
+def _sweep(data: Compared, kinds: Sequence[str], ylabel: str) -> Drawn:
+    """Draw a line per method for each parameter that differs, parameter servers beside rings."""
+    shown = some(found(data, kinds))
+    methods, out = fitting(dict.fromkeys(m for panel in shown for m in panel.results["method"]), style.MAX_LINES)
+    looks = {method: next(look for name, look in data.looks.items() if name.endswith(method)) for method in methods}
+    heights = pd.concat([panel.results["objective"] for panel in shown]).abs()
+    unit, name = next((size, text) for least, size, text in UNITS if heights.max() >= least)
+    sharey = "row" if len({panel.arch for panel in shown}) > 1 else False
+    canvas, axes = panels(len(shown), 2.5, 2, ylabel=ylabel.format(name), grid="both", sharey=sharey)
+    bounds, drawn = False, set[int]()
+    for ax, panel in zip(axes, shown, strict=True):
+        results = compared(panel, methods)
+        drawn.update(results.index)
+        bounds |= _lines(ax, panel, results, looks, unit)
+        others = ", ".join(f"{label(BRIEF.get(key, key), 14)} = {_text(value)}" for key, value in panel.others.items())
+        ax.set_title(ARCHITECTURES[panel.arch] + (f"\n{others}" if others else ""))
+        if heights.min() > 0 and heights.max() > style.WIDE * heights.min():
+            style.log_axis(ax, "y")
+        else:
+            ax.set_ylim(bottom=0.0)
+        _values(ax, panel)
+    bound = {"certified bound": BOUND} if bounds else {}
+    style.line_legend(canvas, {method: {**POINTS, **looks[method]} for method in methods} | bound, 4, limit=26)
+    return canvas, out + data.sample(data.rows[i] for i in sorted(drawn))
+
+
+def _lines(ax: Axes, panel: Panel, results: pd.DataFrame, looks: Mapping[str, style.Look], unit: float) -> bool:
+    """Draw means over instances, from the least to the largest result; return whether there is a bound to draw."""
+    placed = results.assign(x=results["value"].map(panel.places))
+    for method, look in looks.items():
+        mine = placed[placed["method"] == method].groupby("x")["objective"].agg(["mean", "min", "max"]) / unit
+        ax.plot(mine.index, mine["mean"], **POINTS, **look)
+        ax.vlines(mine.index, mine["min"], mine["max"], color=look["color"], lw=0.8)
+    each = placed.groupby(["x", "fingerprint"])["bound"].first()
+    means = each.groupby("x").agg(lambda bounds: bounds.mean(skipna=False)).dropna() / unit
+    ax.plot(means.index, means, **BOUND)
+    return bool(len(means))
+
+
+def _values(ax: Axes, panel: Panel) -> None:
+    """Label the x axis with the values; an axis of a wide range is logarithmic."""
+    places = list(panel.places.values())
+    if places == list(panel.places):
+        if min(places) > 0 and max(places) > style.WIDE * min(places):
+            ax.set_xscale("log")
+            ax.xaxis.set_minor_locator(NullLocator())
+        some_places = FixedLocator(places[:: -(-len(places) // 6)])
+        ax.xaxis.set(major_locator=some_places, major_formatter=style.plain_number)
+    else:
+        texts = [_text(value) for value in panel.places]
+        crowded = sum(map(len, texts)) > 30
+        ax.set_xticks(places, texts, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+    ax.set_xlabel(PARAMETERS.get(panel.parameter, label(panel.parameter, 30)))
+
+
+def _text(value: Value) -> str:
+    return label(value, 14) if isinstance(value, str) else number(value)
