@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, Result, Stored, opened, packed, unpacked
+from schedgap.harness.engine.result import Later, RowResult, Stored, opened, packed, unpacked
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
@@ -122,7 +122,7 @@ def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: A
 
 
 @dataclass(frozen=True)
-class SimulationResult(Result):
+class SimulationResult(RowResult):
     """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known.
 
     History and worth are read from their file, and checked, when they are asked for.
@@ -142,16 +142,6 @@ class SimulationResult(Result):
     def rounds(self) -> Rounds | None:
         """What the rounds are worth."""
         return opened(self.kept)[1] if self.kept and self.row.verified else None
-
-    @property
-    def key(self) -> str:
-        """Key of its task."""
-        return self.row.key
-
-    @property
-    def label(self) -> str:
-        """What progress shows."""
-        return f"{self.row.policy}: {self.row.status}"
 
     @property
     def finished(self) -> bool:
