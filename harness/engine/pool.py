@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -190,6 +191,7 @@ def _settle_worker(given: Sequence[Plugin]) -> None:
     """Leave Ctrl-C and standard output to the main process, and do not outlive it (a solve would run to its limit)."""
     global _given  # noqa: PLW0603 - what the whole process has
     _given = given
+    gc.set_threshold(50_000)  # collections are a tenth of the time of importing numba or Pyomo, and of simulating
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_main, daemon=True).start()

@@ -18,7 +18,7 @@ TOLERANCE = 1e-6
 
 
 def differ(a: float, b: float, least: float = 0.0) -> bool:
-    """Whether two numbers, in any unit, differ by more than :data:`TOLERANCE` of the larger one and more than `least`."""
+    """Whether two numbers differ by more than :data:`TOLERANCE` of the larger one, and by more than `least`."""
     return abs(a - b) > max(TOLERANCE * max(abs(a), abs(b)), least)
 
 
