@@ -129,11 +129,8 @@ STDOUT, STDERR = 1, 2
 class Outlet(io.FileIO):
     """A standard stream that stays quiet once its reader has gone (``harness … | head``).
 
-    Raises
-    ------
-    UsageError
-        Once, if the text cannot be written to standard output for another reason, such as a full disk; there is
-        nowhere to say that of standard error.
+    It raises `UsageError` once if the text cannot be written to standard output for another reason, such as a full
+    disk; there is nowhere to say that of standard error.
     """
 
     lost = False

@@ -143,13 +143,7 @@ def import_(
 
 
 def _gpu_counts(text: str) -> dict[str, int]:
-    """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``.
-
-    Raises
-    ------
-    UsageError
-        If the text is not of that form.
-    """
+    """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``, or raise `UsageError` for anything else."""
     counts: dict[str, int] = {}
     for part in text.split(","):
         name, _, number = part.partition("=")

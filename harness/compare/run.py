@@ -61,7 +61,6 @@ def compare(
         nothing has run then.
     """
     kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
-    _refuse_impossible(kinds, seeds)
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     chosen = select(methods, papers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
@@ -79,14 +78,6 @@ def compare(
         "limits": limits_by_name.get("", limits_by_name),
     }
     return execute(STUDY, staged(plan(loaded, chosen, seeds, kinds)), meta, instances=loaded, **running)
-
-
-def _refuse_impossible(kinds: Mapping[str, Limits], seeds: Sequence[int]) -> None:
-    """Raise on limits or seeds that no method could run with."""
-    for limits, seed in itertools.product(kinds.values(), seeds):
-        limits.options(seed)
-    if len(set(seeds)) < len(seeds):
-        raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
@@ -110,7 +101,14 @@ def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
 def plan(
     instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], kinds: Mapping[str, Limits]
 ) -> list[MethodTask]:
-    """Return one task per instance, method, seed and kind of limits, in the order of the table."""
+    """Return one task per instance, method, seed and kind of limits, in the order of the table.
+
+    It raises `UsageError` on limits or seeds that no method could run with.
+    """
+    for limits, seed in itertools.product(kinds.values(), seeds):
+        limits.options(seed)
+    if len(set(seeds)) < len(seeds):
+        raise UsageError(f"seeds = {', '.join(map(str, seeds))}: name each seed once")
     return [
         MethodTask(text, instance.name, instance.fingerprint, spec.id, seed, name, limits=limits)
         for instance in instances
@@ -129,9 +127,7 @@ def compare_here(
     For searches over thousands of small instances, and for cells of notebooks, where starting worker processes takes
     longer than the methods do. Nobody stops a method that hangs or takes all memory.
     """
-    kinds = {"": limits or Limits()}
-    _refuse_impossible(kinds, [seed])
-    stages = staged(plan([instance], select(methods, ()), [seed], kinds), helpers=False)
+    stages = staged(plan([instance], select(methods, ()), [seed], {"": limits or Limits()}), helpers=False)
     done: list[MethodResult] = []
     while tasks := stages(done):
         done += [task.run() for task in tasks]

@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self, Unpack
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic import Field, model_validator
 
@@ -73,11 +73,7 @@ class Grid(Record):
         joined = "&" if "?" in self.base else "?"
         for values in itertools.product(*self.vary.values()):
             pairs = zip(self.vary, values, strict=True)
-            yield self.base + joined + "&".join(f"{_quoted(key)}={_quoted(value)}" for key, value in pairs)
-
-
-def _quoted(value: Value) -> str:
-    return quote(str(value), safe="+")
+            yield self.base + joined + urlencode(list(pairs), safe="+", quote_via=quote)
 
 
 class LimitSet(Record):
@@ -115,13 +111,13 @@ class Sweep(Record):
         size = len(self.instances) + sum(grid.size for grid in self.grids)
         if size == 0:
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
-        if size > MAX_INSTANCES:
-            how = "to raise it, set schedgap.harness.compare.sweep.MAX_INSTANCES in Python"
-            raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how}")
         runs = size * len(self.seeds) * max(1, len(self.limits))
+        how = "to raise it, set schedgap.harness.compare.sweep.{} in Python"
+        if size > MAX_INSTANCES:
+            raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how.format('MAX_INSTANCES')}")
         if runs > MAX_RESULTS:
-            how = "to raise it, set schedgap.harness.compare.sweep.MAX_RESULTS in Python"
-            raise violation("seeds", f"{runs} instances × seeds × limits", f"at most {MAX_RESULTS}; {how}")
+            told = f"at most {MAX_RESULTS}; {how.format('MAX_RESULTS')}"
+            raise violation("seeds", f"{runs} instances × seeds × limits", told)
         names = [limits.name for limits in self.limits]
         if len(set(names)) < len(names):
             raise violation("limits", ", ".join(names), "limits of different names")
@@ -141,10 +137,8 @@ class Sweep(Record):
 def read(path: Path, **instead: Any) -> Sweep:
     """Return what a sweep file says, with some keys instead of its own; plug-ins are loaded, instances are not.
 
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, has unknown keys, empty or too large grids, or names unknown methods or plug-ins.
+    It raises `UsageError` if the file cannot be read, has unknown keys or grids of no size that is possible, or names
+    unknown methods or plug-ins.
     """
     if path.suffix.lower() != ".toml":
         raise UsageError(f"{path}: a sweep file ends in .toml")
@@ -168,21 +162,7 @@ def sweep(
 ) -> Comparison:
     """Run a sweep file and return certified rows; see :func:`schedgap.harness.compare.run.compare`.
 
-    Parameters
-    ----------
-    path
-        The file.
-    seeds, time_limit_s
-        Instead of what the file says for all.
-    memory_mb
-        Memory cap of a worker process.
-    **running
-        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
-
-    Raises
-    ------
-    UsageError
-        If the file or one of its instances is invalid; nothing has run then.
+    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process.
     """
     instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
     asked = read(path, **{name: value for name, value in instead.items() if value})

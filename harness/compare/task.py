@@ -16,18 +16,8 @@ from numpy.typing import NDArray
 
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
 from schedgap.harness.compare.row import FINISHED, Row
+from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import (
-    Later,
-    Result,
-    Stored,
-    decode,
-    encode,
-    from_plain,
-    opened,
-    packed,
-    to_plain,
-)
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import Task
 from schedgap.harness.published import asked
@@ -109,7 +99,7 @@ class MethodTask(Task["MethodResult"]):
 
 
 @dataclass(frozen=True)
-class MethodResult(Result):
+class MethodResult(kept.RowResult):
     """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
 
     `decided` has what the checker found of the decision, as far as published numbers are about it.
@@ -125,47 +115,37 @@ class MethodResult(Result):
     record: ClassVar[str] = "row"
 
     @property
-    def key(self) -> str:
-        """Key of its task."""
-        return self.row.key
-
-    @property
-    def label(self) -> str:
-        """What progress shows."""
-        return f"{self.row.method}: {self.row.status}"
-
-    @property
     def finished(self) -> bool:
         """Whether it need not be tried again."""
         return self.row.status in FINISHED and self.row.verified is not False
 
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
-        prices = None if self.prices is None else to_plain(self.prices)
+        prices = None if self.prices is None else kept.to_plain(self.prices)
         told = {"helps": self.helps, "decided": self.decided, "prices": prices}
         line = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
         return line | {name: value for name, value in told.items() if value}
 
     def files(self) -> Mapping[str, bytes]:
         """Return the decision as a file."""
-        decision = opened(self.decision)
-        return {} if decision is None else {_decision_file(self.row): packed(encode(decision))}
+        decision = kept.opened(self.decision)
+        return {} if decision is None else {_decision_file(self.row): kept.packed(kept.encode(decision))}
 
     def check(self) -> None:
         """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
-        opened(self.decision)
+        kept.opened(self.decision)
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], stored: Stored) -> MethodResult:
+    def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> MethodResult:
         """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
         row, decision = Row.of(content["row"]), None
         PAPERS.get(row.paper).problem(row.problem)  # raises where this program does not know it
         instance = stored.instance(row.fingerprint)
         if row.objective is not None:
             file = stored.file(content["key"], _decision_file(row))
-            decision = Later(partial(_decision, file, row, instance))
+            decision = kept.Later(partial(_decision, file, row, instance))
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
-        prices = from_plain(content["prices"]) if "prices" in content else None
+        prices = kept.from_plain(content["prices"]) if "prices" in content else None
         return cls(row, decision, trace, prices, content.get("decided", {}), content.get("helps", False))
 
 
@@ -179,7 +159,7 @@ def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
     """Return a row's decision after checking again that it reaches the row's objective."""
     with damage_explained(file.folder / file.name):
         paper = PAPERS.get(row.paper)
-        decision: Any = decode(paper.decision, file.unpacked())
+        decision: Any = kept.decode(paper.decision, file.unpacked())
         found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
         if found is None or row.objective is None or differ(found, row.objective):
             raise ValueError("it does not reach the objective of its row")

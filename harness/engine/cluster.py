@@ -38,10 +38,7 @@ WORKERS_S = 30.0
 def connect(address: str) -> Client:
     """Return a client of the cluster whose scheduler has this address (``tcp://host:port``) and which has workers.
 
-    Raises
-    ------
-    UsageError
-        If Dask is not installed, or no scheduler or no worker answers there.
+    It raises `UsageError` if Dask is not installed, or no scheduler or no worker answers there.
     """
     try:
         from distributed import Client

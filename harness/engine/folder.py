@@ -177,10 +177,7 @@ def damage_explained(path: Path) -> Iterator[None]:
 def open_stored(path: Path, kind: str | None = None) -> Stored:
     """Read a results folder, also one whose run was killed; it must be of that kind of study, if one is named.
 
-    Raises
-    ------
-    UsageError
-        If it is no results folder, of another study, of another version, or damaged.
+    It raises `UsageError` if it is no results folder, of another study, of another version, or damaged.
     """
     if not (path / "run.json").exists():
         raise UsageError(f"{path}: not a results folder (no run.json); commands that run print where they write")

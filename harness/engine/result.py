@@ -207,6 +207,23 @@ class Result(ABC):
         """Return the result that a journal kept."""
 
 
+class RowResult(Result):
+    """A result that is a row about a method on an instance, and what is kept beside it."""
+
+    row: Any
+
+    @property
+    def key(self) -> str:
+        """Key of its task."""
+        key: str = self.row.key
+        return key
+
+    @property
+    def label(self) -> str:
+        """What progress shows."""
+        return f"{self.row.method}: {self.row.status}"
+
+
 @dataclass(eq=False)
 class Later(Generic[T]):
     """A value that a function (picklable, to let it travel) reads when it is first asked for."""

@@ -23,26 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one task may take.
+    """What one task may take; an impossible limit raises `UsageError`.
 
     Parameters
     ----------
     time_limit_s
         Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached:
         20 s keep ``gen/200jobs`` with all papers at two minutes on two cores.
-    rel_gap, threads
-        Passed to the solver.
-    memory_mb
-        Memory cap of a worker process.
-    all_sizes
-        Run methods above their stated size, too.
-    cross_check
-        Ask PuLP/CBC for a second opinion on every model.
-
-    Raises
-    ------
-    UsageError
-        If a limit is impossible.
+    rel_gap, threads, memory_mb
+        Passed to the solver; memory cap of a worker process.
+    all_sizes, cross_check
+        Run methods above their stated size, too; ask PuLP/CBC for a second opinion on every model.
     """
 
     time_limit_s: float = 20.0
@@ -66,13 +57,7 @@ class Limits:
         return {named.get(name, name): value for name, value in values.items() if value != getattr(usual, name)}
 
     def options(self, seed: int) -> SolveOptions:
-        """Return the solver's options.
-
-        Raises
-        ------
-        UsageError
-            If a limit is impossible for the solver.
-        """
+        """Return the solver's options, or raise `UsageError` if a limit is impossible for it."""
         from schedgap.models.solve import SolveOptions
 
         return SolveOptions(

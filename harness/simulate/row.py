@@ -27,9 +27,9 @@ class SimulationRow(CheckedRow):
 
     Attributes
     ----------
-    status
-        ``done``, ``unfinished`` (jobs are left, see there), ``skipped`` (it cannot take the instance), or how it
-        failed.
+    status, unfinished
+        ``done``, ``unfinished``, ``skipped`` (it cannot take the instance), or how it failed; jobs that did not
+        complete, by reason.
     ttd_s … changing
         See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
     profiling_s, window
@@ -37,31 +37,22 @@ class SimulationRow(CheckedRow):
         (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
     arrivals_per_h
         Jobs that arrive in an hour on average; ``None`` where all are there at once.
-    reference, ttd_ratio, jct_ratio
+    reference, ttd_ratio, jct_ratio, ttd_printed
         The policy that this one's paper measures it against
         (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first one; TTD and mean completion time
-        divided by its own.
-    ttd_printed
-        The same ratio as a paper printed it.
-    ttd_bound_s, ttd_bound_from, ttd_bound_ratio
+        divided by its own; the ratio of TTDs as a paper printed it.
+    ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s, jct_bound_from, jct_bound_ratio
         Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
-        estimate of how far from the least TTD the policy is.
-    jct_bound_s, jct_bound_from, jct_bound_ratio
-        The same for the mean completion time of all jobs.
-    lp1_share, lp1_worst
-        Mean and least of the rounds' progress divided by what Synergy's LP1 allows for the jobs that were picked
-        (:mod:`schedgap.harness.verify.rounds_bound`); for policies that give out CPUs and memory.
+        estimate of how far from the least TTD the policy is. The same for the mean completion time of all jobs.
+    lp1_share, lp1_worst, cpu_needed
+        For policies that give out CPUs and memory: mean and least of the rounds' progress divided by what LP1 allows
+        for the jobs that were picked (:mod:`schedgap.harness.verify.rounds_bound`), and what `cpu_given` would be if
+        each job had the fewest CPUs at which it is as fast.
     estimated_throughput, actual_throughput
         Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
         devices of the slowest type (:func:`schedgap.heuristics.oef.throughput`); for the policies of that comparison.
-    cpu_needed
-        What `cpu_given` would be if each job had the fewest CPUs at which it is as fast.
-    unfinished
-        Number of jobs that did not complete, by reason.
-    published
-        Numbers papers printed, as in :class:`schedgap.harness.compare.row.Row`.
-    verified
-        Whether the independent checker confirms the history; ``None`` where there is none.
+    published, verified
+        As in :class:`schedgap.harness.compare.row.Row`, of the history.
     key
         What the simulation was of (:attr:`schedgap.harness.simulate.task.SimulationTask.key`).
     """

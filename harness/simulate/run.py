@@ -29,7 +29,7 @@ from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
 COMPARED = ("hadar", "gavel", "tiresias", "yarn-cs")
-"""Whom Hadar's section IV compares."""
+"""Schedulers compared in Hadar, section IV."""
 
 USUAL = Limits(time_limit_s=3600.0)
 """What one simulation may take unless asked: wall-clock seconds and memory."""
@@ -89,7 +89,12 @@ def simulate(
     for one in loaded:
         if window.first >= len(one.jobs):
             raise UsageError(f"window = {window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
-    tasks = plan(loaded, chosen, rules, seed, window, limits)
+    texts = [to_json(one) for one in loaded]
+    tasks = [
+        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, limits=limits)
+        for one, text, rule in zip(loaded, texts, rules, strict=True)
+        for spec in chosen
+    ]
     options = {
         "instance": names_of(references),
         "policy": tuple(policies),
@@ -109,8 +114,8 @@ def simulate(
         "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
     }
     bounds = [
-        BoundTask(to_json(one), one.fingerprint, rule.round_s, model)
-        for one, rule in zip(loaded, rules, strict=True)
+        BoundTask(text, one.fingerprint, rule.round_s, model)
+        for one, text, rule in zip(loaded, texts, rules, strict=True)
         for model in wanted(chosen, window == ALL)
     ]
     return execute(STUDY, [*tasks, *bounds], meta, instances=loaded, **running)
@@ -152,10 +157,7 @@ def rules_for(
 ) -> Rules:
     """Return the rules of a simulation of `instance`, with the defaults of :func:`simulate`.
 
-    Raises
-    ------
-    UsageError
-        If the instance has no jobs, an option is out of range, or the jobs need more than :data:`MAX_ROUNDS` rounds.
+    It raises `UsageError` if the instance has no jobs, an option is out of range, or the jobs need too many rounds.
     """
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
@@ -186,23 +188,6 @@ def least_rounds(instance: Instance, rules: Rules) -> float:
     return min(needed_s, rules.until_s) / rules.round_s
 
 
-def plan(
-    instances: Sequence[Instance],
-    chosen: Sequence[PolicySpec],
-    rules: Sequence[Rules],
-    seed: int,
-    window: Window,
-    limits: Limits,
-) -> list[SimulationTask]:
-    """Return one task per instance and policy, in the order of the table."""
-    return [
-        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, limits=limits)
-        for one, rule in zip(instances, rules, strict=True)
-        for text in [to_json(one)]
-        for spec in chosen
-    ]
-
-
 FIRST = "hadar"
 """Paper whose policy a short name means where several have one of that name."""
 
@@ -211,12 +196,8 @@ def resolve(names: Iterable[str]) -> list[PolicySpec]:
     """Return the policies of these names, each once, in the order in which they are named first.
 
     A name is an id (``hadar.gavel``), a shell pattern (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a
-    paper (``hadar``) for its own online algorithm; several may be joined by commas.
-
-    Raises
-    ------
-    UnknownNameError
-        If a name matches nothing; the message names the nearest known ones.
+    paper (``hadar``) for its own online algorithm; several may be joined by commas. One that matches nothing raises an
+    `UnknownNameError`, which names the nearest known ones.
     """
     chosen: dict[str, PolicySpec] = {}
     for name in (part.strip() for text in names for part in text.split(",")):
@@ -228,17 +209,14 @@ def _matching(name: str) -> list[PolicySpec]:
     short, question, settings = name.partition("?")
     plain = short.lower().replace("-", "_")
     exact = [spec for wanted in (plain, f"{plain}.online") for spec in POLICIES if spec.id == wanted]
-    found = exact[:1] or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
+    ending = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]
+    found = (
+        exact[:1]
+        or [spec for spec in POLICIES if fnmatch.fnmatchcase(spec.id, plain)]
+        or sorted(ending, key=lambda spec: spec.paper != FIRST)[:1]
+    )
     if not found:
-        ending = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]
-        found = sorted(ending, key=lambda spec: spec.paper != FIRST)[:1]
-    if not found:
-        known = [*POLICIES.ids(), *short_names()]
-        raise UnknownNameError(unknown("policy", short, known))
+        ends = (spec.id.partition(".")[2] for spec in POLICIES if not spec.settings)
+        shorts = [end for end in dict.fromkeys(ends) if "." not in end and end != "online"]
+        raise UnknownNameError(unknown("policy", short, [*POLICIES.ids(), *shorts]))
     return [POLICIES.get(f"{spec.id}?{settings}") for spec in found if not spec.settings] if question else found
-
-
-def short_names() -> list[str]:
-    """Return the names without a paper that are understood, each once."""
-    ends = (spec.id.partition(".")[2] for spec in POLICIES if not spec.settings)
-    return list(dict.fromkeys(end for end in ends if "." not in end and end != "online"))

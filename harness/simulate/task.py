@@ -14,17 +14,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schedgap.harness.engine.folder import damage_explained
-from schedgap.harness.engine.result import Later, Result, Stored, opened, packed
+from schedgap.harness.engine.result import Later, RowResult, Stored, opened, packed
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
-from schedgap.harness.verify import Verdict, differ
+from schedgap.harness.verify import differ
 from schedgap.harness.verify.history import check
 from schedgap.harness.verify.rounds_bound import most_progress
 from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
 from schedgap.heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
-from schedgap.heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
+from schedgap.heuristics.simulator.metrics import ALL, Window, measure, part_used
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.canonical import validate
@@ -37,8 +37,8 @@ HISTORY = (
 )
 """Attributes of :class:`~schedgap.heuristics.simulator.Trace` that are saved, beside its rules."""
 
-WIDTHS = {"allocation": 4, "progress": 3, "offered": 2}
-"""Columns of the histories' tables, which may have no rows."""
+WIDTHS = {"allocation": (-1, 4), "progress": (-1, 3), "offered": (-1, 2)}
+"""Shapes of the histories' tables, which may have no rows."""
 
 WHOLE = frozenset({"stragglers", "restarts", "waiting", *WIDTHS})
 """Parts of a history that are whole numbers."""
@@ -60,33 +60,22 @@ def history_content(trace: Trace) -> dict[str, Any]:
 def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tuple[Trace, Rounds | None]:
     """Return a row's history, and what its rounds are worth where policies give out CPUs and memory.
 
-    Raises
-    ------
-    ValueError
-        If the checker refutes a history whose row says that it was confirmed.
+    It raises ``ValueError`` if the checker refutes a history whose row says that it was confirmed.
     """
     with damage_explained(file.folder / file.name):
         parts = file.unpacked()
-        rules = POLICIES.get(row.policy).rules(
-            Rules(
-                row.round_s,
-                row.restart_s,
-                row.spread_factor,
-                math.inf if row.until_s is None else row.until_s,
-                profiling_s=row.profiling_s,
-            )
-        )
-        arrays = {name: _array(name, parts[name]) for name in HISTORY if name != "unfinished"}
+        until_s = math.inf if row.until_s is None else row.until_s
+        usual = Rules(row.round_s, row.restart_s, row.spread_factor, until_s, profiling_s=row.profiling_s)
+        rules = POLICIES.get(row.policy).rules(usual)
+        arrays = {  # absent times are NaN
+            name: np.array(parts[name], np.int64 if name in WHOLE else float).reshape(WIDTHS.get(name, -1))
+            for name in HISTORY
+            if name != "unfinished"
+        }
         trace = Trace(workload(instance), servers(instance), rules, **arrays, unfinished=tuple(parts["unfinished"]))
         if violations := check(instance, trace, rules).violations:
             raise ValueError(f"{file.name} is not the history that was confirmed: {violations[0]}")
         return trace, rounds(instance, trace) if rules.sensitive else None
-
-
-def _array(name: str, values: Any) -> Any:
-    """Return a part of a history as it was; absent times are NaN."""
-    array = np.array(values, np.int64 if name in WHOLE else float)
-    return array.reshape(-1, WIDTHS[name]) if name in WIDTHS else array
 
 
 def rounds(instance: Instance, trace: Trace) -> Rounds:
@@ -95,7 +84,8 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
     speeds = Speeds(instance, work, cluster)
     pooled = Pooled(speeds)
     row, job, _ = trace.progress.T
-    gpu_type = _types(trace)
+    gpu_type = np.zeros(len(trace.progress), np.int64)
+    gpu_type[trace.entry_of] = cluster.gpu_type[trace.allocation[:, 2]]  # gangs keep to one
     rate = trace.speed * work.gpus[job] * work.rates[job, gpu_type]
     picked, who = trace.offered.T
     most = most_progress(speeds, pooled, picked, who, trace.rounds, pooled.weight) if trace.rounds else np.zeros(0)
@@ -105,13 +95,6 @@ def rounds(instance: Instance, trace: Trace) -> Rounds:
         most=np.where(np.isin(np.arange(trace.rounds), picked), most, np.nan),
         cpus_needed=trace.used(needed, float(cluster.cpus.sum())),
     )
-
-
-def _types(trace: Trace) -> Ints:
-    """Return the GPU type of each row of `progress`; gangs keep to one."""
-    found = np.zeros(len(trace.progress), np.int64)
-    found[trace.entry_of] = trace.servers.gpu_type[trace.allocation[:, 2]]
-    return found
 
 
 def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: Array) -> Array:
@@ -139,7 +122,7 @@ def _fewest_cpus(speeds: Speeds, job: Ints, gpu_type: Ints, held: Array, rate: A
 
 
 @dataclass(frozen=True)
-class SimulationResult(Result):
+class SimulationResult(RowResult):
     """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known.
 
     History and worth are read from their file, and checked, when they are asked for.
@@ -159,16 +142,6 @@ class SimulationResult(Result):
     def rounds(self) -> Rounds | None:
         """What the rounds are worth."""
         return opened(self.kept)[1] if self.kept and self.row.verified else None
-
-    @property
-    def key(self) -> str:
-        """Key of its task."""
-        return self.row.key
-
-    @property
-    def label(self) -> str:
-        """What progress shows."""
-        return f"{self.row.policy}: {self.row.status}"
 
     @property
     def finished(self) -> bool:
@@ -247,19 +220,24 @@ class SimulationTask(Task[SimulationResult]):
         trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
         simulated = clock.now()
         verdict, metrics = check(instance, trace, rules), measure(trace, self.window)
-        violations = (*verdict.violations, *_disagreement(verdict, metrics))
-        worth = rounds(instance, trace) if rules.sensitive and not violations else None
+        violations = list(verdict.violations)
+        if verdict.objective is not None and differ(verdict.objective, metrics.utility):
+            violations.append(f"total utility {metrics.utility:.9g}, the checker finds {verdict.objective:.9g}")
+        numbers: dict[str, float] = {}
+        worth: Rounds | None = None
+        if not violations:
+            numbers = {**vars(metrics), "arrivals_per_h": _arrivals_per_h(work.arrival_s)}
+            worth = rounds(instance, trace) if rules.sensitive else None
+            numbers |= (_worth(trace, worth) if worth else {}) | dict(spec.measures(instance, policy, trace))
         reasons = Counter(reason for reason in trace.unfinished if reason)
         row = self.blank_row(
             status="unfinished" if reasons else "done",
             unfinished=dict(reasons),
             verified=not violations,
-            violations=violations,
+            violations=tuple(violations),
             simulate_s=simulated - began,
             check_s=clock.now() - simulated,
-            **({} if violations else _numbers({**vars(metrics), "arrivals_per_h": _arrivals_per_h(work.arrival_s)})),
-            **(_numbers(_worth(trace, worth)) if worth else {}),
-            **({} if violations else _numbers(spec.measures(instance, policy, trace))),
+            **{name: None if math.isnan(value) else value for name, value in numbers.items()},
         )
         return SimulationResult(row, (trace, worth))
 
@@ -269,19 +247,6 @@ def _optimum(seed: int, model: str, view: Any) -> Any:
     from schedgap.harness.compare.methods import verified_oracle
 
     return verified_oracle(Limits().options(seed))(model, view)
-
-
-def _disagreement(verdict: Verdict, metrics: Metrics) -> list[str]:
-    """Return a line where the total utility is not the checker's."""
-    found = verdict.objective
-    if found is None or not differ(found, metrics.utility):
-        return []
-    return [f"total utility {metrics.utility:.9g}, the checker finds {found:.9g}"]
-
-
-def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
-    """Return numbers as fields of a row, absent where they are NaN."""
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
 def _worth(trace: Trace, worth: Rounds) -> dict[str, float]:

@@ -18,15 +18,7 @@ TOLERANCE = 1e-6
 
 
 def differ(a: float, b: float, least: float = 0.0) -> bool:
-    """Whether two numbers differ by more than :data:`TOLERANCE` of the larger one.
-
-    Parameters
-    ----------
-    a, b
-        The numbers; in any unit, so that no difference is small by itself.
-    least
-        Difference up to which it is rounding, in that unit.
-    """
+    """Whether two numbers differ by more than :data:`TOLERANCE` of the larger one, and by more than `least`."""
     return abs(a - b) > max(TOLERANCE * max(abs(a), abs(b)), least)
 
 
@@ -36,14 +28,11 @@ class Verdict:
 
     Attributes
     ----------
-    objective
-        Recomputed from the decision; ``None`` where the decision is malformed.
-    violations
-        One line per broken constraint or claim; empty means verified.
-    metrics
-        Scalars for the table (``envy_free``, ``support_size``).
-    quantities
-        Further scalars and arrays that published numbers may refer to (``efficiency``, ``devices``).
+    objective, violations
+        Recomputed from the decision (``None`` where it is malformed); one line per broken constraint or claim.
+    metrics, quantities
+        Scalars for the table (``envy_free``, ``support_size``), and further scalars and arrays that published numbers
+        may refer to (``efficiency``, ``devices``).
     """
 
     objective: float | None

@@ -11,28 +11,12 @@ import math
 
 import numpy as np
 
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.elastic import (
-    AT,
-    Hardware,
-    capacity,
-    early,
-    placements,
-    read,
-    several,
-    unfinished,
-)
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
 from schedgap.harness.verify.rules import refusing
 from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import Job
-from schedgap.instances.schema.job import (
-    Constant,
-    EffectiveThroughput,
-    LinearDeadline,
-    NormalisedThroughput,
-    Sigmoid,
-)
+from schedgap.instances.schema import job as schema
 from schedgap.instances.views.admission import FROM_ARRIVAL, View
 
 ROUNDING = 1e-9
@@ -45,15 +29,15 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
 
     They start after their arrival slot in ``admission.utility``; in ``admission.from_arrival`` it may be used.
     """
-    plan = read(decision, _hardware(view), view.slot_s, first=0)
+    plan = elastic.read(decision, _hardware(view), view.slot_s, first=0)
     runs, due = plan.runs, deadlines(view)[plan.runs.job]
     lines = [
-        *placements(plan),
-        *several(plan),
-        *early(plan, view.arrival + (problem != FROM_ARRIVAL.id)),
-        *runs.broken(runs.end > due, AT + "completes at {end}, after its deadline {due}", due=due),
-        *unfinished(plan),
-        *capacity(plan),
+        *elastic.placements(plan),
+        *elastic.several(plan),
+        *elastic.early(plan, view.arrival + (problem != FROM_ARRIVAL.id)),
+        *runs.broken(runs.end > due, elastic.AT + "completes at {end}, after its deadline {due}", due=due),
+        *elastic.unfinished(plan),
+        *elastic.capacity(plan),
     ]
     worth = [
         utility(view.instance.jobs[j], int(view.arrival[j]) * view.slot_s, int(end) * view.slot_s)
@@ -71,7 +55,7 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
     return Verdict(objective, tuple(lines), metrics, {"completion": completion, "objective": objective, **metrics})
 
 
-def _hardware(view: View) -> Hardware:
+def _hardware(view: View) -> elastic.Hardware:
     """Return how many workers and parameter servers the servers hold; one takes 1 of its own kind."""
     instance, machines = view.instance, view.machines
     workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
@@ -81,7 +65,9 @@ def _hardware(view: View) -> Hardware:
         for g in instance.cluster.servers
     ]
     one = np.eye(len(workers) + 1)
-    return Hardware(instance, [*machines.worker_types, *machines.ps_types], workers, servers, room, one[:-1], one[-1:])
+    return elastic.Hardware(
+        instance, [*machines.worker_types, *machines.ps_types], workers, servers, room, one[:-1], one[-1:]
+    )
 
 
 def deadlines(view: View) -> Ints:
@@ -96,19 +82,19 @@ def utility(job: Job, arrival_s: float, end_s: float) -> float:
     if took <= 0:
         return 0.0
     match job.utility:
-        case Constant(amplitude=most):
+        case schema.Constant(amplitude=most):
             return most
-        case Sigmoid(amplitude=most, steepness_per_s=steepness, midpoint_s=middle):
+        case schema.Sigmoid(amplitude=most, steepness_per_s=steepness, midpoint_s=middle):
             exponent = steepness * (took - middle)
             small = math.exp(-abs(exponent))
             return most * (small if exponent > 0 else 1.0) / (1.0 + small)
-        case LinearDeadline(amplitude=most, grace_s=grace):
+        case schema.LinearDeadline(amplitude=most, grace_s=grace):
             late = -1.0 if job.deadline_s is None else end_s - job.deadline_s
             return most if late <= 0 else most * max(0.0, 1 - late / grace) if grace > 0 else 0.0
-        case NormalisedThroughput():
+        case schema.NormalisedThroughput():
             best = job.gpus * max(job.rates.values(), default=0.0)
             return job.iterations / took / best if best > 0 else 0.0
-        case EffectiveThroughput():
+        case schema.EffectiveThroughput():
             return job.iterations / took
 
 

@@ -22,9 +22,6 @@ from schedgap.instances.schema import DistributedProfile, Instance, Job, PSType,
 SHORTFALL = 1e-8
 """Relative work that may be missing, capacity or bandwidth that may be exceeded: ten times what views round."""
 
-RUN_FIELDS = ("job", "start", "slots", "worker_type", "ps_type")
-ENTRY_FIELDS = ("run", "server", "workers", "ps")
-
 AT = "{job} from slot {start}: "
 
 
@@ -34,18 +31,12 @@ class Hardware:
 
     Parameters
     ----------
-    instance
-        Where the servers are.
-    resources
-        Names.
-    workers, ps
-        The types that the indices of a decision mean; no PS types in a ring.
-    room
-        ``(groups, R)`` what a server of each group has.
-    worker_takes, ps_takes
-        ``(M, R)`` and ``(P, R)``.
-    ring
-        Whether workers form rings, without parameter servers.
+    instance, resources
+        Where the servers are; names.
+    workers, ps, ring
+        The types that the indices of a decision mean; whether workers form rings, without PSs and their types.
+    room, worker_takes, ps_takes
+        ``(groups, R)`` what a server of each group has; ``(M, R)`` and ``(P, R)`` what one of each type takes.
     """
 
     instance: Instance
@@ -109,23 +100,9 @@ class Plan:
 
 
 def read(decision: Runs, machines: Hardware, slot_s: float, first: int, **more: Mapping[str, Range]) -> Plan:
-    """Return well-formed runs with their rates.
+    """Return well-formed runs with their rates; refuse wrong types, lengths, ranges and entries.
 
-    Parameters
-    ----------
-    decision
-        Runs of jobs, and where they are.
-    machines, slot_s
-        Servers, types and jobs, and seconds of a slot.
-    first
-        The first slot.
-    **more
-        What further arrays of a paper's decisions may hold, by table.
-
-    Raises
-    ------
-    RefusedError
-        If types, lengths, ranges or entries are wrong.
+    `first` is the first slot; `more` says what further arrays of a paper's decisions may hold, by table.
     """
     instance = machines.instance
     of_runs: dict[str, Range] = {
@@ -221,10 +198,11 @@ def placements(plan: Plan) -> list[str]:
     """Return what is wrong with workers and PSs of runs; Zhou's (2b) and (2c) hold by the form of a decision."""
     machines, runs, entries = plan.hardware, plan.runs, plan.entries
     able = machines.able[entries.worker_type, entries.server]
-    sent = (entries.total - entries.workers) * np.array([w.bandwidth_gbps for w in machines.workers])[
-        entries.worker_type
-    ]
+    speed = np.array([w.bandwidth_gbps for w in machines.workers])[entries.worker_type]
+    sent = (entries.total - entries.workers) * speed
     carried = entries.ps * np.array([*(p.bandwidth_gbps for p in machines.ps), 0.0])[entries.ps_type]
+    starved = (entries.ps > 0) & (sent > carried * (1 + SHORTFALL))
+    told = "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)"
     return [
         *runs.broken(runs.total < 1, AT + "no workers"),
         *runs.broken(runs.total > runs.most, AT + "{total} workers, at most {most} (one per chunk)"),  # (2g)
@@ -233,39 +211,26 @@ def placements(plan: Plan) -> list[str]:
         *entries.broken(
             (entries.workers > 0) & ~able, AT + "workers of type {worker_type} on {server}, of another kind"
         ),
-        *entries.broken(
-            (entries.ps > 0) & (sent > carried * (1 + SHORTFALL)),
-            AT
-            + "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)",
-            carried=carried,
-            sent=sent,
-        ),
+        *entries.broken(starved, AT + told, carried=carried, sent=sent),
     ]
 
 
 def capacity(plan: Plan) -> list[str]:
     """Return a line for each resource of which some server has too little in some slot, (2h)."""
     entries, machines = plan.entries, plan.hardware
-    changes = Rows(
-        entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end))
-    ).by("server", "slot")
+    both = Rows(entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end)))
+    changes = both.by("server", "slot")
     change = changes.total(np.concatenate((entries.takes, -entries.takes)))
     given = np.cumsum(change, axis=0)
     servers = changes.by("server")
     given -= np.repeat((given - change)[servers.first], servers.count, axis=0)
     there = machines.capacity[changes.server]
     changes.names = entries.names | {"resource": machines.resources.__getitem__}
-    return [
-        line
-        for r in range(len(machines.resources))
-        for line in changes.broken(
-            given[:, r] > there[:, r] * (1 + SHORTFALL),
-            "slot {slot}: {given:.9g} {resource} of {server} given out, {there:g} available",
-            given=given[:, r],
-            there=there[:, r],
-            resource=np.full(len(given), r),
-        )
-    ]
+    told, lines = "slot {slot}: {held:.9g} {resource} of {server} given out, {most:g} available", []
+    for r, (held, most) in enumerate(zip(given.T, there.T, strict=True)):
+        which = np.full(held.size, r)
+        lines += changes.broken(held > most * (1 + SHORTFALL), told, held=held, most=most, resource=which)
+    return lines
 
 
 def early(plan: Plan, first: Ints) -> list[str]:

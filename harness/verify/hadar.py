@@ -1,6 +1,8 @@
-"""Checker for Hadar's schedules: gangs, copies, capacity, arrivals, work; and the utility of what completes."""
+"""Checkers for schedules of gangs: copies, capacity, arrivals, work; Hadar's utility and Gavel's makespan."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -107,3 +109,16 @@ QUANTITIES = (
 )
 
 VERIFIERS.register(VerifierSpec("hadar", check, lambda problem: QUANTITIES))
+
+
+def check_makespan(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
+    """Return the verdict on a schedule that completes every job, with its makespan in seconds as the objective."""
+    verdict = check(view, decision, COMPLETE.id, claims)
+    if verdict.objective is None:
+        return verdict
+    makespan_s = float((np.max(decision.slot, initial=-1) + 1) * view.slot_s)
+    quantities = {**verdict.quantities, "makespan_s": makespan_s, "objective": makespan_s}
+    return replace(verdict, objective=makespan_s, quantities=quantities)
+
+
+VERIFIERS.register(VerifierSpec("gavel", check_makespan, lambda problem: (*QUANTITIES, "makespan_s")))

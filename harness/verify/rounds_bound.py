@@ -54,33 +54,23 @@ class Menu:
 def menu(speeds: Speeds, pooled: Pooled, weight: Array) -> Menu:
     """Return the configurations at fair progress or more that no other one dominates.
 
-    Parameters
-    ----------
-    speeds, pooled
-        Rates, and servers by GPU type with the shares of every job.
-    weight
-        ``(n,)`` factor from iterations per second to the objective.
+    `weight` is ``(n,)`` the factor from iterations per second to the objective.
     """
-    rows: list[tuple[Array, Array]] = []
     types = np.flatnonzero(pooled.gpus > 0).tolist()
+    rows: list[tuple[Array, Array]] = []
     for job in speeds.classes.first.tolist():
-        value, part = [np.zeros(0)], [np.zeros((0, 3 * len(types)))]
-        for column, i in enumerate(types):
-            found, held = _kept(speeds, pooled, job, i)
-            parts = np.zeros((len(found), 3 * len(types)))
-            parts[:, 3 * column : 3 * column + 3] = held / pooled.total[i]
-            value.append(weight[job] * found)
-            part.append(parts)
+        kept = [_kept(speeds, pooled, job, i) for i in types]
+        value = np.concatenate([weight[job] * rate for rate, _ in kept])
+        part = np.zeros((value.size, len(types), 3))
+        column = np.repeat(np.arange(len(types)), [rate.size for rate, _ in kept])
+        part[np.arange(value.size), column] = np.concatenate([held for _, held in kept]) / pooled.total[types][column]
         # A job that can run nowhere makes no progress and holds nothing.
-        able = sum(map(len, value)) > 0
-        rows.append(
-            (np.concatenate(value), np.concatenate(part)) if able else (np.zeros(1), np.zeros((1, len(part[0].T))))
-        )
-    most = max(len(found) for found, _ in rows)
-    values, parts = np.full((len(rows), most), -np.inf), np.zeros((len(rows), most, 3 * len(types)))
-    for k, (found, held) in enumerate(rows):
-        values[k, : len(found)], parts[k, : len(found)] = found, held
-    return Menu(values, parts)
+        rows.append((value, part) if value.size else (np.zeros(1), np.zeros((1, len(types), 3))))
+    most = max(len(value) for value, _ in rows)
+    values, parts = np.full((len(rows), most), -np.inf), np.zeros((len(rows), most, len(types), 3))
+    for k, (value, part) in enumerate(rows):
+        values[k, : len(value)], parts[k, : len(value)] = value, part
+    return Menu(values, parts.reshape(len(rows), most, -1))
 
 
 def _kept(speeds: Speeds, pooled: Pooled, job: int, i: int) -> tuple[Array, Array]:
@@ -101,16 +91,9 @@ def _kept(speeds: Speeds, pooled: Pooled, job: int, i: int) -> tuple[Array, Arra
 
 
 def most_progress(speeds: Speeds, pooled: Pooled, row: Ints, job: Ints, rounds: int, weight: Array) -> Array:
-    """Return ``(R,)`` upper bounds on the progress of rounds in which jobs are picked; 0 where none is.
+    """Return ``(R,)`` upper bounds on the progress of `rounds` rounds in which jobs are picked; 0 where none is.
 
-    Parameters
-    ----------
-    speeds, pooled, weight
-        As in :func:`menu`.
-    row, job
-        ``(offers,)`` round, from 0, and picked job.
-    rounds
-        Number of rounds.
+    `row` and `job` are ``(offers,)`` round, from 0, and picked job; the others are as in :func:`menu`.
     """
     classes = speeds.classes
     count = np.zeros((rounds, len(classes.first)))
@@ -119,15 +102,7 @@ def most_progress(speeds: Speeds, pooled: Pooled, row: Ints, job: Ints, rounds: 
 
 
 def bounds(options: Menu, count: Array) -> Array:
-    """Return ``(R,)`` upper bounds on the progress of rounds.
-
-    Parameters
-    ----------
-    options
-        What each class of jobs may hold.
-    count
-        ``(R, K)`` how many jobs of each class a round has.
-    """
+    """Return ``(R,)`` upper bounds on the progress of rounds with ``(R, K)`` jobs of each class on a menu."""
     different, which = np.unique(count, axis=0, return_inverse=True)
     first = np.full(len(different), len(count))
     np.minimum.at(first, which.ravel(), np.arange(len(count)))
@@ -135,13 +110,9 @@ def bounds(options: Menu, count: Array) -> Array:
     chosen = np.unique(np.linspace(0, len(in_time) - 1, min(len(in_time), MOST_SEARCHES)).round().astype(np.int64))
     batches = np.array_split(in_time[chosen], -(-len(chosen) // BATCH)) if len(chosen) else []
     prices = np.concatenate([np.zeros((1, options.part.shape[2])), *(_prices(options, batch) for batch in batches)])
-    profit = np.stack([_profit(options, price) for price in prices])
+    # the most that a job of each class is worth beyond what it holds, at each of the prices
+    profit = np.stack([(options.value - options.part @ price).max(axis=1) for price in prices])
     return np.asarray((prices.sum(axis=1)[:, None] + profit @ different.T).min(axis=0)[which.ravel()])
-
-
-def _profit(options: Menu, price: Array) -> Array:
-    """Return ``(K,)`` the most that a job of each class is worth beyond what it holds, at these prices."""
-    return np.asarray((options.value - options.part @ price).max(axis=1))
 
 
 def _prices(options: Menu, count: Array) -> Array:

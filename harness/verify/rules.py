@@ -36,13 +36,7 @@ class RefusedError(Exception):
 
 
 def refuse(lines: Iterable[str]) -> None:
-    """End a check without an objective if there are lines.
-
-    Raises
-    ------
-    RefusedError
-        With these lines.
-    """
+    """End a check without an objective, by a `RefusedError`, if there are lines."""
     if told := tuple(lines):
         raise RefusedError(*told)
 
@@ -61,22 +55,16 @@ def refusing(check: Callable[P, Verdict]) -> Callable[P, Verdict]:
 
 
 def well_formed(decision: object, *tables: Mapping[str, Range]) -> None:
-    """Refuse a decision with an array that is no list of the numbers it may hold.
+    """Refuse a decision with an array (an attribute) that is no list of the numbers it may hold.
 
-    Parameters
-    ----------
-    decision
-        Arrays as attributes.
-    *tables
-        What the arrays may hold, by name; those of a table are equally long.
+    The tables say what arrays may hold, by name; those of a table are equally long.
     """
     arrays = {name: np.asarray(getattr(decision, name)) for table in tables for name in table}
     for table in tables:
         first = next(iter(table))
         for name, allowed in table.items():
-            array, kinds = arrays[name], "iuf" if allowed is None else "iu"
-            if array.ndim != 1 or array.dtype.kind not in kinds:
-                what = "numbers" if allowed is None else "whole numbers"
+            array, what = arrays[name], "numbers" if allowed is None else "whole numbers"
+            if array.ndim != 1 or array.dtype.kind not in ("iuf" if allowed is None else "iu"):
                 refuse([f"{name}: a list of {what}, not {array.dtype} of shape {array.shape}"])
             if array.size != arrays[first].size:
                 refuse([f"{name}: {array.size} entries, {first} has {arrays[first].size}"])
@@ -108,31 +96,17 @@ def whole(decision: object, *fields: str) -> dict[str, Ints]:
 class Rows(SimpleNamespace):
     """Arrays of equal length as attributes, the columns of a table.
 
-    Parameters
-    ----------
-    names
-        How numbers in a column are shown, by column: ``{"job": ids.__getitem__}``.
-    **columns
-        The arrays.
+    `names` says how numbers in a column are shown, by column: ``{"job": ids.__getitem__}``.
     """
 
     def __init__(self, names: Mapping[str, Callable[[Any], str]], **columns: Any) -> None:
         super().__init__(names=names, **columns)
 
     def broken(self, where: Bools, text: str, more: str = " (and {others} more)", **also: Any) -> list[str]:
-        """Return a line about the first row that breaks a rule, or none.
+        """Return a line about the first row `where` a rule is broken, or none.
 
-        Parameters
-        ----------
-        where
-            Which rows break it.
-        text
-            Template of the line. A field is a column, shown as `names` says;
-            ``{more}`` is where other rows that break the rule are mentioned.
-        more
-            Template of how they are: ``{count}`` rows break it, ``{others}`` besides the first.
-        **also
-            Further columns.
+        Fields of its template `text` are columns, these or those in `also`, shown as `names` says. ``{more}`` is where
+        the template `more` mentions the others: ``{count}`` rows break the rule, ``{others}`` besides the first.
         """
         rows = np.flatnonzero(where)
         if not rows.size:

@@ -25,19 +25,12 @@ SLACK = 1e-9
 
 
 def gangs(held: Rows) -> Groups:
-    """Return what each job holds in each round.
+    """Return a row per job and round with what the job holds in it.
 
-    Parameters
-    ----------
-    held
-        A row per job, round (`row`) and server: its `gpu_type`, and the `gpus` (more than 0), `cpus` and `memory_gb`.
-
-    Returns
-    -------
-    Groups
-        A row per job and round: totals, GPU type of its first server, and whether there are others (`mixed`); `enough`,
-        ``(g, 2)`` CPUs and gigabytes that count, those of the GPU that has least times its GPUs; and `uneven`, the
-        largest relative distance of any server's CPUs and memory from proportion to the GPUs there.
+    A row of `held` is of a job, round (`row`) and server: its `gpu_type`, and the `gpus` (more than 0), `cpus` and
+    `memory_gb`. Of these there are totals, the GPU type of the first server, and whether there are others (`mixed`);
+    `enough`, ``(g, 2)`` CPUs and gigabytes that count, those of the GPU that has least times its GPUs; and `uneven`,
+    the largest relative distance of any server's CPUs and memory from proportion to the GPUs there.
     """
     found = held.by("job", "row")
     found.gpus, found.cpus, found.memory_gb = (found.total(x) for x in (held.gpus, held.cpus, held.memory_gb))
@@ -53,14 +46,8 @@ def gangs(held: Rows) -> Groups:
 def overfull(held: Rows, machines: Array, at: str) -> list[str]:
     """Return a line for each resource of which some server has too little in some round.
 
-    Parameters
-    ----------
-    held
-        As in :func:`gangs`.
-    machines
-        ``(h, 3)`` GPUs, CPUs and gigabytes of the servers, or ``(h, 1)`` GPUs only.
-    at
-        Template of how to name a round.
+    `held` is as in :func:`gangs`, `machines` ``(h, 3)`` GPUs, CPUs and gigabytes of the servers, or ``(h, 1)`` GPUs
+    only, and `at` the template of how to name a round.
     """
     cells, lines = held.by("row", "server"), []
     for capacity, amount, unit in zip(machines.T, (held.gpus, held.cpus, held.memory_gb), UNITS, strict=False):
@@ -79,13 +66,7 @@ class Classes:
 
 
 class Speeds:
-    """Rates of the jobs of an instance by GPU type, CPUs and memory.
-
-    Parameters
-    ----------
-    instance, work, cluster
-        Jobs with sensitivities; jobs and servers as arrays.
-    """
+    """Rates of the jobs of an instance, also given as arrays with its servers, by GPU type, CPUs and memory."""
 
     def __init__(self, instance: Instance, work: Workload, cluster: Servers) -> None:
         self.work, self.cluster = work, cluster
@@ -136,8 +117,10 @@ class Speeds:
                 out[part] = _measured(given, int(self.work.gpus[job[part[0]]]), cpus[part], memory_gb[part]) * one[part]
             elif isinstance(given, PipelineSensitivity):
                 span = float(self._span[job[part[0]]])
-                held = zip((cpus[part], memory_gb[part]), self._units, strict=True)
-                c, m = (_down(amount, unit, top, span) for amount, (unit, top) in held)
+                c, m = (  # floored to multiples of a unit on each of `span` servers
+                    np.minimum(np.floor(amount[part] * (1 + SLACK) / (unit * span)), top) * unit * span
+                    for amount, (unit, top) in zip((cpus, memory_gb), self._units, strict=True)
+                )
                 out[part] = _piped(given, one[part], c, m)
         return out
 
@@ -146,11 +129,6 @@ def _unit(capacity: float, unit: float, most: int) -> tuple[float, int]:
     """Return the unit in which pipelines get what servers have so much of, and how many units that are at most."""
     unit *= max(1, math.ceil(capacity / unit / most))
     return unit, math.floor(capacity / unit * (1 + SLACK))
-
-
-def _down(amount: Array, unit: float, top: int, span: float) -> Array:
-    """Return amounts floored to multiples of a unit on each of `span` servers."""
-    return np.asarray(np.minimum(np.floor(amount * (1 + SLACK) / (unit * span)), top) * unit * span)
 
 
 def _measured(given: MatrixSensitivity, gang: int, cpus: Array, memory_gb: Array) -> Array:

@@ -6,6 +6,7 @@ jobs a round has (:attr:`View.runnable`), the length of rounds and the arrivals 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,19 +39,11 @@ AT = "{job} in round {row}: "
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What the instance says, and what a well-formed schedule makes of it.
+    """What the instance says, computed again, and what a well-formed schedule makes of it.
 
-    Attributes
-    ----------
-    view, problem, speeds, pooled, weight
-        The view and what is asked; rates, pools and weights, computed again.
-    machines
-        ``(h, 3)`` GPUs, CPUs and gigabytes of what the schedule calls servers.
-    held, gangs
-        What is held of each server, and what each job holds in each round (:func:`~schedgap.harness.verify.sensitive`)
-        with its `gang` and its `rate`, iterations per second.
-    offers
-        A row per round and picked job.
+    What the schedule calls servers are `machines`, ``(h, 3)`` GPUs, CPUs and gigabytes. It has `held` of each server,
+    and each job in each round (`gangs`, see :func:`~schedgap.harness.verify.sensitive.gangs`) with its `gang` and its
+    `rate`, iterations per second; a row of `offers` is a round and a picked job.
     """
 
     view: View
@@ -190,11 +183,6 @@ def _offers(facts: Facts) -> list[str]:
 # ---------------------------------------------------------------- what methods claim
 
 
-def _proportional(facts: Facts) -> list[str]:
-    """Return a line where somebody runs below its fair progress, (5)."""
-    return _below(facts, facts.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress")
-
-
 def _all_offered(facts: Facts) -> list[str]:
     """Return a line where others run than those that were picked for the round."""
     runs, offers = facts.gangs, facts.offers
@@ -233,8 +221,10 @@ def _three_per_server(facts: Facts) -> list[str]:
     return [told] if fragments > most else []
 
 
-CLAIMS = {
-    "proportional": _proportional,
+CLAIMS: dict[str, Callable[[Facts], list[str]]] = {
+    "proportional": lambda facts: _below(  # (5)
+        facts, facts.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress"
+    ),
     "no_idle_gpu": _no_idle_gpu,
     "all_offered": _all_offered,
     "three_per_server": _three_per_server,
@@ -264,12 +254,9 @@ def _judged_round(facts: Facts, lines: list[str]) -> Verdict:
     """Return the verdict on one round: its throughput, or the fragments of a placement."""
     found, view, total = facts.gangs, facts.view, facts.pooled.total
     throughput, fragments = float((facts.weight[found.job] * found.rate).sum()), _fragments(facts)
-    metrics: dict[str, float | int | bool] = {
-        "running": len(np.unique(found.job)),
-        "gpus_used": float(found.gpus.sum() / total[:, 0].sum()),
-        "cpus_used": float(found.cpus.sum() / total[:, 1].sum()),
-        "memory_used": float(found.memory_gb.sum() / total[:, 2].sum()),
-    }
+    used = np.array([found.gpus.sum(), found.cpus.sum(), found.memory_gb.sum()]) / total.sum(axis=0)
+    metrics: dict[str, float | int | bool] = {"running": len(np.unique(found.job))}
+    metrics |= zip(("gpus_used", "cpus_used", "memory_used"), used.tolist(), strict=True)
     if facts.problem not in SUPER:
         metrics["fragments"] = fragments
     quantities: dict[str, Any] = {

@@ -12,19 +12,8 @@ import math
 
 import numpy as np
 
-from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
-from schedgap.harness.verify.elastic import (
-    AT,
-    SHORTFALL,
-    Hardware,
-    Plan,
-    capacity,
-    early,
-    placements,
-    read,
-    several,
-    unfinished,
-)
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, elastic
+from schedgap.harness.verify.elastic import AT, Hardware, Plan
 from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, whole
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import RESOURCES, Architecture, Schedule, View
@@ -45,19 +34,23 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     """
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]
-    plan = read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, windows=WINDOWS)
+    plan = elastic.read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, windows=WINDOWS)
     windows = Rows({}, **whole(decision, *WINDOWS))
-    lines = [*placements(plan), *unfinished(plan), *(_apart(plan) if kind == "preemptive" else several(plan))]
+    lines = [
+        *elastic.placements(plan),
+        *elastic.unfinished(plan),
+        *(_apart(plan) if kind == "preemptive" else elastic.several(plan)),
+    ]
     if kind in ("completion", "preemptive"):
         absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
-        lines += [*capacity(plan), *absent, *early(plan, view.arrival)]
+        lines += [*elastic.capacity(plan), *absent, *elastic.early(plan, view.arrival)]
         lines += _windows(view, plan, windows) if windows.window_start.size else _idle(view, plan)
     else:
         late = plan.runs.end > of.deadline
         lines += plan.runs.broken(late, f"{AT}completes at {{end}}, after τ = {of.deadline}")  # (7b)
         if windows.window_start.size:
             lines.append("windows: they are of jobs that come one after another, here all are there")
-        lines += capacity(plan) if kind == "weight" else []
+        lines += elastic.capacity(plan) if kind == "weight" else []
     if kind == "cost":
         return _priced(view, of, plan, lines)
     return _measured(view, plan, windows, kind, lines)
@@ -177,7 +170,7 @@ def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdi
     refuse([*lines, *other])
     loads = of.loads[entries.server][:, :, runs.start[0] - 1 : runs.end[0] - 1]
     there = machines.capacity[entries.server][:, :, None]
-    over = (loads + entries.takes[:, :, None] > there * (1 + SHORTFALL)).any(axis=2)
+    over = (loads + entries.takes[:, :, None] > there * (1 + elastic.SHORTFALL)).any(axis=2)
     free = (there - loads).min(axis=2)
     e, r = np.indices(over.shape).reshape(2, -1)
     taken = Rows(
