@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from schedgap import heuristics, instances
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar import HadarE, Market, Prices, prices
-from schedgap.heuristics.hadar.throughput import BATCH_SIZE, estimate, initial, pmi
-from schedgap.heuristics.hadar.tracker import copy_id, pace, parent, split, utilisation
+from schedgap.heuristics.hadar.hadare import (
+    BATCH_SIZE,
+    copy_id,
+    estimate,
+    initial,
+    pace,
+    parent,
+    pmi,
+    split,
+    utilisation,
+)
 from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError

@@ -53,7 +53,8 @@ class SimulationRow(CheckedRow):
         (:mod:`schedgap.harness.verify.rounds_bound`); for policies that give out CPUs and memory.
     estimated_throughput, actual_throughput
         Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
-        devices of the slowest type (:func:`schedgap.heuristics.oef.throughput`); for the policies of that comparison.
+        devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for policies of that
+        comparison.
     cpu_needed
         What `cpu_given` would be if each job had the fewest CPUs at which it is as fast.
     unfinished

@@ -10,8 +10,8 @@ from schedgap.harness.audit.lab import Lab, Printed, certified, measured, recomp
 from schedgap.harness.audit.row import Count, Witness, claim
 from schedgap.harness.verify import TOLERANCE, differ
 from schedgap.heuristics.hadar import Market, Planner, Planning, Round, prices
+from schedgap.heuristics.hadar.hadare import utilisation
 from schedgap.heuristics.hadar.literal import literal_dp
-from schedgap.heuristics.hadar.tracker import utilisation
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load
 from schedgap.instances.random_instances.hadar import draw, gangs, linear, private
