@@ -12,7 +12,7 @@ import oef_reference as ref
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated import cluster, jobs
+from simulated import cluster, dense, jobs
 
 from schedgap import instances
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
@@ -204,7 +204,7 @@ def test_dense_and_sparse_assignments_agree() -> None:
         (3, 1, 2),
         (5, 0, 1),
     ]
-    assert np.array_equal(sparse.dense(6, 2)[[3, 5]], matrix)
+    assert np.array_equal(dense(sparse, 6, 2)[[3, 5]], matrix)
 
 
 def object_by_object(work: Workload, hosts: Servers, round_s: float, restart_s: float, spread: float) -> list[float]:
@@ -647,4 +647,4 @@ def test_profiling_errors_cost_a_few_percent() -> None:
 
 def test_traces_give_back_each_round() -> None:
     trace: Trace = simulate(jobs({"work": 450}), cluster((0, 1)), always((0, 0, 1)))
-    assert trace.assignment(1).dense(1, 1).tolist() == [[1]]
+    assert dense(trace.assignment(1), 1, 1).tolist() == [[1]]

@@ -17,9 +17,9 @@ from schedgap.harness.audit.claims.synergy import THREE, switched_total
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, simulate
 from schedgap.heuristics.simulator.metrics import Metrics, Window, measure
-from schedgap.heuristics.synergy import ORDERS, Mechanisms, Waiting
-from schedgap.heuristics.synergy.mechanisms import WHOLE, whole_gangs
+from schedgap.heuristics.synergy.mechanisms import WHOLE, Mechanisms, whole_gangs
 from schedgap.heuristics.synergy.online import asked_round
+from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.views import synergy

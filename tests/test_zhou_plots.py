@@ -24,7 +24,7 @@ from schedgap.harness.plots.pieces import Group, beside_bounds
 from schedgap.harness.plots.zhou import dearest, gpu_bars, price_field
 from schedgap.harness.plots.zhou_sweeps import compared, found, settings
 from schedgap.harness.verify import VERIFIERS
-from schedgap.heuristics.admission import steps
+from schedgap.heuristics.admission.online import steps
 from schedgap.heuristics.registry import HEURISTICS
 from schedgap.instances.catalogue import load
 from schedgap.instances.elastic import Runs

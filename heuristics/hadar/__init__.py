@@ -19,28 +19,12 @@ from typing import Any
 from schedgap.heuristics.hadar import allox, baselines, gavel  # noqa: F401 -- they register what they define
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Planning, Round
-from schedgap.heuristics.hadar.prices import Market, Prices, guarantee, prices
+from schedgap.heuristics.hadar.planning import Planning
+from schedgap.heuristics.hadar.prices import guarantee
 from schedgap.heuristics.hadar.slotted import simulated
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.parameters import Parameter, passing
 from schedgap.instances.views.hadar import FORKED, View
-
-__all__ = [
-    "BEAM",
-    "EXACT_QUEUE",
-    "Hadar",
-    "HadarE",
-    "Market",
-    "Plan",
-    "Planner",
-    "Planning",
-    "Prices",
-    "Round",
-    "guarantee",
-    "prices",
-]
-
 
 PARAMETERS = (
     Parameter(

@@ -108,11 +108,6 @@ def copy_id(max_job_count: int, i: Ints, parent: Ints) -> Ints:
     return np.asarray(max_job_count * i + parent)
 
 
-def parent(max_job_count: int, copy: Ints) -> Ints:
-    """Return the jobs (0 to ``max_job_count − 1``) that copies belong to."""
-    return np.asarray(copy % max_job_count)
-
-
 def split(job: Ints, remaining: Array, throughput: Array) -> Array:
     """Return the steps of each copy: those left of its job, in proportion to throughput (§V-B).
 

@@ -174,22 +174,19 @@ class _Run:
         """Let jobs come and go and skip rounds without any; False when nobody is left to come."""
         while True:
             if self.to_come.size:
-                self._admit_next()
+                ready_s = self.ready_s[self.to_come]
+                if not self.present.any():
+                    first_round = math.ceil(float(ready_s[0]) / self.rules.round_s * (1 - ROUNDING))
+                    self.round = max(self.round, first_round)
+                here = int(np.searchsorted(ready_s, self.time_s * (1 + ROUNDING), "right"))
+                arrived, self.to_come = self.to_come[:here], self.to_come[here:]
+                self.present[arrived] = True
+                self.last_ran[arrived] = self.round
             self.present &= self.work.leave_s > self.time_s
             if self.present.any():
                 return True
             if not self.to_come.size:
                 return False
-
-    def _admit_next(self) -> None:
-        ready_s = self.ready_s[self.to_come]
-        if not self.present.any():
-            first_round = math.ceil(float(ready_s[0]) / self.rules.round_s * (1 - ROUNDING))
-            self.round = max(self.round, first_round)
-        here = int(np.searchsorted(ready_s, self.time_s * (1 + ROUNDING), "right"))
-        arrived, self.to_come = self.to_come[:here], self.to_come[here:]
-        self.present[arrived] = True
-        self.last_ran[arrived] = self.round
 
     def step(self, policy: Policy) -> bool:
         """Simulate one round; returns whether anything ran."""
@@ -294,17 +291,10 @@ class _Run:
             )
         )
 
-    def _reason(self, job: int, stalled: bool) -> str:
-        """Return why a job did not complete."""
-        if not self.possible[job]:
-            return IMPOSSIBLE
-        if self.work.leave_s[job] <= self.time_s:
-            return LEFT
-        return STALLED if stalled else HORIZON
-
     def trace(self, stalled: bool) -> Trace:
         """Return the records as arrays; `stalled` says that the simulation was given up."""
-        done = np.isfinite(self.progress.completion_s).tolist()
+        gone = np.where(self.work.leave_s <= self.time_s, LEFT, STALLED if stalled else HORIZON)
+        reason = np.where(np.isfinite(self.progress.completion_s), "", np.where(self.possible, gone, IMPOSSIBLE))
         rounds = zip(_Record(), *self.log, strict=True)
         return Trace(
             workload=self.work,
@@ -312,7 +302,7 @@ class _Run:
             rules=self.rules,
             completion_s=self.progress.completion_s,
             first_start_s=self.progress.first_start_s,
-            unfinished=tuple(None if ok else self._reason(job, stalled) for job, ok in enumerate(done)),
+            unfinished=tuple(text or None for text in reason.tolist()),
             **{name: _stacked(*parts) for name, parts in zip(_Record._fields, rounds, strict=True)},
         )
 

@@ -54,21 +54,12 @@ class Gangs:
         single = (work.rates > 0) & (work.gpus[:, None] <= self.capacity)
         self.rates[:, :types] = np.where(single, work.rates, 0.0)
         for job in np.flatnonzero(~single.any(axis=1)).tolist():
-            self._mix(job)
-
-    def _mix(self, job: int) -> None:
-        """Give a job its mixed option, if all its types together hold it."""
-        rates, left = self.work.rates[job], int(self.work.gpus[job])
-        usage = np.zeros(self.capacity.size, np.int64)
-        slowest = 0.0
-        for kind in np.argsort(-rates, kind="stable").tolist():
-            if left and rates[kind] > 0:
-                usage[kind] = min(left, self.capacity[kind])
-                left -= int(usage[kind])
-                slowest = float(rates[kind]) if usage[kind] else slowest
-        if not left:
-            self.usage[job, -1] = usage
-            self.rates[job, -1] = slowest
+            rates = work.rates[job]
+            order = np.argsort(-rates, kind="stable")[: np.count_nonzero(rates > 0)]
+            taken = np.diff(np.minimum(np.cumsum(self.capacity[order]), work.gpus[job]), prepend=0)
+            if taken.sum() == work.gpus[job]:  # all its types together hold it
+                self.usage[job, -1, order] = taken
+                self.rates[job, -1] = rates[order[taken > 0]].min()
 
     @cached_property
     def allowed(self) -> Ints:

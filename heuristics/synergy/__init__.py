@@ -28,14 +28,10 @@ from typing import Literal
 
 from schedgap.heuristics.registry import Guarantee, heuristic
 from schedgap.heuristics.simulator.policies import policy
-from schedgap.heuristics.synergy.mechanisms import Mechanisms, Placement, Round
-from schedgap.heuristics.synergy.online import Policy, Scheduler, built, one_round, whole_run
-from schedgap.heuristics.synergy.queues import ORDERS, Waiting
+from schedgap.heuristics.synergy.online import Scheduler, built, one_round, whole_run
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.registry import no_reason
 from schedgap.instances.views.synergy import FAIR, ROUND, RUN, View
-
-__all__ = ["ORDERS", "Mechanisms", "Placement", "Policy", "Round", "Scheduler", "Waiting"]
 
 Kind = Literal["online", "baseline"]
 

@@ -267,7 +267,7 @@ def antman(a: Architecture, context: Context) -> Schedule:
 
 
 def _by_class(cluster: Cluster, guaranteed: Bools) -> Iterator[tuple[int, bool]]:
-    """Yield the active jobs in AntMan's order, and whether they start with fewer workers where those wanted do not fit."""
+    """Yield the active jobs in AntMan's order, and whether they may start with fewer workers than wanted."""
     a = cluster.a
     active = sorted([*cluster.running, *cluster.waiting()], key=lambda j: (a.arrival[j], j))
     held = dict(cluster.running)

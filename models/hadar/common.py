@@ -31,15 +31,13 @@ def earliest_finish(view: View, job: int, progress: float) -> int:
     return int(view.arrival[job]) + slots - 1
 
 
-def add_finish(m: pyo.ConcreteModel, view: View, complete: bool, progress: dict[int, float] | None = None) -> None:
+def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
     """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and `everybody` if `complete`.
 
-    `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square. `progress`
-    is the largest progress of each job in a slot, of a whole gang on its own by default.
+    `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square.
     """
     jobs = [int(j) for j in view.possible]
-    best = progress or {j: best_progress(view, j) for j in jobs}
-    first = {j: earliest_finish(view, j, best[j]) for j in jobs}
+    first = {j: earliest_finish(view, j, best_progress(view, j)) for j in jobs}
     m.JOBS = pyo.Set(initialize=jobs)
     m.first = pyo.Param(m.JOBS, initialize=first, within=pyo.Integers)
     m.FINISH = pyo.Set(dimen=2, initialize=[(j, f) for j in jobs for f in range(first[j], view.slots)])

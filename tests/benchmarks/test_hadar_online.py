@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from schedgap import instances
-from schedgap.heuristics.hadar import BEAM, EXACT_QUEUE, Hadar, HadarE, Market, Plan, Planner, Round, prices
+from schedgap.heuristics.hadar.hadare import HadarE
+from schedgap.heuristics.hadar.online import Hadar
+from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
+from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import simulate
 from schedgap.instances.views.hadar import View, view

@@ -13,8 +13,7 @@ import pytest
 from schedgap import instances, models
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Trace, simulate
-from schedgap.heuristics.synergy import Scheduler
-from schedgap.heuristics.synergy.online import asked_round
+from schedgap.heuristics.synergy.online import Scheduler, asked_round
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import View
 
