@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -206,24 +206,13 @@ def actual(view: View, trace: Trace) -> Array:
     return trace.throughput(1 / slowest)[:, [work.tenants.index(name) for name in view.tenants]]
 
 
-@dataclass(frozen=True)
-class ProfilingError:
-    """Losses by wrong profiles, as parts of total efficiency.
+def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> tuple[float, float]:
+    """Return what errors of profiling cost (Fig. 10b), as parts of total efficiency: the deviation, and the loss.
 
-    `deviation` is ``|promised − reached| / promised``, promised at profiled and reached at true speedups. These are the
-    paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it exceeds `loss`,
-    ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
-    """
-
-    deviation: float
-    loss: float
-
-
-def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> ProfilingError:
-    """Return the losses by errors of profiling (Fig. 10b).
-
-    The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the
-    evaluator sees the speedups of these profiles.
+    The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the evaluator sees the
+    speedups of these profiles. The deviation is ``|promised − reached| / promised``, promised at profiled and reached
+    at true speedups. These are the paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it
+    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
 
     Raises
     ------
@@ -238,7 +227,7 @@ def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.rando
     devices = evaluate(replace(view, speedups=profiled))
     reachable = float(efficiency(truth, evaluate(replace(view, speedups=truth))).sum())
     promised, reached = (float(efficiency(speedups, devices).sum()) for speedups in (profiled, truth))
-    return ProfilingError(abs(promised - reached) / promised, 1 - reached / reachable)
+    return abs(promised - reached) / promised, 1 - reached / reachable
 
 
 ROUNDING = Parameter(

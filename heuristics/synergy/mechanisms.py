@@ -300,20 +300,21 @@ def whole_gangs(found: Schedule, gangs: Ints, server_gpus: Ints, server_type: In
     down = np.floor(found.gpus + WHOLE).astype(np.int64)
     free = server_gpus - np.bincount(found.server, down, server_gpus.size).astype(np.int64)
     got = np.bincount(found.job, down, gangs.size).astype(np.int64)
-    given = {(j, h): g for j, h, g in zip(found.job.tolist(), found.server.tolist(), down.tolist(), strict=True) if g}
+    given = np.zeros((gangs.size, server_gpus.size), np.int64)
+    given[found.job, found.server] = down
     rest = found.gpus - down
     for e in np.lexsort((found.server, found.job, -rest)).tolist():
         j, h = int(found.job[e]), int(found.server[e])
         if rest[e] > WHOLE and got[j] < gangs[j] and free[h] > 0:
-            given[j, h] = given.get((j, h), 0) + 1
+            given[j, h] += 1
             got[j] += 1
             free[h] -= 1
     home = dict(zip(found.job.tolist(), server_type[found.server].tolist(), strict=True))
-    for j in [j for j in home if got[j] < gangs[j]]:
+    for j, kind in home.items():
         while got[j] < gangs[j]:
-            h = int(np.argmax(np.where(server_type == home[j], free, -1)))
+            h = int(np.argmax(np.where(server_type == kind, free, -1)))
             part = int(min(free[h], gangs[j] - got[j]))
-            given[j, h] = given.get((j, h), 0) + part
+            given[j, h] += part
             got[j] += part
             free[h] -= part
-    return np.array([(j, h, g) for (j, h), g in sorted(given.items())], np.int64).reshape(-1, 3)
+    return np.column_stack((*np.nonzero(given), given[given > 0]))

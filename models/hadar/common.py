@@ -17,17 +17,11 @@ def usable(view: View, job: int) -> Ints:
     return np.flatnonzero((view.workload.rates[job] > 0) & (view.capacity > 0))
 
 
-def best_progress(view: View, job: int) -> float:
-    """Return the largest progress of a gang alone in a slot, in iterations; 0 where it fits nowhere."""
-    types = usable(view, job)
-    fits = [view.capacity[types[view.progress[job, types] >= p]].sum() for p in view.progress[job, types]]
-    enough = np.array(fits, np.int64) >= view.workload.gpus[job]
-    return float(view.progress[job, types][enough].max(initial=0.0))
-
-
-def earliest_finish(view: View, job: int, progress: float) -> int:
-    """Return the first slot in which `job` can finish if it makes this progress in every slot from its arrival on."""
-    slots = max(1, math.ceil(float(view.workload.work[job]) / progress * (1 - ROUNDING)))
+def earliest_finish(view: View, job: int) -> int:
+    """Return the first slot in which a gang can finish, alone and at its best in every slot from its arrival on."""
+    progress, capacity = (x[usable(view, job)] for x in (view.progress[job], view.capacity))
+    best: float = max(p for p in progress.tolist() if capacity[progress >= p].sum() >= view.workload.gpus[job])
+    slots = max(1, math.ceil(float(view.workload.work[job]) / best * (1 - ROUNDING)))
     return int(view.arrival[job]) + slots - 1
 
 
@@ -37,7 +31,7 @@ def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
     `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square.
     """
     jobs = [int(j) for j in view.possible]
-    first = {j: earliest_finish(view, j, best_progress(view, j)) for j in jobs}
+    first = {j: earliest_finish(view, j) for j in jobs}
     m.JOBS = pyo.Set(initialize=jobs)
     m.first = pyo.Param(m.JOBS, initialize=first, within=pyo.Integers)
     m.FINISH = pyo.Set(dimen=2, initialize=[(j, f) for j in jobs for f in range(first[j], view.slots)])

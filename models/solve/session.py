@@ -110,16 +110,12 @@ class Session:
 
     def add_rows(self, lower: Array, upper: Array, matrix: sp.csr_array) -> None:
         """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so the dual simplex goes on."""
-        matrix = sp.csr_array(matrix)
-        args = (len(lower), lower, upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32))
-        _must(self.highs.addRows(*args, matrix.indices.astype(np.int32), matrix.data), "add rows")
+        _must(self.highs.addRows(len(lower), lower, upper, *_entries(sp.csr_array(matrix))), "add rows")
         self.set_option("simplex_strategy", DUAL_SIMPLEX)
 
     def add_columns(self, cost: Array, lower: Array, upper: Array, matrix: sp.csc_array) -> None:
         """Append columns; the basis stays primal feasible, so the primal simplex goes on (twice as fast as dual)."""
-        matrix = sp.csc_array(matrix)
-        args = (len(cost), cost, lower, upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32))
-        _must(self.highs.addCols(*args, matrix.indices.astype(np.int32), matrix.data), "add columns")
+        _must(self.highs.addCols(len(cost), cost, lower, upper, *_entries(sp.csc_array(matrix))), "add columns")
         self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
 
     def delete_columns(self, which: NDArray[np.int64]) -> None:
@@ -293,6 +289,11 @@ def interior_point(form: StandardForm) -> Array:
     highs.passModel(_highs_lp(form))
     highs.run()
     return np.array(highs.getSolution().col_value)
+
+
+def _entries(matrix: Any) -> tuple[int, Any, Any, Array]:
+    """Return the nonzeros of a compressed matrix as HiGHS takes them: their number, starts, indices and values."""
+    return matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
 
 
 def _must(status: Any, what: str) -> None:
