@@ -17,11 +17,15 @@ def usable(view: View, job: int) -> Ints:
     return np.flatnonzero((view.workload.rates[job] > 0) & (view.capacity > 0))
 
 
+def best_progress(view: View, job: int) -> float:
+    """Return the largest progress of a gang alone in a slot, in iterations; 0 where it fits nowhere."""
+    progress, capacity = (x[usable(view, job)] for x in (view.progress[job], view.capacity))
+    return max((p for p in progress.tolist() if capacity[progress >= p].sum() >= view.workload.gpus[job]), default=0.0)
+
+
 def earliest_finish(view: View, job: int) -> int:
     """Return the first slot in which a gang can finish, alone and at its best in every slot from its arrival on."""
-    progress, capacity = (x[usable(view, job)] for x in (view.progress[job], view.capacity))
-    best: float = max(p for p in progress.tolist() if capacity[progress >= p].sum() >= view.workload.gpus[job])
-    slots = max(1, math.ceil(float(view.workload.work[job]) / best * (1 - ROUNDING)))
+    slots = max(1, math.ceil(float(view.workload.work[job]) / best_progress(view, job) * (1 - ROUNDING)))
     return int(view.arrival[job]) + slots - 1
 
 

@@ -21,17 +21,8 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
 from schedgap.models.registry import Outcome, model, total
 from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, checked
+from schedgap.models.synergy import throughput
 from schedgap.models.synergy.configurations import capacity, units
-from schedgap.models.synergy.throughput import (
-    FLOORED,
-    Choices,
-    build_round,
-    choices,
-    decode_round,
-    held_by,
-    mixed_cluster,
-    one_type,
-)
 
 FEW = 150
 """Columns up to which HiGHS solves the integer program at once: about 10 ms, as little as LP and rounding take."""
@@ -58,7 +49,7 @@ def array_form(
     )
 
 
-def round_form(view: View, chosen: Choices) -> StandardForm:
+def round_form(view: View, chosen: throughput.Choices) -> StandardForm:
     """Return the integer model of a round in which every job runs at its floor: eq. (1)–(5) with GPU rows."""
     group, held, at = chosen.classes, chosen.held, chosen.at
     gpu_type = held.gpu_type[at]
@@ -81,14 +72,14 @@ def round_form(view: View, chosen: Choices) -> StandardForm:
 def ideal_round(view: View, options: SolveOptions) -> tuple[Solution, Schedule | None]:
     """Solve ILP1 (with several GPU types, its extension): ``c*`` and ``m*`` of every runnable job."""
     began = clock.now()
-    chosen = choices(view, FLOORED)
+    chosen = throughput.choices(view, throughput.FLOORED)
     form = round_form(view, chosen)
     build_s = clock.now() - began
     solution = whole_numbers(form, chosen.owner, options)
     solution = replace(solution, times=replace(solution.times, build_s=build_s))
     if solution.column_values is None:
         return solution, None
-    return solution, held_by(view, chosen, np.rint(solution.column_values).astype(np.int64))
+    return solution, throughput.held_by(view, chosen, np.rint(solution.column_values).astype(np.int64))
 
 
 def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Solution:
@@ -142,19 +133,24 @@ def solve_ideal(view: View, options: SolveOptions) -> Outcome:
     What is left out cannot be in a better solution. The sizes are those of the whole program.
     """
     solution, found = ideal_round(view, options)
-    return Outcome(checked(solution, options, build_round, view, FLOORED), found)
+    return Outcome(checked(solution, options, throughput.build_round, view, throughput.FLOORED), found)
 
 
 for _name, _skip, _example, _source in (
-    ("ilp1", mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
-    ("hetero.ilp1", one_type, "gen/20jobs", "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
+    ("ilp1", throughput.mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
+    (
+        "hetero.ilp1",
+        throughput.one_type,
+        "gen/20jobs",
+        "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers",
+    ),
 ):
     model(
         f"synergy.{_name}",
         problem=IDEAL.id,
-        decode=decode_round,
+        decode=throughput.decode_round,
         source=f"Synergy {_source}",
         procedure=solve_ideal,
         skip=_skip,
         example=_example,
-    )(partial(build_round, rule=FLOORED))
+    )(partial(throughput.build_round, rule=throughput.FLOORED))
