@@ -1,3 +1,39 @@
 """The primal–dual admission algorithm of the walk-through: utilities, deadlines, co-location."""
 
-from schedgap.heuristics.admission import online  # noqa: F401 -- it registers itself
+from __future__ import annotations
+
+from schedgap.heuristics.admission.online import steps
+from schedgap.heuristics.registry import Context, heuristic
+from schedgap.instances.elastic import Runs, runs_of
+from schedgap.instances.views.admission import UTILITY, View
+
+LARGEST = 50_000_000
+"""Servers times types times slots up to which it runs unasked: half a gigabyte."""
+
+
+def _too_large(view: View) -> str | None:
+    size = view.machines.capacity.size * view.slots
+    return None if size <= LARGEST else f"servers x types x slots = {size:,}, more than {LARGEST:,}"
+
+
+@heuristic(
+    "admission.online",
+    problem=UTILITY.id,
+    kind="online",
+    source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
+    too_large=_too_large,
+)
+def online(view: View, context: Context) -> Runs:
+    r"""Admit every job whose best schedule is worth more than its workers and PSs cost at the prices of its arrival.
+
+    A unit of a type costs :math:`\eta = \theta^{h(t)/C} - 1` in slot t, where h of C are in use and :math:`\theta` is
+    the largest utility per slot of a worker (PS) of any job's schedule, plus 1. It is fixed beforehand; the text
+    changes it on the way (37.4, 36.7, 18.9). For each arriving job and every start and number of workers, a schedule on
+    one server (COST_C) and one on several (COST_D) are priced. The one of highest payoff, utility less cost, is
+    admitted if that is positive; then usage and prices are updated. The text proves no ratio, so none is printed.
+
+    It leaves open on which server a co-located job goes ("arbitrary"), here the first that holds it; and which of equal
+    payoffs counts, here the earliest completion, then the fewest slots of workers, then of PSs. COST_D puts at most
+    :math:`D_w - 1` workers on a server, so that a single worker is never spread.
+    """
+    return runs_of([(step.job, step.chosen.run) for step in steps(view) if step.chosen], 0)

@@ -6,4 +6,45 @@ average. The evaluators of :mod:`schedgap.heuristics.oef.dynamics` and AlloX are
 :mod:`schedgap.heuristics.simulator`.
 """
 
-from schedgap.heuristics.oef import dynamics, gandiva_fair, rounding  # noqa: F401 -- they register what they define
+from __future__ import annotations
+
+from schedgap.heuristics.oef import dynamics, gandiva_fair  # noqa: F401 -- they register what they define
+from schedgap.heuristics.oef.rounding import Placer, round_shares  # noqa: F401 -- docstrings name the placer
+from schedgap.heuristics.registry import Context, heuristic
+from schedgap.instances.views.oef import Allocation, View
+
+
+@heuristic(
+    "oef.rounding",
+    problem="oef.allocation",
+    kind="online",
+    source="OEF §4.3, by largest remainder so that capacity holds",
+)
+def rounding(view: View, context: Context) -> Allocation:
+    """Round the shares of ``oef.cooperative`` by largest remainder, for a day of rounds.
+
+    The paper's own rule, each tenant rounded on its own, exceeds capacity.
+
+    See Also
+    --------
+    Placer : the rules.
+    """
+    return round_shares(view, context.oracle("oef.cooperative", view).devices, "largest_remainder")
+
+
+@heuristic(
+    "oef.rounding_tijdeman",
+    problem="oef.allocation",
+    kind="online",
+    source="OEF §4.3 with the chairman assignment (Tijdeman 1980)",
+)
+def rounding_tijdeman(view: View, context: Context) -> Allocation:
+    """Round the shares of ``oef.cooperative`` by Tijdeman's rule, for a day of rounds.
+
+    Debts stay below one device at all times while shares do not change.
+
+    See Also
+    --------
+    Placer : the rules.
+    """
+    return round_shares(view, context.oracle("oef.cooperative", view).devices, "tijdeman")

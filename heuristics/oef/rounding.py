@@ -44,7 +44,6 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import Allocation, View
@@ -209,39 +208,3 @@ def round_shares(view: View, ideal: Array, rule: Rule, rounds: int = ROUNDS) -> 
     placer = Placer(view.size, view.capacity, rule)
     placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])
     return Allocation(placed.mean(axis=0), placed)
-
-
-@heuristic(
-    "oef.rounding",
-    problem="oef.allocation",
-    kind="online",
-    source="OEF §4.3, by largest remainder so that capacity holds",
-)
-def rounding(view: View, context: Context) -> Allocation:
-    """Round the shares of ``oef.cooperative`` by largest remainder, for a day of rounds.
-
-    The paper's own rule, each tenant rounded on its own, exceeds capacity.
-
-    See Also
-    --------
-    Placer : the rules.
-    """
-    return round_shares(view, context.oracle("oef.cooperative", view).devices, "largest_remainder")
-
-
-@heuristic(
-    "oef.rounding_tijdeman",
-    problem="oef.allocation",
-    kind="online",
-    source="OEF §4.3 with the chairman assignment (Tijdeman 1980)",
-)
-def rounding_tijdeman(view: View, context: Context) -> Allocation:
-    """Round the shares of ``oef.cooperative`` by Tijdeman's rule, for a day of rounds.
-
-    Debts stay below one device at all times while shares do not change.
-
-    See Also
-    --------
-    Placer : the rules.
-    """
-    return round_shares(view, context.oracle("oef.cooperative", view).devices, "tijdeman")
