@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from schedgap.heuristics.simulator import trace as history
 from schedgap.heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
-from schedgap.heuristics.simulator.trace import (
-    HORIZON,
-    IMPOSSIBLE,
-    LEAST_ROUND_S,
-    LEFT,
-    MOST_ROUND_S,
-    STALLED,
-    Rules,
-    Trace,
-)
+from schedgap.heuristics.simulator.trace import Rules, Trace
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import NotApplicableError
@@ -77,8 +69,8 @@ def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **
     NotApplicableError
         If a slot is too short or too long for a round.
     """
-    if not LEAST_ROUND_S <= slot_s <= MOST_ROUND_S:
-        wanted = f"simulated rounds take {LEAST_ROUND_S:g} to {MOST_ROUND_S:g} s"
+    if not history.LEAST_ROUND_S <= slot_s <= history.MOST_ROUND_S:
+        wanted = f"simulated rounds take {history.LEAST_ROUND_S:g} to {history.MOST_ROUND_S:g} s"
         raise NotApplicableError(f"horizon.slot_s = {slot_s:g}: {wanted}")
     trace = simulate(work, cluster, policy, round_s=slot_s, **rules)
     return trace, np.rint(trace.start_s / slot_s).astype(np.int64)
@@ -293,8 +285,10 @@ class _Run:
 
     def trace(self, stalled: bool) -> Trace:
         """Return the records as arrays; `stalled` says that the simulation was given up."""
-        gone = np.where(self.work.leave_s <= self.time_s, LEFT, STALLED if stalled else HORIZON)
-        reason = np.where(np.isfinite(self.progress.completion_s), "", np.where(self.possible, gone, IMPOSSIBLE))
+        late = history.STALLED if stalled else history.HORIZON
+        why = np.where(self.work.leave_s <= self.time_s, history.LEFT, late)
+        why = np.where(self.possible, why, history.IMPOSSIBLE)
+        why[np.isfinite(self.progress.completion_s)] = ""
         rounds = zip(_Record(), *self.log, strict=True)
         return Trace(
             workload=self.work,
@@ -302,7 +296,7 @@ class _Run:
             rules=self.rules,
             completion_s=self.progress.completion_s,
             first_start_s=self.progress.first_start_s,
-            unfinished=tuple(text or None for text in reason.tolist()),
+            unfinished=tuple(text or None for text in why.tolist()),
             **{name: _stacked(*parts) for name, parts in zip(_Record._fields, rounds, strict=True)},
         )
 

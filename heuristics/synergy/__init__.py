@@ -150,12 +150,11 @@ for _name, _kind, _source in _MECHANISMS:
         _source_of_run = f"{_source}; {_policy.upper()}"
         _register_run(f"{_name}.{_policy}", Scheduler(_policy, _name), _kind, _source_of_run, f"proportional.{_policy}")
 
-_BIG_DATA = (("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"), ("tetris", "tetris", "Tetris (Grandl et al., 2014)"))
-
-for _name, _mechanism, _source in _BIG_DATA:
-    _register_round(_name, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands")
-    _static = f"{_name}.static"
-    _register_run(_static, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands", _static)
-    _register_run(
-        f"{_name}.tune", Scheduler(_name, "tune"), "baseline", f"{_source}, with Synergy-Tune (§5.7)", _static
-    )
+for _name, _mechanism, _source in (
+    ("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"),
+    ("tetris", "tetris", "Tetris (Grandl et al., 2014)"),
+):
+    _static, _tuned = Scheduler(_name, _mechanism), Scheduler(_name, "tune")
+    _register_round(_name, _static, "baseline", f"{_source}, static demands")
+    _register_run(f"{_name}.static", _static, "baseline", f"{_source}, static demands", f"{_name}.static")
+    _register_run(f"{_name}.tune", _tuned, "baseline", f"{_source}, with Synergy-Tune (§5.7)", f"{_name}.static")
