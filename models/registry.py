@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.registry import PAPERS, MethodSpec, Problem, Registry
+from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.registry import no_reason as no_reason  # noqa: PLC0414 -- specs of models import it from here
 from schedgap.instances.schema import Instance
 from schedgap.models.solve import Solution, SolveOptions, Times, build, solve
@@ -79,11 +79,7 @@ class ModelSpec(MethodSpec):
     @property
     def sense(self) -> str:
         """Whether larger (``max``) or smaller (``min``) is better."""
-        return self._problem.sense
-
-    @property
-    def _problem(self) -> Problem:
-        return PAPERS.get(self.paper).problem(self.problem)
+        return PAPERS.get(self.paper).problem(self.problem).sense
 
     def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
         """Build, solve and decode on a view; the spec's LP method applies unless the options name one."""

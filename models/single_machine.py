@@ -83,7 +83,9 @@ def shortest_first(start: Array, volume: Array) -> float:
     total = float(start[volume <= 0].sum())
     queue: list[float] = []
     now = 0.0
-    for begin, size in _released(start, volume):
+    order = np.argsort(start, kind="stable")
+    order = order[volume[order] > 0]
+    for begin, size in zip(start[order].tolist(), volume[order].tolist(), strict=True):
         while queue and now < begin:
             if now + queue[0] <= begin:
                 now += heapq.heappop(queue)
@@ -126,13 +128,6 @@ def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
     found = start.copy()
     found[order] = np.array(moment)[order] / volume[order]
     return found
-
-
-def _released(start: Array, volume: Array) -> list[tuple[float, float]]:
-    """Return the jobs with a volume by their start."""
-    order = np.argsort(start, kind="stable")
-    order = order[volume[order] > 0]
-    return list(zip(start[order].tolist(), volume[order].tolist(), strict=True))
 
 
 def completion(run: Jobs, weights: Array) -> tuple[float, float]:

@@ -1,16 +1,19 @@
-"""Helpers of builders: sets by key, the unit of an objective, and the procedure that solves a dual for its bound."""
+"""Helpers of builders and decoders: sets by key, the unit of an objective, a dual's procedure, chosen schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import Array, Bools
+from schedgap.instances.elastic import Runs
 from schedgap.models.registry import Outcome, no_decision, solve_built
 from schedgap.models.solve import SolveOptions
+
+R = TypeVar("R", bound=Runs)
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
@@ -34,3 +37,14 @@ def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outco
         return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
 
     return procedure
+
+
+def followed(found: R, chosen: Bools) -> R:
+    """Return the runs of a decision that are `chosen` ``(runs,)``."""
+    held = chosen[found.run]
+    return replace(
+        found,
+        **{name: getattr(found, name)[chosen] for name in ("job", "start", "slots", "worker_type", "ps_type")},
+        run=(np.cumsum(chosen) - 1)[found.run[held]],
+        **{name: getattr(found, name)[held] for name in ("server", "workers", "ps")},
+    )

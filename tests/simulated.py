@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Servers, Workload
+from schedgap.heuristics.simulator import Assignment, Servers, Workload
+from schedgap.instances.arrays import Ints
 from schedgap.instances.utility import DEADLINE as CONSTANT
 from schedgap.instances.utility import Utilities
 
@@ -17,6 +18,13 @@ def cluster(*hosts: tuple[int, int]) -> Servers:
     kind, gpus = np.array(hosts, np.int64).T
     zeros = np.zeros(len(hosts))
     return Servers(tuple(f"s{i}" for i in range(len(hosts))), kind, gpus, zeros, zeros)
+
+
+def dense(assignment: Assignment, jobs: int, servers: int) -> Ints:
+    """Return the ``(jobs, servers)`` matrix of GPUs."""
+    matrix = np.zeros((jobs, servers), np.int64)
+    matrix[assignment.job, assignment.server] = assignment.gpus
+    return matrix
 
 
 def jobs(*rows: dict[str, Any], rates: tuple[float, ...] = (1.0, 2.0)) -> Workload:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS
-from schedgap.heuristics.admission import Candidate, Desk, Step, online, steps
-from schedgap.heuristics.admission.online import bases, best, price
+from schedgap.heuristics.admission import online
+from schedgap.heuristics.admission.online import Candidate, Desk, Step, bases, best, price, steps
 from schedgap.heuristics.registry import Context
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.admission import UTILITY, View

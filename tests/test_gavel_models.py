@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from schedgap import instances, models
 from schedgap.harness.verify import VERIFIERS
-from schedgap.heuristics.simulator import slotted
+from schedgap.heuristics.hadar import slotted
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from schedgap import heuristics, instances
 from schedgap.harness.verify.hadar import check
-from schedgap.heuristics.hadar import Hadar, Market, Plan, Planner, Prices, Round, guarantee, prices
-from schedgap.heuristics.hadar.kernels import worths
+from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
-from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Planning, curves
+from schedgap.heuristics.hadar.online import Hadar
+from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round, curves
+from schedgap.heuristics.hadar.prices import Market, Prices, guarantee, prices
+from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
-from schedgap.heuristics.simulator.slotted import schedule
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.random_instances.hadar import gangs

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS, Verdict
-from schedgap.heuristics.simulator import slotted
+from schedgap.heuristics.hadar import slotted
 from schedgap.instances.views import hadar
 from schedgap.instances.views.hadar import Schedule, View
 

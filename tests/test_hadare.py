@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from schedgap import heuristics, instances
 from schedgap.harness.verify.hadar import check
-from schedgap.heuristics.hadar import HadarE, Market, Prices, prices
-from schedgap.heuristics.hadar.throughput import BATCH_SIZE, estimate, initial, pmi
-from schedgap.heuristics.hadar.tracker import copy_id, pace, parent, split, utilisation
+from schedgap.heuristics.hadar.hadare import (
+    BATCH_SIZE,
+    HadarE,
+    copy_id,
+    estimate,
+    initial,
+    pace,
+    pmi,
+    split,
+    utilisation,
+)
+from schedgap.heuristics.hadar.prices import Market, Prices, prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
@@ -79,7 +88,7 @@ def test_the_tracker_hands_out_all_steps_that_are_left(example: Instance, overhe
     policy = Recorded(hadare)
     trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
     for (state, answer), orders in zip(policy.rounds, hadare.dispatched, strict=True):
-        assert parent(v.size, orders.copy).tolist() == orders.job.tolist()
+        assert (orders.copy % v.size).tolist() == orders.job.tolist()
         assert len(set(orders.copy.tolist())) == orders.copy.size
         left = np.bincount(orders.job, orders.steps, v.size)
         for j, steps in zip(state.jobs, state.remaining, strict=True):
@@ -150,7 +159,7 @@ def test_copies_are_placed_where_they_add_most(example: Instance) -> None:
 def test_identities_of_copies_are_unique_and_name_their_job(jobs: int, copies: int) -> None:
     made = np.concatenate([copy_id(jobs, i, np.arange(jobs)) for i in range(1, copies + 1)])
     assert len(set(made.tolist())) == jobs * copies
-    assert parent(jobs, made).tolist() == list(range(jobs)) * copies
+    assert (made % jobs).tolist() == list(range(jobs)) * copies
 
 
 def test_split_and_pace_by_hand() -> None:

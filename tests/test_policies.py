@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, linprog
-from simulated import cluster, jobs
+from simulated import cluster, dense, jobs
 
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS
@@ -91,7 +91,7 @@ def test_fifo_waits_for_its_head_and_takes_the_fastest_type() -> None:
     hosts = cluster((0, 3), (1, 2))
     trace = run(work, hosts, Fifo(work, hosts))
     assert who(trace)[0] == [0, 1]
-    assert trace.assignment(0).dense(4, 2)[:2].tolist() == [[0, 2], [3, 0]]
+    assert dense(trace.assignment(0), 4, 2)[:2].tolist() == [[0, 2], [3, 0]]
     blocked = jobs(
         {"work": 300, "gpus": 2}, {"work": 900, "gpus": 3, "rates": (1, 0)}, {"work": 1, "gpus": 2}, {"work": 1}
     )
@@ -101,7 +101,7 @@ def test_fifo_waits_for_its_head_and_takes_the_fastest_type() -> None:
 def test_fifo_moves_to_a_faster_type_once_it_is_free() -> None:
     work, hosts = jobs({"work": 200}, {"work": 1000}), cluster((0, 1), (1, 1))
     trace = run(work, hosts, Fifo(work, hosts), restart_s=10.0)
-    assert [trace.assignment(row).dense(2, 2)[1].tolist() for row in (0, 1)] == [[1, 0], [0, 1]]
+    assert [dense(trace.assignment(row), 2, 2)[1].tolist() for row in (0, 1)] == [[1, 0], [0, 1]]
     assert trace.restarts.tolist()[:2] == [0, 1]
 
 
@@ -130,8 +130,8 @@ def test_tiresias_passes_over_who_does_not_fit_and_does_not_know_types() -> None
     trace = run(work, hosts, Tiresias(work, hosts))
     assert who(trace)[0] == [0, 2]
     # Most GPUs are free on the slow type.
-    assert trace.assignment(0).dense(3, 2)[0].tolist() == [2, 0]
-    assert trace.assignment(0).dense(3, 2)[2].tolist() == [0, 1]
+    assert dense(trace.assignment(0), 3, 2)[0].tolist() == [2, 0]
+    assert dense(trace.assignment(0), 3, 2)[2].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("policy", [Tiresias, YarnCS])
@@ -148,7 +148,7 @@ def test_a_scheduler_that_knows_types_starts_jobs_on_the_fastest_and_moves_them_
     work, hosts = jobs({"work": 250}, {"work": 900}, rates=(1.0, 2.0)), cluster((0, 3), (1, 1))
     for policy in (YarnCS(work, hosts, types="fastest"), Tiresias(work, hosts, types="fastest")):
         trace = run(work, hosts, policy)
-        assert [trace.assignment(row).dense(2, 2).argmax(axis=1).tolist() for row in (0, 1)] == [[1, 0], [1, 0]]
+        assert [dense(trace.assignment(row), 2, 2).argmax(axis=1).tolist() for row in (0, 1)] == [[1, 0], [1, 0]]
         assert trace.makespan_s == 900
     moving = run(work, hosts, Tiresias(work, hosts, types="fastest", stay=False))
     assert moving.makespan_s == 200 + 700 / 2  # on the fast type once the other job is done

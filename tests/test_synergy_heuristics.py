@@ -17,9 +17,9 @@ from schedgap.harness.audit.claims.synergy import THREE, switched_total
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, simulate
 from schedgap.heuristics.simulator.metrics import Metrics, Window, measure
-from schedgap.heuristics.synergy import ORDERS, Mechanisms, Waiting
-from schedgap.heuristics.synergy.mechanisms import WHOLE, whole_gangs
+from schedgap.heuristics.synergy.mechanisms import WHOLE, Mechanisms, whole_gangs
 from schedgap.heuristics.synergy.online import asked_round
+from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.views import synergy
@@ -244,21 +244,13 @@ def test_switching_to_the_share_as_printed_overfills_the_server() -> None:
 
 def test_clamping_elementwise_keeps_the_server_within_its_capacity() -> None:
     view = synergy.view(cases.instance([("Synergy GNMT", 1)]))
-    pack = Mechanisms(view, no_oracle).kernels.pack
+    kernels = Mechanisms(view, no_oracle).kernels
     gpus = np.array([A[0], B[0], C[0]])
     want = np.array([A[1:], B[1:], C[1:]])
     base = np.minimum(want, [share(g) for g in gpus])
-    entries, amount = pack(
-        gpus,
-        np.zeros((3, 1), np.int64),
-        want[:, None].copy(),
-        base[:, None].copy(),
-        True,
-        True,
-        np.zeros(1, np.int64),
-        np.array([8]),
-        np.array([SERVER[1:]]),
-    )
+    room = np.array([SERVER[1:]])
+    hosts = kernels.Hosts(np.zeros(1, np.int64), np.array([8]), room, room)
+    entries, amount = kernels.pack(gpus, np.zeros((3, 1), np.int64), want[:, None], base[:, None], True, True, hosts)
     assert entries.tolist() == [[0, 0, 4], [1, 0, 3], [2, 0, 1]]
     assert amount.tolist() == [[12.0, 100.0], [4.0, 187.5], [3.0, 62.5]]
 
@@ -445,7 +437,7 @@ def test_the_example_of_section_2() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_choosing_types_never_makes_a_round_worth_less(data: Any) -> None:
-    from schedgap.heuristics.synergy.kernels import choose_types, improve_types
+    from schedgap.heuristics.synergy._kernels import choose_types, improve_types
 
     capacity = np.array(data.draw(st.lists(st.integers(1, 8), min_size=2, max_size=3)))
     gpus, types, free = [], [], capacity.copy()

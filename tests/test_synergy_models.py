@@ -16,11 +16,10 @@ from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View, replace_round
 from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.solve.scaling import units
-from schedgap.models.synergy.arrays import placement_form, round_form
 from schedgap.models.synergy.configurations import configurations, fitting
-from schedgap.models.synergy.ideal import FEW, ideal_round
+from schedgap.models.synergy.ideal import FEW, ideal_round, round_form
 from schedgap.models.synergy.passes import passes
-from schedgap.models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed
+from schedgap.models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed, placement_form
 from schedgap.models.synergy.throughput import FLOORED, OPEN, Rule, build_round, choices, equal_split, own_floor
 
 EXACT = SolveOptions(rel_gap=0.0)

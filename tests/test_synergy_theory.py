@@ -22,21 +22,13 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import View
+from schedgap.models.single_machine import blended, completion, mean_busy_times, shortest_first, weigh
 from schedgap.models.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
-from schedgap.models.solve.interior import interior_point
-from schedgap.models.synergy.arrays import placement_form
+from schedgap.models.solve.session import interior_point
 from schedgap.models.synergy.configurations import configurations, fitting
 from schedgap.models.synergy.ideal import ideal_round
-from schedgap.models.synergy.jct import (
-    blended,
-    build_intervals,
-    completion,
-    mean_busy_times,
-    run_of,
-    shortest_first,
-    weigh,
-)
-from schedgap.models.synergy.placement import Demands, demands, placed
+from schedgap.models.synergy.jct import build_intervals, run_of
+from schedgap.models.synergy.placement import Demands, demands, placed, placement_form
 from schedgap.models.synergy.throughput import (
     FLOORED,
     OPEN,

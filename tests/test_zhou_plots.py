@@ -23,7 +23,7 @@ from schedgap.harness.plots.gantt import NAMED_JOBS, server_rows
 from schedgap.harness.plots.style import Group, beside_bounds, dearest
 from schedgap.harness.plots.zhou import compared, found, gpu_bars, price_field, settings
 from schedgap.harness.verify import VERIFIERS
-from schedgap.heuristics.admission import steps
+from schedgap.heuristics.admission.online import steps
 from schedgap.heuristics.registry import HEURISTICS
 from schedgap.instances.catalogue import load
 from schedgap.instances.elastic import Runs

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from schedgap.heuristics.admission.online import Candidate, Desk, Step, steps
+from schedgap.heuristics.admission.online import steps
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.elastic import Runs, runs_of
 from schedgap.instances.views.admission import UTILITY, View
-
-__all__ = ["Candidate", "Desk", "Step", "online", "steps"]
-
 
 LARGEST = 50_000_000
 """Servers times types times slots up to which it runs unasked: half a gigabyte."""
 
 
+def _too_large(view: View) -> str | None:
+    size = view.machines.capacity.size * view.slots
+    return None if size <= LARGEST else f"servers x types x slots = {size:,}, more than {LARGEST:,}"
+
+
+@heuristic(
+    "admission.online",
+    problem=UTILITY.id,
+    kind="online",
+    source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
+    too_large=_too_large,
+)
 def online(view: View, context: Context) -> Runs:
     r"""Admit every job whose best schedule is worth more than its workers and PSs cost at the prices of its arrival.
 
@@ -28,17 +37,3 @@ def online(view: View, context: Context) -> Runs:
     :math:`D_w - 1` workers on a server, so that a single worker is never spread.
     """
     return runs_of([(step.job, step.chosen.run) for step in steps(view) if step.chosen], 0)
-
-
-def _too_large(view: View) -> str | None:
-    size = view.machines.capacity.size * view.slots
-    return None if size <= LARGEST else f"servers x types x slots = {size:,}, more than {LARGEST:,}"
-
-
-heuristic(
-    "admission.online",
-    problem=UTILITY.id,
-    kind="online",
-    source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
-    too_large=_too_large,
-)(online)

@@ -116,7 +116,7 @@ class Desk:
 
     def candidates(self, job: int, prices: Array) -> tuple[Candidate | None, Candidate | None]:
         """Return the schedules of highest payoff of a job at prices ``(R, T)``, co-located and spread."""
-        from schedgap.heuristics.admission import kernels
+        from schedgap.heuristics.admission import _kernels as kernels
 
         view, o, mine = self.view, self.options, self.options.of(job)
         choices = kernels.Choices(o.slots[mine], o.worker_type[mine], o.workers[mine], o.together[mine])

@@ -8,7 +8,7 @@ reasons and measured effects in :mod:`schedgap.heuristics.hadar.online`, :mod:`s
 Beside them are the schedulers that Hadar is compared with (:mod:`~schedgap.heuristics.hadar.baselines`,
 :mod:`~schedgap.heuristics.hadar.gavel`, :mod:`~schedgap.heuristics.hadar.allox`).
 
-As heuristics, all of them run in model time (:mod:`schedgap.heuristics.simulator.slotted`): no restarts, no cost of
+As heuristics, all of them run in model time (:mod:`schedgap.heuristics.hadar.slotted`): no restarts, no cost of
 communication or consolidation.
 """
 
@@ -19,30 +19,12 @@ from typing import Any
 from schedgap.heuristics.hadar import allox, baselines, gavel  # noqa: F401 -- they register what they define
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Planning, Round
-from schedgap.heuristics.hadar.prices import Market, Prices, guarantee, prices
+from schedgap.heuristics.hadar.planning import Planning
+from schedgap.heuristics.hadar.prices import guarantee
+from schedgap.heuristics.hadar.slotted import simulated
 from schedgap.heuristics.registry import Guarantee
-from schedgap.heuristics.simulator import PolicySpec
-from schedgap.heuristics.simulator.model_time import register
-from schedgap.heuristics.simulator.slotted import in_model_time
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.hadar import View
-
-__all__ = [
-    "BEAM",
-    "EXACT_QUEUE",
-    "Hadar",
-    "HadarE",
-    "Market",
-    "Plan",
-    "Planner",
-    "Planning",
-    "Prices",
-    "Round",
-    "guarantee",
-    "prices",
-]
-
+from schedgap.instances.views.hadar import FORKED, View
 
 PARAMETERS = (
     Parameter(
@@ -83,20 +65,14 @@ def _theorem(view: View, **settings: Any) -> Guarantee | None:
     return None if settings else guarantee(view)
 
 
-ONLINE = PolicySpec(
-    id="hadar.online",
-    paper="hadar",
-    build=passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning),
+simulated(
+    "hadar.online",
+    kind="online",
     source="Hadar, Algorithms 1 and 2, Theorem 2",
     parameters=PARAMETERS,
     variants=VARIANTS,
+    guarantee=passing(_theorem, Hadar, Planning),
+)(passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning))
+simulated("hadar.hadare", problem=FORKED.id, kind="online", source="HadarE, section V", forks=True)(
+    passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE)
 )
-HADARE = PolicySpec(
-    id="hadar.hadare",
-    paper="hadar",
-    build=passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE),
-    source="HadarE, section V",
-    forks=True,
-)
-register(ONLINE, "hadar.utility", "online", in_model_time(ONLINE), passing(_theorem, Hadar, Planning))
-register(HADARE, "hadar.forked", "online", in_model_time(HADARE))

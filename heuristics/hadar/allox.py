@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload
-from schedgap.heuristics.simulator.gangs import Gangs, built
-from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.heuristics.hadar.slotted import baseline
+from schedgap.heuristics.simulator import Assignment, Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import Gangs
 from schedgap.instances.arrays import Array, Ints
 
 
@@ -27,7 +27,7 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     ValueError
         If some job can run nowhere.
     """
-    from schedgap.heuristics.hadar.allox_kernels import assign
+    from schedgap.heuristics.hadar._matching import assign
 
     used = np.flatnonzero(devices > 0)
     levels = -(-times.shape[0] // devices[used])
@@ -41,6 +41,7 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
     return kind[column], position[column]
 
 
+@baseline("hadar.allox", "AlloX (Le et al., EuroSys 2020), min-cost bipartite matching")
 class AlloX:
     """AlloX as a simulation policy.
 
@@ -49,8 +50,6 @@ class AlloX:
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
-        import schedgap.heuristics.hadar.allox_kernels  # noqa: F401 -- compiled now, not in the first measured round
-
         self.gangs = Gangs(work, cluster)
         self._jobs: Ints = np.zeros(0, np.int64)
         self._kind = self._position = self._jobs
@@ -70,13 +69,3 @@ class AlloX:
         own = seconds[np.arange(state.jobs.size), self._kind]
         order = np.lexsort((own, -self._position))
         return self.gangs.assignment(state, self.gangs.take(state.jobs[order], self._kind[order]))
-
-
-register_baseline(
-    PolicySpec(
-        id="hadar.allox",
-        paper="hadar",
-        build=built(AlloX),
-        source="AlloX (Le et al., EuroSys 2020), min-cost bipartite matching",
-    )
-)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload
-from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, built, in_order
-from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.heuristics.hadar.slotted import baseline
+from schedgap.heuristics.simulator import Assignment, Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
 from schedgap.instances.arrays import Ints
 from schedgap.instances.parameters import Parameter
 
@@ -17,6 +17,9 @@ THRESHOLD_GPU_S = 3600.0
 """GPU-seconds in the first queue: the example with two queues in the README of Tiresias's simulator."""
 
 
+@baseline(
+    "hadar.fifo", "first in, first out; the fastest type with room, as in Gavel's FIFO (Narayanan et al., OSDI 2020)"
+)
 class Fifo:
     """FIFO: jobs in the order of their arrival, each on the fastest type that has room.
 
@@ -33,6 +36,7 @@ class Fifo:
         return self.gangs.assignment(state, self.gangs.take_fastest(in_order(state), in_turn=True))
 
 
+@baseline("hadar.srtf", "shortest remaining time first, at each job's best rate")
 class Srtf:
     """SRTF: the job with the shortest remaining time first, each on the fastest type that has room.
 
@@ -50,6 +54,17 @@ class Srtf:
         return self.gangs.assignment(state, self.gangs.take_fastest(in_order(state, left_s)))
 
 
+@baseline(
+    "hadar.tiresias",
+    "Tiresias (Gu et al., NSDI 2019) with two queues and PromoteKnob off, as in Hadar, section IV-B",
+    parameters=(
+        Parameter("threshold_gpu_s", "attained service that ends a job's time in the first queue", "GPU·s", least=0),
+        TYPES,
+        Parameter("stay", "a job that ran in the previous round stays on its type where that has room"),
+        SEED,
+    ),
+    variants=("types=fastest&stay=false",),
+)
 class Tiresias:
     """Tiresias (Gu et al., NSDI 2019) as Hadar runs it: two queues, discretised 2D-LAS, PromoteKnob off.
 
@@ -100,6 +115,12 @@ class Tiresias:
         return self.gangs.assignment(state, self._held)
 
 
+@baseline(
+    "hadar.yarn_cs",
+    "Apache YARN's capacity scheduler (Vavilapalli et al., SoCC 2013), as in Hadar, section IV-B",
+    parameters=(TYPES, SEED),
+    variants=("types=fastest",),
+)
 class YarnCS:
     """YARN-CS: Apache YARN's capacity scheduler with one queue, first in, first out, without preemption.
 
@@ -131,48 +152,3 @@ class YarnCS:
         waits = (self._held[state.jobs] < 0).astype(float)
         self._held = self.gangs.take_anywhere(in_order(state, waits), self._held, self.types, self.rng)
         return self.gangs.assignment(state, self._held)
-
-
-register_baseline(
-    PolicySpec(
-        id="hadar.fifo",
-        paper="hadar",
-        build=built(Fifo),
-        source="first in, first out; the fastest type with room, as in Gavel's FIFO (Narayanan et al., OSDI 2020)",
-    )
-)
-register_baseline(
-    PolicySpec(
-        id="hadar.srtf",
-        paper="hadar",
-        build=built(Srtf),
-        source="shortest remaining time first, at each job's best rate",
-    )
-)
-register_baseline(
-    PolicySpec(
-        id="hadar.tiresias",
-        paper="hadar",
-        build=built(Tiresias),
-        source="Tiresias (Gu et al., NSDI 2019) with two queues and PromoteKnob off, as in Hadar, section IV-B",
-        parameters=(
-            Parameter(
-                "threshold_gpu_s", "attained service that ends a job's time in the first queue", "GPU·s", least=0
-            ),
-            TYPES,
-            Parameter("stay", "a job that ran in the previous round stays on its type where that has room"),
-            SEED,
-        ),
-        variants=("types=fastest&stay=false",),
-    )
-)
-register_baseline(
-    PolicySpec(
-        id="hadar.yarn_cs",
-        paper="hadar",
-        build=built(YarnCS),
-        source="Apache YARN's capacity scheduler (Vavilapalli et al., SoCC 2013), as in Hadar, section IV-B",
-        parameters=(TYPES, SEED),
-        variants=("types=fastest",),
-    )
-)

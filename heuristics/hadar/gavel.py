@@ -39,9 +39,9 @@ from typing import Literal
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload
-from schedgap.heuristics.simulator.gangs import Gangs, built, in_order
-from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.heuristics.hadar.slotted import baseline
+from schedgap.heuristics.simulator import Assignment, Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import Gangs, in_order
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 
@@ -101,19 +101,15 @@ class _Program:
 
     def solve(self, counts: Ints, least: float, most: float) -> Array:
         """Return the optimal columns for the numbers of jobs of each class ``(c,)``, with `z` between two bounds."""
+        from highspy import HighsModelStatus
+
         pairs, fairness = self._highs.getNumCol() - 1, self._highs.getNumRow() - counts.size
         for c in np.flatnonzero(counts != self._counts).tolist():
             self._highs.changeRowBounds(c, -np.inf, float(counts[c]))
             self._highs.changeCoeff(fairness + c, pairs, -float(counts[c] * self._weight[c]))
         self._counts = counts.copy()
         self._highs.changeColBounds(pairs, least, most)
-        return self._optimum()
-
-    def _optimum(self) -> Array:
-        """Return the optimal values of the columns; from the last basis, or from none where that fails."""
-        from highspy import HighsModelStatus
-
-        for _ in range(2):
+        for _ in range(2):  # from the last basis, and from none where that fails
             self._highs.run()
             if self._highs.getModelStatus() == HighsModelStatus.kOptimal:
                 return np.asarray(self._highs.getSolution().col_value)
@@ -146,19 +142,16 @@ class ShareProgram:
 
     def shares(self, counts: Ints) -> Array:
         """Return ``(c, o)`` shares of a job of each class for the numbers of jobs ``(c,)``."""
-        key = counts.tobytes()
-        if key not in self._solved:
-            self._solved[key] = self._solve(counts)
-        return self._solved[key]
-
-    def _solve(self, counts: Ints) -> Array:
-        least = 0.0
+        key, least = counts.tobytes(), 0.0
+        if key in self._solved:
+            return self._solved[key]
         if (self._weight * counts).any():  # without anybody who asks for something, nothing bounds it
             least = max(float(self._fair.solve(counts, 0.0, np.inf)[-1]), 0.0)
         total = self._total.solve(counts, least * (1 - SLACK), least)[:-1]
         shares = np.zeros(self.shape)
         shares[self._class, self._option] = total / np.maximum(counts[self._class], 1)
-        return np.asarray(np.round(np.clip(shares, 0.0, 1.0) / GRID) * GRID)
+        self._solved[key] = np.round(np.clip(shares, 0.0, 1.0) / GRID) * GRID
+        return self._solved[key]
 
 
 def classes(work: Workload, gangs: Gangs, goal: Goal) -> tuple[Ints, ShareProgram]:
@@ -170,17 +163,22 @@ def classes(work: Workload, gangs: Gangs, goal: Goal) -> tuple[Ints, ShareProgra
         value = value / np.where(equal > 0, equal, 1.0)[:, None]
         weight = work.weight
     # Jobs of the same rates but for a factor differ by rounding after the division.
-    alike = np.column_stack([work.gpus, weight, _significant(value), gangs.usage.reshape(work.size, -1)])
+    scale = 10.0 ** np.floor(np.log10(np.where(value > 0, value, 1.0)))
+    significant = np.round(value / scale, 9) * scale
+    alike = np.column_stack([work.gpus, weight, significant, gangs.usage.reshape(work.size, -1)])
     _, first, member = np.unique(alike, axis=0, return_index=True, return_inverse=True)
     return member.ravel(), ShareProgram(value[first], gangs.usage[first], gangs.capacity, weight[first])
 
 
-def _significant(value: Array) -> Array:
-    """Round to ten significant digits."""
-    scale = 10.0 ** np.floor(np.log10(np.where(value > 0, value, 1.0)))
-    return np.asarray(np.round(value / scale, 9) * scale)
-
-
+@baseline(
+    "hadar.gavel_throughput",
+    "Gavel (Narayanan et al., OSDI 2020), total throughput, with the rounds of section 5",
+    {"goal": "throughput"},
+)
+@baseline(
+    "hadar.gavel",
+    "Gavel (Narayanan et al., OSDI 2020), section 4.1, max-min fairness with the rounds of section 5",
+)
 class Gavel:
     """Gavel as a simulation policy."""
 
@@ -218,21 +216,3 @@ class Gavel:
         self._row, self._share = jobs[row], shares[row, self._option]
         wanted = self.gangs.by_rate[jobs]
         self._rest = np.repeat(jobs, wanted.shape[1]), wanted.ravel()
-
-
-register_baseline(
-    PolicySpec(
-        id="hadar.gavel",
-        paper="hadar",
-        build=built(Gavel),
-        source="Gavel (Narayanan et al., OSDI 2020), section 4.1, max-min fairness with the rounds of section 5",
-    )
-)
-register_baseline(
-    PolicySpec(
-        id="hadar.gavel_throughput",
-        paper="hadar",
-        build=built(Gavel, goal="throughput"),
-        source="Gavel (Narayanan et al., OSDI 2020), total throughput, with the rounds of section 5",
-    )
-)

@@ -11,23 +11,39 @@ nothing.
 
 A copy on a server takes ``min(W_j, free GPUs)`` of it (the paper's nodes have one GPU), and a server holds copies of
 several jobs while it has GPUs. The Job Tracker splits the steps left by what it knows of the throughputs: (10) first,
-the measured rate after a round on that type. A wrong split costs time: see
-:func:`schedgap.heuristics.hadar.tracker.pace`.
+the measured rate after a round on that type. A wrong split costs time: see :func:`pace`.
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from schedgap.heuristics.hadar.online import market
 from schedgap.heuristics.hadar.planning import curves, price_list
 from schedgap.heuristics.hadar.prices import Market, prices
-from schedgap.heuristics.hadar.throughput import estimate, initial
-from schedgap.heuristics.hadar.tracker import Dispatch, copy_id, pace, split
 from schedgap.heuristics.simulator import Assignment, State
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
-from schedgap.instances.schema import Instance
+from schedgap.instances.model_catalogue import CatalogueModel, find, gpu_type
+from schedgap.instances.schema import GpuType, Instance
+
+BATCH_SIZE = 64
+GRADIENT_MB = (50.0, 200.0, 500.0)
+MODEST = 2
+DATASETS = {"S": 1, "M": 2, "L": 3, "XL": 4}
+DATASET = {
+    "ResNet-50": "XL",
+    "ResNet-18": "S",
+    "LSTM": "L",
+    "CycleGAN": "M",
+    "Transformer": "L",
+    "Autoencoder": "XL",
+    "MiMa": "M",
+}
+"""Tables II and III: size of the dataset by model, or by its family."""
 
 
 class HadarE:
@@ -67,10 +83,117 @@ class HadarE:
 
     def _place(self, state: State, here: Market, known: Array) -> tuple[Ints, Ints, Ints]:
         """Return row of the job, server and GPUs of every copy, by ascending row and server."""
-        from schedgap.heuristics.hadar.forks import Jobs, plan
+        from schedgap.heuristics.hadar._kernels import Forking, fork
 
         waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
-        jobs = Jobs(state.gpus, state.remaining, waited_s, known, curves(here.utilities, state.jobs))
-        row, server, gpus = plan(self._hosts, jobs, here.slot_s).T
+        jobs = Forking(state.gpus, state.remaining, waited_s, known, curves(here.utilities, state.jobs))
+        row, server, gpus = fork(self._hosts, jobs, here.slot_s).T
         order = np.argsort(row * state.servers.size + server)
         return row[order], server[order], gpus[order]
+
+
+@dataclass(frozen=True, eq=False)
+class Dispatch:
+    """Orders to the copies of a round, a row each: its identity (§V-A), job, server, GPUs, iterations assigned."""
+
+    copy: Ints
+    job: Ints
+    server: Ints
+    gpus: Ints
+    steps: Array
+
+
+def copy_id(max_job_count: int, i: Ints, parent: Ints) -> Ints:
+    """Return ``max_job_count · i + parent``, the identity of the i-th copy (from 1) of a job (§V-A)."""
+    return np.asarray(max_job_count * i + parent)
+
+
+def split(job: Ints, remaining: Array, throughput: Array) -> Array:
+    """Return the steps of each copy: those left of its job, in proportion to throughput (§V-B).
+
+    `job` ``(copies,)`` are rows of `remaining`; `throughput` ``(copies,)`` is positive, as far as the tracker knows.
+    """
+    total = np.bincount(job, throughput, remaining.size)
+    return np.asarray(remaining[job] * throughput / total[job])
+
+
+def pace(job: Ints, steps: Array, rate: Array, round_s: float, overhead_s: float) -> Array:
+    """Return the factor on the summed rate of the copies by which each job advances in a round, by ascending job.
+
+    A copy that has done its steps waits for the next round; one that has not keeps the rest for it. Jobs of two or more
+    copies lose `overhead_s` to aggregation and consolidation. `job`, `steps` and `rate` ``(copies,)`` are the row of
+    the job, steps assigned, and true iterations per second.
+    """
+    _, row, copies = np.unique(job, return_inverse=True, return_counts=True)
+    overhead = np.where(copies > 1, overhead_s, 0.0)
+    total = np.bincount(row, rate)
+    needed = np.zeros(copies.size)
+    np.maximum.at(needed, row, steps / rate)
+    done = np.bincount(row, np.minimum(steps, rate * (round_s - overhead)[row]))
+    assigned = np.bincount(row, steps)
+    finishes = needed <= round_s - overhead
+    return np.asarray(np.where(finishes, assigned / (needed + overhead), done / round_s) / total)
+
+
+def utilisation(rounds: int, nodes: int, copies: int) -> float:
+    """Return Theorem 3's cluster utilisation of one job by its number of copies.
+
+    Case II: a job of `rounds` rounds on one node is done after ``⌈rounds / copies⌉``. The theorem's strict inequalities
+    (11) fail where these are equal: 3 rounds on 5 nodes take one round, 60 % of the cluster, with 3, 4 or 5 copies.
+
+    `rounds` is ``R_1``, without forking; more than `nodes` copies make no difference (Case IV).
+    """
+    return rounds / (nodes * math.ceil(rounds / min(copies, nodes)))
+
+
+def pmi(gpu: GpuType) -> float | None:
+    """Return the performance-memory index of a GPU type, if it is known."""
+    known = gpu_type(gpu.name)
+    tflops, memory_gb = gpu.tflops or known.tflops, gpu.memory_gb or known.memory_gb
+    return tflops / math.sqrt(memory_gb) if tflops and memory_gb else None
+
+
+def scale(model: CatalogueModel | None) -> float:
+    """Return ``batch_size / (model_weight · dataset_size)`` of a model of the catalogue, or of an unknown one."""
+    if model is None:
+        return BATCH_SIZE / (MODEST * DATASETS["M"])
+    weight = 1 + int(np.searchsorted(GRADIENT_MB, model.gradient_mb)) if model.gradient_mb > 0 else MODEST
+    dataset = DATASET.get(model.name) or DATASET.get(model.family, "M")
+    return (model.batch_size or BATCH_SIZE) / (weight * DATASETS[dataset])
+
+
+def initial(instance: Instance) -> Array:
+    """Return the ``(n, k)`` initial throughput of every job on every type, (10), in iterations per second of one GPU.
+
+    ::
+
+        throughput = PMI · batch_size · pcie_scaling / (model_weight · dataset_size),   PMI = TFLOPS / √(GB of memory)
+
+    The paper prints neither the scales nor a unit. Factors of the model cancel when a job's steps are split among
+    nodes; they matter only between jobs. Here they are
+
+    ==================  =======================================================================================
+    ``batch_size``      of the catalogue model; 64 where that is unknown
+    ``model_weight``    small, modest, high, extra high = 1, 2, 3, 4, by the model's gradients: up to 50, 200,
+                        500 MB, or more; modest where these are unknown
+    ``dataset_size``    S, M, L, XL = 1, 2, 3, 4 for the models of Tables II and III, M for others
+    ``pcie_scaling``    1: instances know nothing of buses
+    ``TFLOPS``, memory  of the instance, else of the catalogue's GPU; a type without either has the mean PMI of the
+                        other types, or 1
+    ==================  =======================================================================================
+    """
+    known = [pmi(gpu) for gpu in instance.cluster.gpu_types]
+    usual = float(np.mean([p for p in known if p] or [1.0]))
+    by_type = np.array([p or usual for p in known])
+    by_model = {name: scale(find(name) if name else None) for name in {job.model for job in instance.jobs}}
+    return np.outer([by_model[job.model] for job in instance.jobs], by_type)
+
+
+def estimate(initial_rates: Array, true_rates: Array, measured: Bools) -> Array:
+    """Return what the tracker knows: measured rates, and the others from (10), rescaled to what was measured.
+
+    All are ``(a, k)``: rates by (10), true rates, and which of these have been measured.
+    """
+    ratio = np.where(measured, true_rates / initial_rates, 0.0).sum(axis=1) / np.maximum(measured.sum(axis=1), 1)
+    guess = initial_rates * np.where(ratio > 0, ratio, 1.0)[:, None]
+    return np.where(true_rates > 0, np.where(measured, true_rates, guess), 0.0)

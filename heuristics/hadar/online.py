@@ -118,12 +118,15 @@ class Hadar:
 
     def __call__(self, state: State) -> Assignment:
         """Return the gangs that run this round."""
-        planner = self._priced(state)
-        running = _running(state)
-        if self._mode == "incremental":
-            kept, around = _around(state, running)
-        else:
-            kept, around = running[:0], _everybody(state, running)
+        planner, before = self._priced(state), state.previous
+        table = np.column_stack((before.job, before.server, before.gpus))
+        running = table[np.isin(before.job, state.jobs)]
+        kept, planned = (running, running[:0]) if self._mode == "incremental" else (running[:0], running)
+        waiting = ~np.isin(state.jobs, kept[:, 0])
+        used = np.bincount(kept[:, 1], kept[:, 2], state.servers.size).astype(np.int64)
+        held = planned[np.argsort(planned[:, 0], kind="stable")]
+        held[:, 0] = np.searchsorted(state.jobs, held[:, 0])
+        around = Round(state.jobs[waiting], state.remaining[waiting], state.round, used, held)
         if not around.jobs.size:
             return Assignment.of(kept)
         line = planner.line_up(around)
@@ -149,25 +152,3 @@ class Hadar:
         if self._period == "learned" and self._counted is not None:
             return np.union1d(self._counted, state.jobs)
         return None if self._period == "run" else state.jobs
-
-
-def _running(state: State) -> Ints:
-    """``(entries, 3)`` job, server and GPUs of the previous round, of jobs that are still there."""
-    before = state.previous
-    table = np.column_stack((before.job, before.server, before.gpus))
-    return table[np.isin(before.job, state.jobs)]
-
-
-def _around(state: State, running: Ints) -> tuple[Ints, Round]:
-    """Return what running jobs hold, and the plan of the others around them."""
-    waiting = ~np.isin(state.jobs, running[:, 0])
-    used = np.bincount(running[:, 1], running[:, 2], state.servers.size).astype(np.int64)
-    nothing = np.zeros((0, 3), np.int64)
-    return running, Round(state.jobs[waiting], state.remaining[waiting], state.round, used, nothing)
-
-
-def _everybody(state: State, running: Ints) -> Round:
-    """Return the plan of all jobs; running ones know what they hold."""
-    held = running[np.argsort(running[:, 0], kind="stable")]
-    held[:, 0] = np.searchsorted(state.jobs, held[:, 0])
-    return Round(state.jobs, state.remaining, state.round, np.zeros(state.servers.size, np.int64), held)

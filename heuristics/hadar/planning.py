@@ -50,12 +50,10 @@ the opposite order, going by label instead of by rate made 418.9 h instead of 42
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.heuristics.hadar.prices import Market, Prices
 from schedgap.instances.arrays import Array, Ints
@@ -63,7 +61,7 @@ from schedgap.instances.utility import Utilities
 from schedgap.instances.workload import Servers
 
 if TYPE_CHECKING:
-    from schedgap.heuristics.hadar.kernels import Curves, Hosts, Queue
+    from schedgap.heuristics.hadar._kernels import Curves, Hosts, Queue
 
 Payoff = Literal["lifetime", "round"]
 Alloc = Literal["payoff", "cost"]
@@ -165,7 +163,7 @@ class Planner:
 
     def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
         """Return the ``(entries, 3)`` allocation of one job of the queue and its payoff (``-inf`` if it has none)."""
-        from schedgap.heuristics.hadar.kernels import find, state
+        from schedgap.heuristics.hadar._kernels import find, state
 
         queue, scratch = self.queue(around), np.empty((4, self.hosts.gpus.size), np.int64)
         states = state(self.hosts, queue, around.used)
@@ -175,7 +173,7 @@ class Planner:
 
     def line_up(self, around: Round) -> Line:
         """Return the queue in the order of planning; ties by arrival, then index."""
-        from schedgap.heuristics.hadar.kernels import payoffs
+        from schedgap.heuristics.hadar._kernels import payoffs
 
         queue = self.queue(around)
         payoff, rounds = payoffs(self.hosts, queue, around.used)
@@ -188,7 +186,7 @@ class Planner:
 
     def dp_allocation(self, line: Line) -> Plan:
         """Plan the queue; exactly if it is short enough."""
-        from schedgap.heuristics.hadar.beam import search
+        from schedgap.heuristics.hadar._beam import search
 
         beam = self.how.beam
         width = 2**line.order.size if line.order.size <= self.how.exact and beam > 1 else beam
@@ -212,7 +210,7 @@ class Planner:
 
     def _placed(self, line: Line, rows: Ints, used: Ints) -> Ints:
         """Return the ``(entries, 3)`` allocations of these jobs of a queue, one after another."""
-        from schedgap.heuristics.hadar.kernels import place
+        from schedgap.heuristics.hadar._kernels import place
 
         entries: Ints = place(self.hosts, line.queue, rows, used)
         entries[:, 0] = line.around.jobs[entries[:, 0]]
@@ -220,7 +218,7 @@ class Planner:
 
     def memo_entries(self, around: Round) -> int:
         """Return how many entries the memo of the exact DP has (Theorem 1 calls their number polynomial)."""
-        from schedgap.heuristics.hadar.beam import search
+        from schedgap.heuristics.hadar._beam import search
 
         line = self.line_up(around)
         width = min(2**line.order.size, MEMO_STATES)
@@ -231,7 +229,7 @@ class Planner:
 
     def queue(self, around: Round) -> Queue:
         """Return the jobs of a round with what their payoffs are computed from."""
-        from schedgap.heuristics.hadar.kernels import Queue, worths
+        from schedgap.heuristics.hadar._kernels import Queue, worths
 
         market, jobs = self.market, around.jobs
         rounds = market.rounds(jobs, around.remaining)
@@ -256,22 +254,16 @@ class Planner:
 
 def curves(utilities: Utilities, jobs: Ints) -> Curves:
     """Return the utilities of these jobs for compiled functions."""
-    from schedgap.heuristics.hadar.kernels import Curves
+    from schedgap.heuristics.hadar._kernels import Curves
 
     return Curves(utilities.shape[jobs], utilities.a[jobs], utilities.b[jobs], utilities.c[jobs])
 
 
 def price_list(servers: Servers, prices: Prices) -> Hosts:
     """Return the servers with their prices at every number of GPUs taken."""
-    from schedgap.heuristics.hadar.kernels import Hosts
+    from schedgap.heuristics.hadar._kernels import Hosts
 
     kinds, kind = np.unique(np.column_stack((servers.gpu_type, servers.gpus)), axis=0, return_inverse=True)
-    lists = list(_lists(kinds, prices))
+    lists = [prices.price(r, np.arange(gpus + 1), max(gpus, 1)) for r, gpus in kinds.tolist()]
     first = np.cumsum([0, *(len(prices_of) for prices_of in lists)])
     return Hosts(servers.gpu_type, servers.gpus, first[kind.ravel()], np.concatenate(lists))
-
-
-def _lists(kinds: NDArray[np.int64], prices: Prices) -> Iterator[Array]:
-    """Prices of each kind of server (type, GPUs) by the number of GPUs taken."""
-    for gpu_type, gpus in kinds.tolist():
-        yield prices.price(gpu_type, np.arange(gpus + 1), max(gpus, 1))

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from schedgap.heuristics import simulator
+from schedgap.heuristics.hadar.allox import AlloX
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
 from schedgap.heuristics.oef.rounding import Placer, Rule
 from schedgap.heuristics.registry import Oracle
 from schedgap.heuristics.simulator import Assignment, State, Trace, Workload, servers, workload
+from schedgap.heuristics.simulator.policies import policy
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.parameters import base_id
+from schedgap.instances.parameters import Parameter, base_id
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import View, efficiency
@@ -183,93 +185,6 @@ def _obstacle(known: bool, rates: Array, gpus: int, largest: float) -> str | Non
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class Dynamics:
-    """Shares promised to ``t`` tenants, and devices that they got, over ``R`` simulated rounds.
-
-    Attributes
-    ----------
-    view
-        All tenants that ever come, with their job types.
-    trace
-        The simulation: completions, allocations, stragglers, decision times.
-    estimated
-        ``(R, t)`` efficiency that the evaluator's fractional shares promise at reported speedups.
-    actual
-        ``(R, t)`` work done, in slowest-GPU equivalents: iterations per second over those of one slowest GPU.
-    devices
-        ``(R, v, k)`` whole devices of the virtual tenants.
-    """
-
-    view: View
-    trace: Trace
-    estimated: Array
-    actual: Array
-    devices: Ints
-
-    def summary(self) -> dict[str, float]:
-        """Return means over the rounds, and over the jobs that finished."""
-        jct = self.trace.jct_s[np.isfinite(self.trace.jct_s)]
-        return {
-            "estimated_throughput": float(self.estimated.sum(axis=1).mean()),
-            "actual_throughput": float(self.actual.sum(axis=1).mean()),
-            "mean_jct_s": float(jct.mean()) if jct.size else math.nan,
-            "finished_jobs": float(jct.size),
-            "stragglers": float(self.trace.stragglers.sum()),
-            "straggler_share": self.trace.straggler_share,
-            "decision_s": float(self.trace.decision_s.mean()),
-        }
-
-
-def simulate(
-    instance: Instance,
-    evaluate: str | Evaluator,
-    oracle: Oracle | None = None,
-    *,
-    rule: Rule = "tijdeman",
-    packed: bool | None = None,
-    round_s: float = 300.0,
-    restart_s: float = 0.0,
-    spread_factor: float = 1.0,
-    until_s: float = math.inf,
-) -> Dynamics:
-    """Simulate an instance under one evaluator.
-
-    Parameters
-    ----------
-    instance
-        Tenants and jobs; tenants come and go at ``arrive_s`` and ``leave_s``.
-    evaluate
-        One of :data:`EVALUATORS`, or a function from view to shares.
-    oracle
-        ``models.oracle``, for the evaluators that are models.
-    rule, packed
-        Rounding rule, and whether to use OEF's placement; by default OEF's own evaluators do, the others
-        place jobs in the order in which they come, as the paper compares them (§6.3).
-    round_s, restart_s, spread_factor, until_s
-        See :func:`schedgap.heuristics.simulator.simulate`.
-
-    Raises
-    ------
-    UsageError
-        If an option, the evaluator or the instance does not fit.
-    """
-    if packed is None:
-        packed = not isinstance(evaluate, str) or evaluate in OEF_EVALUATORS
-    shares = evaluator(evaluate, oracle) if isinstance(evaluate, str) else evaluate
-    policy = FairShares(instance, shares, rule, packed)
-    trace = simulator.simulate(
-        policy.work,
-        policy.cluster,
-        policy,
-        round_s=round_s,
-        restart_s=restart_s,
-        spread_factor=spread_factor,
-        until_s=until_s,
-    )
-    return _dynamics(policy, trace)
-
-
 def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:
     """Return the paper's own measures of policies (§6.1.4), beside the metrics of all policies.
 
@@ -278,50 +193,26 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
     such shares.
     """
     view: View = PAPERS.get("oef").view(instance)
-    numbers = {"actual_throughput": float(_actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}
+    numbers = {"actual_throughput": float(actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}
     if isinstance(policy, FairShares) and trace.rounds:
         numbers["estimated_throughput"] = float(np.sum(policy.estimates, axis=1).mean())
     return numbers
 
 
-def _actual(view: View, trace: Trace) -> Array:
+def actual(view: View, trace: Trace) -> Array:
     """Return the work done in each round, ``(R, t)``, in iterations per second over those of one slowest GPU."""
     work = trace.workload
     slowest = work.rates[:, work.gpu_types.index(view.gpu_types[0])]
     return trace.throughput(1 / slowest)[:, [work.tenants.index(name) for name in view.tenants]]
 
 
-def _dynamics(policy: FairShares, trace: Trace) -> Dynamics:
-    view = policy.view
-    estimated = np.zeros((trace.rounds, len(view.tenants)))
-    np.add.at(estimated.T, view.owner, np.reshape(policy.estimates, (-1, view.size)).T)
-    return Dynamics(
-        view=view,
-        trace=trace,
-        estimated=estimated,
-        actual=_actual(view, trace),
-        devices=np.reshape(policy.granted, (-1, *view.speedups.shape)),
-    )
+def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> tuple[float, float]:
+    """Return what errors of profiling cost (Fig. 10b), as parts of total efficiency: the deviation, and the loss.
 
-
-@dataclass(frozen=True)
-class ProfilingError:
-    """Losses by wrong profiles, as parts of total efficiency.
-
-    `deviation` is ``|promised − reached| / promised``, promised at profiled and reached at true speedups. These are the
-    paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it exceeds `loss`,
-    ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
-    """
-
-    deviation: float
-    loss: float
-
-
-def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> ProfilingError:
-    """Return the losses by errors of profiling (Fig. 10b).
-
-    The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the
-    evaluator sees the speedups of these profiles.
+    The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the evaluator sees the
+    speedups of these profiles. The deviation is ``|promised − reached| / promised``, promised at profiled and reached
+    at true speedups. These are the paper's words (§6.4.2); a maximum over noisy numbers promises too much, so it
+    exceeds the loss, ``1 − reached / reachable``, with what the evaluator reaches on true profiles.
 
     Raises
     ------
@@ -336,4 +227,60 @@ def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.rando
     devices = evaluate(replace(view, speedups=profiled))
     reachable = float(efficiency(truth, evaluate(replace(view, speedups=truth))).sum())
     promised, reached = (float(efficiency(speedups, devices).sum()) for speedups in (profiled, truth))
-    return ProfilingError(abs(promised - reached) / promised, 1 - reached / reachable)
+    return abs(promised - reached) / promised, 1 - reached / reachable
+
+
+ROUNDING = Parameter(
+    "rounding",
+    "how shares become devices: memoryless carries no deviation from round to round, as the baselines of §6.3.2",
+    choices=("tijdeman", "largest_remainder", "memoryless"),
+)
+PACKED = Parameter("packed", "OEF's placement: large jobs first, on one type and one host where possible (§4.3)")
+DEMAND_AWARE = Parameter("demand_aware", "none of a type rather than fewer devices than the smallest job needs (§4.3)")
+ROW_CAP = Parameter("row_cap", "at most one device per tenant, as in the allocation that the paper prints as (3)")
+
+
+def fair_shares(
+    instance: Instance,
+    oracle: Oracle,
+    *,
+    evaluate: str,
+    row_cap: bool = False,
+    rounding: Rule = "tijdeman",
+    packed: bool = True,
+    demand_aware: bool = True,
+) -> FairShares:
+    """Return the policy that gives tenants the shares of an evaluator, see there and :class:`FairShares`."""
+    name = f"{evaluate}?row_cap=true" if row_cap else evaluate
+    return FairShares(instance, evaluator(name, oracle), rounding, packed, demand_aware)
+
+
+for _name in EVALUATORS:
+    _own, _capped = _name in OEF_EVALUATORS, _name == "gavel"
+    policy(
+        f"oef.{_name}",
+        source="OEF §4" if _own else "OEF §6.1.3, baseline without OEF's placement",
+        measures=throughput,
+        parameters=((ROW_CAP,) if _capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE),
+        variants=("row_cap=true",) if _capped else (),
+    )(partial(fair_shares, evaluate=_name, packed=_own))
+
+
+def allox(instance: Instance) -> AlloX:
+    """Return AlloX for an instance whose jobs fit on a single type, as OEF asks of its own.
+
+    Raises
+    ------
+    NotApplicableError
+        If some job does not.
+    """
+    policy = AlloX(workload(instance), servers(instance))
+    stuck = np.flatnonzero(~policy.gangs.allowed[:, :-1].any(axis=1))
+    if stuck.size:
+        raise NotApplicableError(f"AlloX: job {policy.gangs.work.ids[stuck[0]]} fits on no single GPU type")
+    return policy
+
+
+policy("oef.allox", source="AlloX (Le et al., EuroSys 2020), named in OEF §7", measures=throughput)(
+    lambda instance, oracle: allox(instance)
+)

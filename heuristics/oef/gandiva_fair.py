@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.heuristics.registry import Context, heuristic
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.views.oef import Allocation, View
 
 NOTHING = 1e-12
@@ -104,7 +103,7 @@ def _trade_pair(speedups: Array, devices: Array, a: int, b: int) -> list[Trade]:
     return trades
 
 
-def _holders(key: Array, holds: NDArray[np.bool_]) -> list[int]:
+def _holders(key: Array, holds: Bools) -> list[int]:
     """Return the tenants that hold something, by ascending key, then by index."""
     order = np.argsort(key, kind="stable")
     return [int(tenant) for tenant in order[holds[order]]]
@@ -115,14 +114,12 @@ def shares(view: View) -> Array:
     return trade(view.speedups, view.equal_split)[0]
 
 
-def gandiva_fair(view: View, context: Context) -> Allocation:
-    """Return the allocation after trading."""
-    return Allocation(shares(view))
-
-
-heuristic(
+@heuristic(
     "oef.gandiva_fair",
     problem="oef.sharing_incentive",
     source="Gandiva_fair (Chaudhary et al., EuroSys 2020), as described in OEF §2.4 and §6.1.3",
     claims=("sharing_incentive",),
-)(gandiva_fair)
+)
+def gandiva_fair(view: View, context: Context) -> Allocation:
+    """Return the allocation after trading."""
+    return Allocation(shares(view))

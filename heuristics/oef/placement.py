@@ -72,8 +72,12 @@ def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: b
     hosts = [np.flatnonzero(host_type == kind) for kind in range(int(host_type.max()) + 1)]
     placed: list[Request] = []
     for job, kind, wanted in sorted(requests, key=lambda r: (-r[2], r[0])) if packed else requests:
-        missing = wanted
-        for server in (_best_fit(hosts[kind], free, wanted) if packed else hosts[kind]).tolist():
+        missing, among = wanted, hosts[kind]
+        if packed:
+            enough = among[free[among] >= wanted]
+            order = np.argsort(-free[among], kind="stable")
+            among = enough[[int(np.argmin(free[enough]))]] if enough.size else among[order]
+        for server in among.tolist():
             taken = min(int(free[server]), missing)
             if taken:
                 placed.append((job, server, taken))
@@ -82,11 +86,3 @@ def on_hosts(requests: Sequence[Request], gpus: Ints, host_type: Ints, packed: b
             if not missing:
                 break
     return placed
-
-
-def _best_fit(hosts: Ints, free: Ints, wanted: int) -> Ints:
-    """Return the fullest host with enough free devices, or all of them, the emptiest first."""
-    enough = hosts[free[hosts] >= wanted]
-    if enough.size:
-        return enough[[int(np.argmin(free[enough]))]]
-    return np.asarray(hosts[np.argsort(-free[hosts], kind="stable")])

@@ -43,15 +43,21 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
+from schedgap.instances.views.oef import Allocation, View
 
 Rule = Literal["largest_remainder", "tijdeman", "independent", "memoryless"]
 
+ROUNDS = 288
+"""Rounds of the placer: 24 hours of 5 minutes."""
+
 UNIT = 1 << 30
 """Shares are rounded down to multiples of ``1/UNIT`` device."""
+
+NEVER = np.iinfo(np.int64).max
+"""Deadline of a debt that does not grow."""
 
 TOLERANCE = 1e-6
 """Excess of shares over a type's devices, relative to them, that passes as a solver's tolerance."""
@@ -80,7 +86,7 @@ class Placer:
         """``(v, k)`` devices owed so far (negative: received too early)."""
         return np.asarray(self._debt[:-1] / UNIT)
 
-    def forget(self, gone: NDArray[np.bool_]) -> None:
+    def forget(self, gone: Bools) -> None:
         """Drop the debts of the tenants of the mask `gone` ``(v,)``; the phantom takes them over."""
         rows = np.append(gone, False)
         self._debt[-1] += self._debt[rows].sum(axis=0)
@@ -159,8 +165,10 @@ def _largest_remainder(debt: Ints, earned: Ints, demand: Ints, devices: int) -> 
     left = devices - int(real.sum())
     while left > 0:
         batch = np.where(real > 0, 1, demand)
-        tenant = _most_owed(owed, batch, left, UNIT)
-        left -= _grant(tenant, batch, real, owed, UNIT)
+        tenant = np.argmax(np.where(batch <= left, owed - batch * UNIT, -NEVER))
+        real[tenant] += batch[tenant]
+        owed[tenant] -= batch[tenant] * UNIT
+        left -= int(batch[tenant])
     return real
 
 
@@ -177,28 +185,14 @@ def _tijdeman(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
     device, owed = left * UNIT, debt * left
     for _ in range(left):
         eligible = np.flatnonzero(owed + rate > 0)
-        tenant = int(eligible[np.argmin(_deadline(owed[eligible], rate[eligible], device))])
+        # The deadline is the number of sub-rounds after which a debt reaches one device.
+        earning = np.maximum(rate[eligible], 1)
+        deadline = np.where(rate[eligible] > 0, -((owed[eligible] - device) // earning), NEVER)
+        tenant = eligible[np.argmin(deadline)]
         owed += rate
-        _grant(tenant, np.ones_like(real), real, owed, device)
+        real[tenant] += 1
+        owed[tenant] -= device
     return real
-
-
-def _deadline(owed: Ints, rate: Ints, limit: int) -> Ints:
-    """Return the number of sub-rounds after which each debt reaches its limit."""
-    never = np.full_like(owed, np.iinfo(np.int64).max)
-    return np.asarray(-np.floor_divide(owed - limit, rate, out=-never, where=rate > 0))
-
-
-def _most_owed(owed: Ints, batch: Ints, left: int, device: int) -> int:
-    """Return who is owed most after its next batch, among those whose batch fits into `left` devices."""
-    return int(np.argmax(np.where(batch <= left, owed - batch * device, np.iinfo(np.int64).min)))
-
-
-def _grant(tenant: int, batch: Ints, real: Ints, owed: Ints, device: int) -> int:
-    """Give `tenant` its next batch; returns its devices."""
-    real[tenant] += batch[tenant]
-    owed[tenant] -= batch[tenant] * device
-    return int(batch[tenant])
 
 
 _RULES: dict[Rule, Callable[[Ints, Ints, Ints, int], Ints]] = {
@@ -207,3 +201,10 @@ _RULES: dict[Rule, Callable[[Ints, Ints, Ints, int], Ints]] = {
     "independent": _independent,
     "memoryless": _largest_remainder,
 }
+
+
+def round_shares(view: View, ideal: Array, rule: Rule, rounds: int = ROUNDS) -> Allocation:
+    """Return whole devices for constant shares ``(v, k)``, round by round, and their average."""
+    placer = Placer(view.size, view.capacity, rule)
+    placed = np.stack([placer.place(ideal, view.min_demand) for _ in range(rounds)])
+    return Allocation(placed.mean(axis=0), placed)

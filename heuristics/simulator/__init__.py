@@ -26,7 +26,7 @@ Rules
 
 Policies that think in types find options of gangs and servers for them in :mod:`schedgap.heuristics.simulator.gangs`;
 what a history is judged by is in :mod:`schedgap.heuristics.simulator.metrics`. Loops over entries are compiled
-(``rounds``, ``kernels``).
+(``_kernels``).
 
 To add a policy, write a function (or an object with ``__call__`` where it remembers things) from
 :class:`State` to :class:`Assignment` and register a :class:`PolicySpec`. Jobs are named by their index in the

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from schedgap.heuristics.simulator import trace as history
 from schedgap.heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
-from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
+from schedgap.heuristics.simulator.trace import Rules, Trace
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.sensitivity import Profiles, advancing
 from schedgap.instances.workload import Servers, Workload
+
+if TYPE_CHECKING:
+    from schedgap.heuristics.simulator._kernels import Entries, Held, Tables
 
 ROUNDING = 1e-12
 """Relative error of times and work that counts as equal."""
@@ -55,6 +59,23 @@ def simulate(
     return run.trace(stalled=idle >= run.rules.stall_rounds)
 
 
+def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **rules: Any) -> tuple[Trace, Ints]:
+    """Simulate a fresh policy in rounds as long as slots; return the history and ``(R,)`` slots of its rounds, from 0.
+
+    `rules` are the other arguments of :func:`simulate`.
+
+    Raises
+    ------
+    NotApplicableError
+        If a slot is too short or too long for a round.
+    """
+    if not history.LEAST_ROUND_S <= slot_s <= history.MOST_ROUND_S:
+        wanted = f"simulated rounds take {history.LEAST_ROUND_S:g} to {history.MOST_ROUND_S:g} s"
+        raise NotApplicableError(f"horizon.slot_s = {slot_s:g}: {wanted}")
+    trace = simulate(work, cluster, policy, round_s=slot_s, **rules)
+    return trace, np.rint(trace.start_s / slot_s).astype(np.int64)
+
+
 def runnable(work: Workload, cluster: Servers, forks: bool = False) -> Bools:
     """Return ``(n,)`` which jobs could run on an empty cluster.
 
@@ -69,16 +90,13 @@ def runnable(work: Workload, cluster: Servers, forks: bool = False) -> Bools:
 class _Round:
     """An assignment sorted by job and server, and its ``g`` running jobs.
 
-    `first` ``(g + 1,)`` is where the entries of each begin; `width` ``(g,)`` counts GPUs, `rate` is of the whole
-    gang, or of all copies, with the factor `speed` that the policy declares; `mixed` says who uses several types.
-    `cpus` and `memory_gb` of the entries and the jobs `offered` are empty where the rules are not sensitive.
+    `width` ``(g,)`` counts GPUs, `rate` is of the whole gang, or of all copies, with the factor `speed` that the policy
+    declares; `mixed` says who uses several types. `cpus` and `memory_gb` of the entries and the jobs `offered` are
+    empty where the rules are not sensitive.
     """
 
-    job: Ints
-    server: Ints
-    gpus: Ints
-    first: Ints
-    jobs: Ints
+    entries: Entries
+    held: Held
     width: Ints
     rate: Array
     speed: Array
@@ -89,44 +107,55 @@ class _Round:
 
 
 _NONE, _NO = np.zeros(0, np.int64), np.zeros(0)
-_IDLE = _Round(_NONE, _NONE, _NONE, np.zeros(1, np.int64), _NONE, _NONE, _NO, _NO, np.zeros(0, bool), _NO, _NO, _NONE)
+
+
+class _Record(NamedTuple):
+    """What is recorded of a round for :class:`Trace`; tables as columns, without the number of the round."""
+
+    start_s: float = 0.0
+    decision_s: float = 0.0
+    stragglers: int = 0
+    restarts: int = 0
+    waiting: int = 0
+    allocation: tuple[Ints, ...] = (_NONE, _NONE, _NONE)
+    progress: tuple[Ints, ...] = (_NONE, _NONE)
+    iterations: Array = _NO
+    busy_s: Array = _NO
+    speed: Array = _NO
+    cpus: Array = _NO
+    memory_gb: Array = _NO
+    offered: tuple[Ints, ...] = (_NONE,)
 
 
 class _Run:
     """State of one simulation; the arrays are indexed by job."""
 
     def __init__(self, work: Workload, cluster: Servers, rules: Rules, profiles: Profiles | None) -> None:
-        from schedgap.heuristics.simulator import rounds
+        from schedgap.heuristics.simulator import _kernels
 
         if rules.sensitive and profiles is None:
             raise ValueError("rates that depend on CPUs and memory need profiles")
-        self._examine, self._advance, self._speeds = rounds.examine, rounds.advance, rounds.speeds
+        self.kernels = _kernels
         self.work, self.cluster, self.rules = work, cluster, rules
-        self.tables = _tables(profiles) if rules.sensitive and profiles else None
-        self.capacity = (np.ascontiguousarray(cluster.cpus, float), np.ascontiguousarray(cluster.memory_gb, float))
+        self.limits = _kernels.Limits(
+            work.gpus, work.rates, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb
+        )
         self.ready_s = work.arrival_s + rules.profiling_s
         self.round = 0
-        self.remaining = work.work.astype(float)
         self.present = np.zeros(work.size, bool)
         self.last_ran = np.zeros(work.size, np.int64)
-        self.attained_s = np.zeros(work.size)
-        self.completion_s = np.full(work.size, math.nan)
-        self.first_start_s = np.full(work.size, math.nan)
-        self.previous, self.before = NOTHING, _IDLE
+        self.progress = _kernels.Progress(
+            work.work.astype(float), np.zeros(work.size), *np.full((2, work.size), math.nan)
+        )
+        self.previous, self.before = NOTHING, _kernels.Held(_NONE, _NONE, np.zeros(1, np.int64), _NONE)
         self.possible = runnable(work, cluster, rules.forks)
+        self.tables: Tables | None = None
         if rules.sensitive and profiles:
             self.possible &= advancing(profiles, cluster)
+            self.tables = _kernels.Tables(profiles.kind, profiles.cpus, profiles.memory_gb, profiles.rate)
         in_order = np.argsort(self.ready_s, kind="stable")
         self.to_come = in_order[self.possible[in_order]]
-        self.somebody_leaves = bool(np.isfinite(work.leave_s).any())
-        self.limits = (
-            np.ascontiguousarray(work.gpus, np.int64),
-            np.ascontiguousarray(work.rates, float),
-            np.ascontiguousarray(cluster.gpu_type, np.int64),
-            np.ascontiguousarray(cluster.gpus, np.int64),
-        )
-        self.leave_s = np.ascontiguousarray(work.leave_s, float)
-        self.log = Log()
+        self.log: list[_Record] = []
 
     @property
     def time_s(self) -> float:
@@ -137,98 +166,81 @@ class _Run:
         """Let jobs come and go and skip rounds without any; False when nobody is left to come."""
         while True:
             if self.to_come.size:
-                self._admit_next()
-            if self.somebody_leaves:
-                self.present &= self.work.leave_s > self.time_s
+                ready_s = self.ready_s[self.to_come]
+                if not self.present.any():
+                    first_round = math.ceil(float(ready_s[0]) / self.rules.round_s * (1 - ROUNDING))
+                    self.round = max(self.round, first_round)
+                here = int(np.searchsorted(ready_s, self.time_s * (1 + ROUNDING), "right"))
+                arrived, self.to_come = self.to_come[:here], self.to_come[here:]
+                self.present[arrived] = True
+                self.last_ran[arrived] = self.round
+            self.present &= self.work.leave_s > self.time_s
             if self.present.any():
                 return True
             if not self.to_come.size:
                 return False
 
-    def _admit_next(self) -> None:
-        ready_s = self.ready_s[self.to_come]
-        if not self.present.any():
-            first_round = math.ceil(float(ready_s[0]) / self.rules.round_s * (1 - ROUNDING))
-            self.round = max(self.round, first_round)
-        here = int(np.searchsorted(ready_s, self.time_s * (1 + ROUNDING), "right"))
-        arrived, self.to_come = self.to_come[:here], self.to_come[here:]
-        self.present[arrived] = True
-        self.last_ran[arrived] = self.round
-
     def step(self, policy: Policy) -> bool:
         """Simulate one round; returns whether anything ran."""
-        state = self._state()
-        begin = clock.now()
-        assignment: Any = policy(state)
-        if not isinstance(assignment, Assignment):
-            found = type(assignment).__name__
-            raise InvalidAssignmentError(f"round {self.round}: the policy returned {found}, not an Assignment")
-        self.log.decision_s.append(clock.now() - begin)
-        now = self._checked(assignment)
-        restarts = self._work(now)
-        self._record(now, restarts, state.jobs.size)
-        self.previous, self.before = assignment, now
-        self.round += 1
-        return now.jobs.size > 0
-
-    def _state(self) -> State:
         jobs = np.flatnonzero(self.present)
-        return State(
+        state = State(
             round=self.round,
             time_s=self.time_s,
             round_s=self.rules.round_s,
             workload=self.work,
             servers=self.cluster,
             jobs=jobs,
-            remaining=self.remaining[jobs],
+            remaining=self.progress.remaining[jobs],
             starved=self.round - self.last_ran[jobs],
-            attained_s=self.attained_s[jobs],
+            attained_s=self.progress.attained_s[jobs],
             previous=self.previous,
         )
+        begin = clock.now()
+        assignment: Any = policy(state)
+        decision_s = clock.now() - begin
+        if not isinstance(assignment, Assignment):
+            found = type(assignment).__name__
+            raise InvalidAssignmentError(f"round {self.round}: the policy returned {found}, not an Assignment")
+        now = self._checked(assignment)
+        self._work(now, decision_s, jobs.size)
+        self.previous, self.before = assignment, now.held
+        self.round += 1
+        return now.width.size > 0
 
     def _checked(self, assignment: Assignment) -> _Round:
         """Check an assignment and return what runs."""
         order = np.argsort(assignment.job * self.cluster.size + assignment.server, kind="stable")
-        job, server, gpus = (
-            np.ascontiguousarray(part, np.int64)[order] for part in (assignment.job, assignment.server, assignment.gpus)
+        parts = (assignment.job, assignment.server, assignment.gpus)
+        entries = self.kernels.Entries(*(np.asarray(part, np.int64)[order] for part in parts))
+        fault, where, first, rate, mixed = self.kernels.examine(
+            entries, self.present, self.limits, self.rules.spread_factor, self.rules.forks
         )
-        fault, where, first, rate, mixed = self._examine(
-            (job, server, gpus), self.present, self.limits, self.rules.spread_factor, self.rules.forks
-        )
-        if fault:
-            raise InvalidAssignmentError(f"round {self.round}: {self._fault(fault, where)}")
-        jobs = job[first[:-1]]
+        self._refuse(fault, where)
+        jobs = entries.job[first[:-1]]
         cpus, memory_gb, offered = _NO, _NO, _NONE
         if self.tables:
-            if assignment.shares is None:
+            shares = assignment.shares
+            if shares is None:
                 raise InvalidAssignmentError(f"round {self.round}: the policy gives out no CPUs and memory")
-            cpus, memory_gb = (
-                np.ascontiguousarray(part, float)[order]
-                for part in (assignment.shares.cpus, assignment.shares.memory_gb)
-            )
-            offered = np.asarray(assignment.shares.offered, np.int64)
-            speed = self._sensitive((job, server, gpus), cpus, memory_gb, first)
+            cpus, memory_gb = (np.asarray(part, float)[order] for part in (shares.cpus, shares.memory_gb))
+            offered = np.asarray(shares.offered, np.int64)
+            fault, where, speed = self.kernels.speeds(entries, cpus, memory_gb, first, self.limits, self.tables)
+            self._refuse(fault, where)
         else:
             speed = np.ones(jobs.size) if assignment.speed is None else np.asarray(assignment.speed, float)
         if jobs.size and not speed.min() > 0:
-            stuck = self.work.ids[jobs[int(speed.argmin())]]
-            raise InvalidAssignmentError(f"round {self.round}: job {stuck} cannot run where it was put")
-        width = np.add.reduceat(gpus, first[:-1]) if jobs.size else jobs
-        return _Round(job, server, gpus, first, jobs, width, rate * speed, speed, mixed, cpus, memory_gb, offered)
+            self._refuse(self.kernels.UNABLE, int(jobs[int(speed.argmin())]))
+        width = np.add.reduceat(entries.gpus, first[:-1]) if jobs.size else jobs
+        held = self.kernels.Held(entries.server, entries.gpus, first, jobs)
+        return _Round(entries, held, width, rate * speed, speed, mixed, cpus, memory_gb, offered)
 
-    def _sensitive(self, entries: tuple[Ints, Ints, Ints], cpus: Array, memory_gb: Array, first: Ints) -> Array:
-        """Check CPUs and memory; return the factor that they make on the rate of every running job."""
-        assert self.tables is not None
-        fault, where, speed = self._speeds(entries, (cpus, memory_gb), first, self.limits, self.capacity, self.tables)
-        if fault:
-            raise InvalidAssignmentError(f"round {self.round}: {self._fault(fault, where)}")
-        return np.asarray(speed)
-
-    def _fault(self, fault: int, where: int) -> str:
-        """Return what the examination found, about the job or server `where`."""
+    def _refuse(self, fault: int, where: int) -> None:
+        """Raise what an examination found, if anything, about the job or server `where`."""
+        if not fault:
+            return
         name = self.work.ids[where] if 0 <= where < self.work.size else ""
         host = self.cluster.names[where] if 0 <= where < self.cluster.size else ""
-        return (
+        told = (
             f"jobs are numbered from 0 to {self.work.size - 1}",
             f"servers are numbered from 0 to {self.cluster.size - 1}",
             "an entry has at least one GPU",
@@ -241,81 +253,57 @@ class _Run:
             f"more CPUs than server {host} has",
             f"more memory than server {host} has",
             f"job {name} holds GPUs of several types",
-        )[fault - 1]
-
-    def _work(self, now: _Round) -> int:
-        """Do the round's work; returns how many jobs paid for a changed allocation."""
-        restarts, finished, iterations, busy_s = self._advance(
-            (now.server, now.gpus, now.first, now.jobs),
-            (self.before.server, self.before.gpus, self.before.first, self.before.jobs),
-            now.width,
-            now.rate,
-            (self.time_s, float(self.rules.round_s), float(self.rules.restart_s), ROUNDING),
-            self.leave_s,
-            (self.remaining, self.attained_s, self.completion_s, self.first_start_s),
         )
-        self.last_ran[now.jobs] = self.round + 1
-        self.present[now.jobs[finished]] = False
-        self.log.iterations.append(iterations)
-        self.log.busy_s.append(busy_s)
-        return int(restarts)
+        raise InvalidAssignmentError(f"round {self.round}: {told[fault - 1]}")
 
-    def _record(self, now: _Round, restarts: int, present: int) -> None:
-        log = self.log
-        log.start_s.append(self.time_s)
-        log.stragglers.append(int(now.width[now.mixed].sum()))
-        log.restarts.append(restarts)
-        log.speed.append(now.speed)
-        log.waiting.append(present - now.jobs.size)
-        log.allocation.append((now.job, now.server, now.gpus))
-        log.progress.append((now.jobs, now.width))
-        log.cpus.append(now.cpus)
-        log.memory_gb.append(now.memory_gb)
-        log.offered.append((now.offered,))
-
-    def _reason(self, job: int, stalled: bool) -> str:
-        """Return why a job did not complete."""
-        if not self.possible[job]:
-            return IMPOSSIBLE
-        if self.work.leave_s[job] <= self.time_s:
-            return LEFT
-        return STALLED if stalled else HORIZON
+    def _work(self, now: _Round, decision_s: float, present: int) -> None:
+        """Do the round's work and record it."""
+        rules, jobs = self.rules, now.held.jobs
+        times = (self.time_s, float(rules.round_s), float(rules.restart_s), ROUNDING)
+        restarts, finished, iterations, busy_s = self.kernels.advance(
+            now.held, self.before, now.width, now.rate, times, self.work.leave_s, self.progress
+        )
+        self.last_ran[jobs] = self.round + 1
+        self.present[jobs[finished]] = False
+        self.log.append(
+            _Record(
+                start_s=self.time_s,
+                decision_s=decision_s,
+                stragglers=int(now.width[now.mixed].sum()),
+                restarts=int(restarts),
+                waiting=present - jobs.size,
+                allocation=now.entries,
+                progress=(jobs, now.width),
+                iterations=iterations,
+                busy_s=busy_s,
+                speed=now.speed,
+                cpus=now.cpus,
+                memory_gb=now.memory_gb,
+                offered=(now.offered,),
+            )
+        )
 
     def trace(self, stalled: bool) -> Trace:
         """Return the records as arrays; `stalled` says that the simulation was given up."""
-        log = self.log
-        done = np.isfinite(self.completion_s).tolist()
+        late = history.STALLED if stalled else history.HORIZON
+        why = np.where(self.work.leave_s <= self.time_s, history.LEFT, late)
+        why = np.where(self.possible, why, history.IMPOSSIBLE)
+        why[np.isfinite(self.progress.completion_s)] = ""
+        rounds = zip(_Record(), *self.log, strict=True)
         return Trace(
             workload=self.work,
             servers=self.cluster,
             rules=self.rules,
-            start_s=np.array(log.start_s, float),
-            decision_s=np.array(log.decision_s, float),
-            stragglers=np.array(log.stragglers, np.int64),
-            restarts=np.array(log.restarts, np.int64),
-            waiting=np.array(log.waiting, np.int64),
-            completion_s=self.completion_s,
-            first_start_s=self.first_start_s,
-            allocation=_rows(log.allocation, 3),
-            progress=_rows(log.progress, 2),
-            iterations=np.concatenate([np.zeros(0), *log.iterations]),
-            busy_s=np.concatenate([np.zeros(0), *log.busy_s]),
-            speed=np.concatenate([np.zeros(0), *log.speed]),
-            cpus=np.concatenate([np.zeros(0), *log.cpus]),
-            memory_gb=np.concatenate([np.zeros(0), *log.memory_gb]),
-            offered=_rows(log.offered, 1),
-            unfinished=tuple(None if ok else self._reason(job, stalled) for job, ok in enumerate(done)),
+            completion_s=self.progress.completion_s,
+            first_start_s=self.progress.first_start_s,
+            unfinished=tuple(text or None for text in why.tolist()),
+            **{name: _stacked(*parts) for name, parts in zip(_Record._fields, rounds, strict=True)},
         )
 
 
-def _tables(profiles: Profiles) -> tuple[Ints, Array, Array, Array]:
-    """Return kinds, levels and rates of jobs for compiled loops."""
-    levels = (np.ascontiguousarray(axis, float) for axis in (profiles.cpus, profiles.memory_gb, profiles.rate))
-    return (np.ascontiguousarray(profiles.kind, np.int64), *levels)  # type: ignore[return-value]
-
-
-def _rows(parts: Sequence[tuple[Ints, ...]], columns: int) -> Ints:
-    """Return the arrays of all rounds as one table whose first column is the number of the round."""
-    row = np.repeat(np.arange(len(parts)), [part[0].size for part in parts])
-    tail = (np.concatenate([np.zeros(0, np.int64), *(part[c] for part in parts)]) for c in range(columns))
-    return np.column_stack([row, *tail])
+def _stacked(nothing: Any, *rounds: Any) -> Any:
+    """Return the parts of all rounds as one array like `nothing`; tables begin with the number of the round."""
+    if isinstance(nothing, tuple):
+        number = np.repeat(np.arange(len(rounds)), [part[0].size for part in rounds])
+        return np.column_stack([number, *map(np.concatenate, zip(nothing, *rounds, strict=True))])
+    return np.concatenate([nothing, *rounds]) if isinstance(nothing, np.ndarray) else np.array(rounds, type(nothing))

@@ -42,9 +42,9 @@ class Gangs:
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
-        from schedgap.heuristics.simulator import kernels
+        from schedgap.heuristics.simulator import _kernels
 
-        self._kernels = kernels
+        self._kernels = _kernels
         self.work, self.cluster = work, cluster
         types = len(work.gpu_types)
         self.capacity: Ints = np.bincount(cluster.gpu_type, cluster.gpus, types).astype(np.int64)
@@ -54,23 +54,12 @@ class Gangs:
         single = (work.rates > 0) & (work.gpus[:, None] <= self.capacity)
         self.rates[:, :types] = np.where(single, work.rates, 0.0)
         for job in np.flatnonzero(~single.any(axis=1)).tolist():
-            self._mix(job)
-        self._server_type = cluster.gpu_type.astype(np.int64)
-        self._server_gpus = cluster.gpus.astype(np.int64)
-
-    def _mix(self, job: int) -> None:
-        """Give a job its mixed option, if all its types together hold it."""
-        rates, left = self.work.rates[job], int(self.work.gpus[job])
-        usage = np.zeros(self.capacity.size, np.int64)
-        slowest = 0.0
-        for kind in np.argsort(-rates, kind="stable").tolist():
-            if left and rates[kind] > 0:
-                usage[kind] = min(left, self.capacity[kind])
-                left -= int(usage[kind])
-                slowest = float(rates[kind]) if usage[kind] else slowest
-        if not left:
-            self.usage[job, -1] = usage
-            self.rates[job, -1] = slowest
+            rates = work.rates[job]
+            order = np.argsort(-rates, kind="stable")[: np.count_nonzero(rates > 0)]
+            taken = np.diff(np.minimum(np.cumsum(self.capacity[order]), work.gpus[job]), prepend=0)
+            if taken.sum() == work.gpus[job]:  # all its types together hold it
+                self.usage[job, -1, order] = taken
+                self.rates[job, -1] = rates[order[taken > 0]].min()
 
     @cached_property
     def allowed(self) -> Ints:
@@ -94,8 +83,7 @@ class Gangs:
         A job takes the first option that fits, −1 is no option. A job that fits nowhere is passed over, or ends the
         search if jobs are served `in_turn` (the pairs of a job then follow one another).
         """
-        chosen: Ints = self._kernels.take(jobs, options, self.usage, self.capacity.copy(), in_turn)
-        return chosen
+        return self._kernels.take(jobs, options, self.usage, self.capacity.copy(), in_turn)
 
     def take_fastest(self, jobs: Ints, *, in_turn: bool = False) -> Ints:
         """Give GPUs to jobs in order, to each of the fastest type that has room; see :meth:`take`."""
@@ -111,22 +99,16 @@ class Gangs:
         """
         wanted = {"free": np.zeros((0, 0)), "random": np.zeros(self.rates.shape), "fastest": self.rates}[types]
         ties = rng.random(self.rates.shape)
-        chosen: Ints = self._kernels.take_anywhere(
-            jobs, held, self.allowed, self.usage, self.capacity.copy(), wanted, ties
-        )
-        return chosen
+        return self._kernels.take_anywhere(jobs, held, self.allowed, self.usage, self.capacity.copy(), wanted, ties)
 
     def assignment(self, state: State, chosen: Ints) -> Assignment:
         """Return the assignment in which each job runs in its chosen option (``(n,)``, −1 for none)."""
         jobs = np.flatnonzero(chosen >= 0)
         before = state.previous
-        held = (
-            np.ascontiguousarray(before.job, np.int64),
-            np.ascontiguousarray(before.server, np.int64),
-            np.ascontiguousarray(before.gpus, np.int64),
-        )
+        # Compiled once, however the columns of the previous assignment lie in memory.
+        held = self._kernels.Entries(*map(np.ascontiguousarray, (before.job, before.server, before.gpus)))
         need = self.usage[jobs, chosen[jobs]]
-        entries = self._kernels.place(jobs, need, chosen.size, held, self._server_type, self._server_gpus)
+        entries = self._kernels.place(jobs, need, chosen.size, held, self.cluster.gpu_type, self.cluster.gpus)
         return Assignment(*np.ascontiguousarray(entries.T))
 
 

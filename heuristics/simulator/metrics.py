@@ -158,18 +158,12 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
 
 def part_used(trace: Trace, shares: Array) -> float:
     """Return the mean of ``(R,)`` shares of a resource over the time from the first round to the last completion."""
-    lasts_s = _lasts_s(trace)
+    if not trace.rounds:
+        return math.nan
+    end_s = trace.start_s[-1] + trace.round_s if any(trace.unfinished) else trace.completion_s.max()
+    lasts_s = float(end_s - trace.start_s[0])
     return float(shares.sum()) * trace.round_s / lasts_s if lasts_s > 0 else math.nan
 
 
 def _mean(values: Array) -> float:
     return float(values.mean()) if values.size else math.nan
-
-
-def _lasts_s(trace: Trace) -> float:
-    """Return the seconds from the start of the first round to the last completion, or to the end of the last round."""
-    if not trace.rounds:
-        return 0.0
-    left = any(trace.unfinished)
-    end_s = trace.start_s[-1] + trace.round_s if left else trace.completion_s.max()
-    return float(end_s - trace.start_s[0])

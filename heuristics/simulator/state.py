@@ -57,12 +57,6 @@ class Assignment:
         table = np.asarray(triples, np.int64).reshape(-1, 3)
         return Assignment(table[:, 0], table[:, 1], table[:, 2], speed)
 
-    def dense(self, jobs: int, servers: int) -> Ints:
-        """Return the ``(jobs, servers)`` matrix of GPUs."""
-        matrix = np.zeros((jobs, servers), np.int64)
-        matrix[self.job, self.server] = self.gpus
-        return matrix
-
 
 NOTHING = Assignment.of(())
 """The assignment in which nothing runs."""

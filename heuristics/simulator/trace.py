@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -226,25 +226,3 @@ IMPOSSIBLE = "impossible: its gang advances on no GPUs that it fits on"
 LEFT = "its tenant left"
 HORIZON = "horizon: the simulation ended before"
 STALLED = "stalled: the policy let nothing run for too many rounds in a row"
-
-
-@dataclass
-class Log:
-    """Records while they are made: a list, with an item per round, for each attribute of :class:`Trace`.
-
-    The items of `allocation`, `progress` and `offered` are columns, without the number of the round.
-    """
-
-    start_s: list[float] = field(default_factory=list)
-    decision_s: list[float] = field(default_factory=list)
-    stragglers: list[int] = field(default_factory=list)
-    restarts: list[int] = field(default_factory=list)
-    waiting: list[int] = field(default_factory=list)
-    allocation: list[tuple[Ints, ...]] = field(default_factory=list)
-    progress: list[tuple[Ints, ...]] = field(default_factory=list)
-    iterations: list[Array] = field(default_factory=list)
-    busy_s: list[Array] = field(default_factory=list)
-    speed: list[Array] = field(default_factory=list)
-    cpus: list[Array] = field(default_factory=list)
-    memory_gb: list[Array] = field(default_factory=list)
-    offered: list[tuple[Ints, ...]] = field(default_factory=list)

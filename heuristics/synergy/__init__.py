@@ -27,16 +27,11 @@ from __future__ import annotations
 from typing import Literal
 
 from schedgap.heuristics.registry import Guarantee, heuristic
-from schedgap.heuristics.simulator import PolicySpec
-from schedgap.heuristics.simulator.model_time import register
-from schedgap.heuristics.synergy.mechanisms import Mechanisms, Placement, Round
-from schedgap.heuristics.synergy.online import Policy, Scheduler, built, one_round, whole_run
-from schedgap.heuristics.synergy.queues import ORDERS, Waiting
+from schedgap.heuristics.simulator.policies import policy
+from schedgap.heuristics.synergy.online import Scheduler, built, one_round, whole_run
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.registry import no_reason
 from schedgap.instances.views.synergy import FAIR, ROUND, RUN, View
-
-__all__ = ["ORDERS", "Mechanisms", "Placement", "Policy", "Round", "Scheduler", "Waiting"]
 
 Kind = Literal["online", "baseline"]
 
@@ -99,42 +94,39 @@ def _settings(scheduler: Scheduler) -> tuple[Parameter, ...]:
 
 def _register_round(name: str, scheduler: Scheduler, kind: Kind, source: str) -> None:
     """Register a mechanism on one round."""
+    promised = Guarantee(PROMISED) if name == "tune" else None
     heuristic(
         f"synergy.{name}",
         problem=FAIR.id if scheduler.fair else ROUND.id,
         kind=kind,
         source=source,
         parameters=_settings(scheduler),
-        guarantee=_promised if name == "tune" else lambda view: None,
+        guarantee=lambda view: promised,
         claims=CLAIMS if scheduler.fair else (),
     )(one_round(scheduler))
-
-
-def _promised(view: View) -> Guarantee:
-    return Guarantee(PROMISED)
 
 
 def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, reference: str) -> None:
     """Register a scheduler on the whole run, simulated and in model time."""
     profiled = scheduler.mechanism != "proportional"
     settings = (*_settings(scheduler), *((FIRST,) if scheduler.policy == "ftf" else ()))
-    register(
-        PolicySpec(
-            id=f"synergy.{name}",
-            paper="synergy",
-            build=built(scheduler),
-            source=source,
-            sensitive=True,
-            profiled=profiled,
-            reference=f"synergy.{reference}",
-            parameters=(*settings, *PROFILES) if profiled else settings,
-        ),
+    heuristic(
+        f"synergy.{name}",
         problem=RUN.id,
         kind=kind,
-        run=whole_run(scheduler),
+        source=source,
+        parameters=settings,
         claims=CLAIMS if scheduler.fair else (),
         too_large=_many_programs if scheduler.mechanism == "opt" else no_reason,
-    )
+    )(whole_run(scheduler))
+    policy(
+        f"synergy.{name}",
+        source=source,
+        sensitive=True,
+        profiled=profiled,
+        reference=f"synergy.{reference}",
+        parameters=(*settings, *PROFILES) if profiled else settings,
+    )(built(scheduler))
 
 
 def _many_programs(view: View) -> str | None:
@@ -158,12 +150,11 @@ for _name, _kind, _source in _MECHANISMS:
         _source_of_run = f"{_source}; {_policy.upper()}"
         _register_run(f"{_name}.{_policy}", Scheduler(_policy, _name), _kind, _source_of_run, f"proportional.{_policy}")
 
-_BIG_DATA = (("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"), ("tetris", "tetris", "Tetris (Grandl et al., 2014)"))
-
-for _name, _mechanism, _source in _BIG_DATA:
-    _register_round(_name, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands")
-    _static = f"{_name}.static"
-    _register_run(_static, Scheduler(_name, _mechanism), "baseline", f"{_source}, static demands", _static)
-    _register_run(
-        f"{_name}.tune", Scheduler(_name, "tune"), "baseline", f"{_source}, with Synergy-Tune (§5.7)", _static
-    )
+for _name, _mechanism, _source in (
+    ("drf", "greedy", "DRF (Ghodsi et al., NSDI 2011)"),
+    ("tetris", "tetris", "Tetris (Grandl et al., 2014)"),
+):
+    _static, _tuned = Scheduler(_name, _mechanism), Scheduler(_name, "tune")
+    _register_round(_name, _static, "baseline", f"{_source}, static demands")
+    _register_run(f"{_name}.static", _static, "baseline", f"{_source}, static demands", f"{_name}.static")
+    _register_run(f"{_name}.tune", _tuned, "baseline", f"{_source}, with Synergy-Tune (§5.7)", f"{_name}.static")

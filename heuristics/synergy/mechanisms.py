@@ -74,16 +74,13 @@ class Mechanisms:
     """
 
     def __init__(self, view: View, oracle: Oracle, *, order: str = "demand", fit: str = "best") -> None:
-        from schedgap.heuristics.synergy import kernels
+        from schedgap.heuristics.synergy import _kernels
 
-        self.kernels, self.view, self.oracle = kernels, view, oracle
+        self.kernels, self.view, self.oracle = _kernels, view, oracle
         self.by_demand, self.tight = order == "demand", fit == "best"
-        self.kind = view.profiles.kind
-        self.gpus: Ints = np.ascontiguousarray(view.workload.gpus, np.int64)
-        servers = view.servers
-        self.server_type: Ints = np.ascontiguousarray(servers.gpu_type, np.int64)
-        self.server_gpus: Ints = np.ascontiguousarray(servers.gpus, np.int64)
-        self.capacity: Array = np.column_stack((servers.cpus, servers.memory_gb)).astype(float)
+        self.kind, self.gpus, servers = view.profiles.kind, view.workload.gpus, view.servers
+        capacity = np.column_stack((servers.cpus, servers.memory_gb)).astype(float)
+        self.hosts = _kernels.Hosts(servers.gpu_type, servers.gpus, capacity, capacity)
         # By kind, the GPU types by preference; −1 fills up.
         self.options: Ints = np.full((view.profiles.kinds, view.types), -1, np.int64)
         for kind, types in enumerate(view.preference):
@@ -96,10 +93,8 @@ class Mechanisms:
         needs = self.view.needs
         found = needs.demand.copy()
         for kind, i in np.argwhere(needs.able).tolist():
-            one = (needs.demand[kind, i].reshape(1, 1, 2), needs.base[kind, i].reshape(1, 1, 2))
-            gpus = self.view.profiles.gpus[[kind]]
-            entries, _ = self._pack(gpus, np.full((1, 1), i), *one, tight=False, fungible=False)
-            if not len(entries):
+            gpus, one = self.view.profiles.gpus[[kind]], needs.demand[kind, i].reshape(1, 1, 2)
+            if not len(self.kernels.pack(gpus, np.full((1, 1), i), one, one, False, False, self.hosts)[0]):
                 found[kind, i] = needs.base[kind, i]
         return found
 
@@ -117,22 +112,6 @@ class Mechanisms:
             order = np.argsort((options != first) | (first < 0), axis=1, kind="stable")
             options = np.take_along_axis(options, order, axis=1)
         return options, self.static[kind[:, None], options]
-
-    def _pack(
-        self, gpus: Ints, options: Ints, want: Array, base: Array, *, tight: bool, fungible: bool
-    ) -> tuple[Ints, Array]:
-        entries, amount = self.kernels.pack(
-            np.ascontiguousarray(gpus, np.int64),
-            options,
-            want,
-            base,
-            tight,
-            fungible,
-            self.server_type,
-            self.server_gpus,
-            self.capacity,
-        )
-        return entries, amount
 
     def _placement(self, jobs: Ints, entries: Ints, amount: Array) -> Placement:
         place, server, gpus = entries.T
@@ -173,8 +152,7 @@ class Mechanisms:
 
     def _tuned(self, jobs: Ints, types: Ints, *, refill: bool = False) -> Placement:
         cell, needs = (self.kind[jobs], types), self.view.needs
-        settings = {"by_demand": self.by_demand, "tight": self.tight}
-        return self._packed(jobs, types, needs.demand[cell], needs.base[cell], refill=refill, **settings)
+        return self._packed(jobs, types, needs.demand[cell], needs.base[cell], self.by_demand, self.tight, refill)
 
     def _packed(
         self,
@@ -182,7 +160,6 @@ class Mechanisms:
         types: Ints,
         wanted: Array,
         least: Array,
-        *,
         by_demand: bool = True,
         tight: bool = True,
         refill: bool = False,
@@ -192,39 +169,21 @@ class Mechanisms:
         The largest demands come first where it goes `by_demand`, otherwise the order of `jobs` counts; each goes to the
         server that it fills best where packing is to be `tight`, otherwise to the first with room.
         """
-        largest = (jobs, -wanted[:, 1], -wanted[:, 0], -self.gpus[jobs])
-        order = np.lexsort(largest) if by_demand else np.arange(jobs.size)
-        entries, sorted_amount = self._pack(
-            self.gpus[jobs][order],
-            types[order][:, None],
-            wanted[order][:, None],
-            least[order][:, None],
-            tight=tight,
-            fungible=True,
-        )
+        gpus = self.gpus[jobs]
+        order = np.lexsort((jobs, -wanted[:, 1], -wanted[:, 0], -gpus)) if by_demand else np.arange(jobs.size)
+        table = (types[order][:, None], wanted[order][:, None], least[order][:, None])
+        entries, held = self.kernels.pack(gpus[order], *table, tight, True, self.hosts)
         entries[:, 0] = order[entries[:, 0]]
-        amount = np.empty_like(sorted_amount)
-        amount[order] = sorted_amount
-        if refill:
-            amount = self._refilled(jobs, types, entries, amount)
-        return self._placement(jobs, entries, amount)
+        amount = np.empty_like(held)
+        amount[order] = held
+        return self._placement(jobs, entries, self._refilled(jobs, types, entries, amount) if refill else amount)
 
     def _refilled(self, jobs: Ints, types: Ints, entries: Ints, amount: Array) -> Array:
         """Return what placed jobs hold in all when leftovers go to them, one after the other."""
-        kind, tables = self.kind[jobs], self.view.profiles
-        found: Array = self.kernels.refill(
-            entries,
-            self.gpus[jobs],
-            amount,
-            self.view.needs.demand[kind, types],
-            self.capacity,
-            kind,
-            types,
-            tables.cpus,
-            tables.memory_gb,
-            tables.rate,
-        )
-        return found
+        kind, seen = self.kind[jobs], self.view
+        tables = self.kernels.Tables(seen.profiles.cpus, seen.profiles.memory_gb, seen.profiles.rate)
+        want = seen.needs.demand[kind, types]
+        return self.kernels.refill(entries, self.gpus[jobs], amount, want, self.hosts, kind, types, tables)
 
     def greedy(self, asked: Round) -> Placement:
         """Give jobs in the queue's order their whole demands, on the first server that holds them (§3.3).
@@ -232,8 +191,8 @@ class Mechanisms:
         One that fits nowhere is passed over.
         """
         options, want = self._options(asked)
-        gpus = self.gpus[asked.queue]
-        return self._placement(asked.queue, *self._pack(gpus, options, want, want, tight=False, fungible=False))
+        found = self.kernels.pack(self.gpus[asked.queue], options, want, want, False, False, self.hosts)
+        return self._placement(asked.queue, *found)
 
     def tetris(self, asked: Round) -> Placement:
         """Give whole demands, always to the job and server of the largest alignment, less the remaining work.
@@ -245,17 +204,9 @@ class Mechanisms:
         group = self.kind[asked.queue] * self.view.types + options[:, 0]
         order = np.lexsort((penalty, group))
         jobs, group = asked.queue[order], group[order]
-        entries, amount = self.kernels.align(
-            self.gpus[jobs],
-            options[order],
-            want[order],
-            penalty[order],
-            np.append(np.flatnonzero(np.diff(group, prepend=-1)), group.size),
-            self.server_type,
-            self.server_gpus,
-            self.capacity,
-        )
-        return self._placement(jobs, entries, amount)
+        first = np.append(np.flatnonzero(np.diff(group, prepend=-1)), group.size)
+        table = (self.gpus[jobs], options[order], want[order], penalty[order])
+        return self._placement(jobs, *self.kernels.align(*table, first, self.hosts))
 
     def opt(self, asked: Round) -> Placement:
         """Give picked jobs the CPUs and memory of ILP1, placed by the vertex of LP2 (Synergy-Opt, §4.1).
@@ -275,18 +226,17 @@ class Mechanisms:
             # Where servers of a GPU type differ, LP2 can be infeasible: none holds what one job gets of the ILP.
             ideal = self.oracle(IDEAL_OF_TYPES if self.view.mixed else IDEAL, asked)
             return self._fitted(jobs, ideal, ideal.server)
-        options = (self._whole(jobs, found), self._fitted(jobs, found, self.server_type[found.server]))
+        options = (self._whole(jobs, found), self._fitted(jobs, found, self.hosts.types[found.server]))
         return max(options, key=self._progress)
 
     def _whole(self, jobs: Ints, found: Schedule) -> Placement:
         """Place the optimum of LP2, with whole GPUs."""
-        entries = whole_gangs(found, self.gpus, self.server_gpus, self.server_type)
-        place = np.searchsorted(jobs, entries[:, 0])
+        table = whole_gangs(found, self.gpus, self.hosts.free, self.hosts.types)
+        table[:, 0] = np.searchsorted(jobs, table[:, 0])
         types = np.zeros(jobs.size, np.int64)
-        types[place] = self.server_type[entries[:, 1]]
-        table = np.column_stack((place, entries[:, 1:]))
+        types[table[:, 0]] = self.hosts.types[table[:, 1]]
         base = self.view.needs.base[self.kind[jobs], types]
-        held = self.kernels.settle(table, self.gpus[jobs], _totals(jobs, found), base, self.capacity)
+        held = self.kernels.settle(table, self.gpus[jobs], _totals(jobs, found), base, self.hosts)
         return self._placement(jobs, table, self._refilled(jobs, types, table, held))
 
     def _fitted(self, jobs: Ints, found: Schedule, gpu_type: Ints) -> Placement:
@@ -298,15 +248,13 @@ class Mechanisms:
 
     def _progress(self, placed: Placement) -> float:
         """Return the objective of a round."""
-        jobs, first, of = np.unique(placed.job, return_index=True, return_inverse=True)
-        held = np.zeros((jobs.size, 2))
-        np.add.at(held, of, np.column_stack((placed.cpus, placed.memory_gb)))
-        types = self.server_type[placed.server[first]]
-        rate = self.view.profiles.rate_of(self.kind[jobs], types, held[:, 0], held[:, 1])
+        jobs, first = np.unique(placed.job, return_index=True)
+        types = self.hosts.types[placed.server[first]]
+        rate = self.view.profiles.rate_of(self.kind[jobs], types, *_totals(jobs, placed).T)
         return float(self.view.weight[jobs] @ rate)
 
 
-def _totals(jobs: Ints, found: Schedule) -> Array:
+def _totals(jobs: Ints, found: Schedule | Placement) -> Array:
     """Return ``(m, 2)`` CPUs and gigabytes that jobs hold over all entries."""
     amount = np.zeros((jobs.size, 2))
     np.add.at(amount, np.searchsorted(jobs, found.job), np.column_stack((found.cpus, found.memory_gb)))
@@ -352,20 +300,21 @@ def whole_gangs(found: Schedule, gangs: Ints, server_gpus: Ints, server_type: In
     down = np.floor(found.gpus + WHOLE).astype(np.int64)
     free = server_gpus - np.bincount(found.server, down, server_gpus.size).astype(np.int64)
     got = np.bincount(found.job, down, gangs.size).astype(np.int64)
-    given = {(j, h): g for j, h, g in zip(found.job.tolist(), found.server.tolist(), down.tolist(), strict=True) if g}
+    given = np.zeros((gangs.size, server_gpus.size), np.int64)
+    given[found.job, found.server] = down
     rest = found.gpus - down
     for e in np.lexsort((found.server, found.job, -rest)).tolist():
         j, h = int(found.job[e]), int(found.server[e])
         if rest[e] > WHOLE and got[j] < gangs[j] and free[h] > 0:
-            given[j, h] = given.get((j, h), 0) + 1
+            given[j, h] += 1
             got[j] += 1
             free[h] -= 1
     home = dict(zip(found.job.tolist(), server_type[found.server].tolist(), strict=True))
-    for j in [j for j in home if got[j] < gangs[j]]:
+    for j, kind in home.items():
         while got[j] < gangs[j]:
-            h = int(np.argmax(np.where(server_type == home[j], free, -1)))
+            h = int(np.argmax(np.where(server_type == kind, free, -1)))
             part = int(min(free[h], gangs[j] - got[j]))
-            given[j, h] = given.get((j, h), 0) + part
+            given[j, h] += part
             got[j] += part
             free[h] -= part
-    return np.array([(j, h, g) for (j, h), g in sorted(given.items())], np.int64).reshape(-1, 3)
+    return np.column_stack((*np.nonzero(given), given[given > 0]))

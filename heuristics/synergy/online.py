@@ -10,7 +10,7 @@ import numpy as np
 
 from schedgap.heuristics.registry import Context, Oracle
 from schedgap.heuristics.simulator import Assignment, Shares, State
-from schedgap.heuristics.simulator.model_time import in_slots
+from schedgap.heuristics.simulator.engine import in_slots
 from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
 from schedgap.heuristics.synergy.profiling import believed
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
@@ -99,11 +99,11 @@ def asked_round(view: View, queue: Ints, left_s: Array) -> Round:
     """
     jobs, types = view.pick(queue.tolist())
     if view.mixed and jobs.size:
-        from schedgap.heuristics.synergy import kernels
+        from schedgap.heuristics.synergy import _kernels
 
         kind = view.profiles.kind[jobs]
         worth = np.where(view.needs.able[kind], view.needs.fair[kind] * view.weight[jobs, None], -1.0)
-        types = kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
+        types = _kernels.choose_types(view.workload.gpus[jobs], worth, types, view.pools.gpus)
     return Round(queue, jobs, types, left_s)
 
 

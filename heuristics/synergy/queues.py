@@ -83,27 +83,26 @@ def filled(view: View, waiting: Waiting) -> Array:
     Jobs that do not fit beside those before them count nothing and come after all that do. Where every tenant has one
     job, all shares are 0 until the job is served, and the order is that of arrival.
     """
-    demand = dominant(view, waiting.jobs).tolist()
+    demand = dominant(view, waiting.jobs)
     arrival_s, tenant = view.workload.arrival_s[waiting.jobs].tolist(), view.workload.tenant[waiting.jobs].tolist()
     queues: dict[int, list[int]] = {}
     for i in np.lexsort((waiting.jobs, arrival_s))[::-1].tolist():
         queues.setdefault(tenant[i], []).append(i)
-    held = {owner: [0.0, 0.0, 0.0] for owner in queues}
+    held = {owner: np.zeros(3) for owner in queues}
     heap = [(0.0, arrival_s[queue[-1]], owner) for owner, queue in queues.items()]
     heapq.heapify(heap)
-    used = [0.0, 0.0, 0.0]
+    used = np.zeros(3)
     rank = np.full(waiting.jobs.size, np.inf)
     served = 0
     while heap and used[0] < 1 - ROUNDING:
         share, _, owner = heapq.heappop(heap)
         i = queues[owner].pop()
-        after = [have + more for have, more in zip(used, demand[i], strict=True)]
-        if max(after) <= 1 + ROUNDING:
-            used = after
-            held[owner] = [have + more for have, more in zip(held[owner], demand[i], strict=True)]
+        if (used + demand[i]).max() <= 1 + ROUNDING:
+            used += demand[i]
+            held[owner] += demand[i]
             rank[i] = served
             served += 1
-            share = max(held[owner])
+            share = float(held[owner].max())
         if queues[owner]:
             heapq.heappush(heap, (share, arrival_s[queues[owner][-1]], owner))
     return rank

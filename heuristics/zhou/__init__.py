@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.heuristics.zhou import baselines, batches, lemma
 from schedgap.heuristics.zhou.batches import Way
-from schedgap.instances.parameters import Parameter
+from schedgap.instances.parameters import Parameter, passing
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
 
@@ -20,17 +20,7 @@ def _baseline(view: View, context: Context, arch: str, decide: Callable[[Archite
     return decide(view.architectures[arch], context)
 
 
-def _online(
-    view: View,
-    context: Context,
-    arch: str,
-    *,
-    alpha: int | str = Way.alpha,
-    carry: bool = Way.carry,
-    tight: bool = Way.tight,
-    inclusive: bool = Way.inclusive,
-    printed: bool = Way.printed,
-) -> Schedule:
+def _online(view: View, context: Context, arch: str, **settings: Any) -> Schedule:
     r"""Return the schedule of A_online.
 
     Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it.
@@ -41,16 +31,11 @@ def _online(
     lemma : what Lemma 1 promises for a run.
     schedgap.instances.elastic.search : the exact placement, in the place of Algorithms 4 to 7.
     """
-    return batches.online(view.architectures[arch], Way(alpha, carry, tight, inclusive, printed))
+    return batches.online(view.architectures[arch], Way(**settings))
 
 
 def _planned(
-    view: View,
-    context: Context,
-    arch: str,
-    decide: Callable[[Architecture, Way], Schedule],
-    *,
-    printed: bool = Way.printed,
+    view: View, context: Context, arch: str, decide: Callable[[Architecture, Way], Schedule], *, printed: bool = False
 ) -> Schedule:
     return decide(view.architectures[arch], Way(printed=printed))
 
@@ -77,10 +62,6 @@ def _four_alpha(view: View, arch: str, *, alpha: int | str = Way.alpha, carry: b
     if carry and isinstance(largest, int) and largest >= least and a.assumption_1.all() and a.assumption_2.all():
         return Guarantee(f"4α = {4 * largest}", 4.0 * largest)
     return Guarantee(f"4·{largest} where a run meets Lemma 1" if carry else "4α where a run meets Lemma 1")
-
-
-def _lemma_1(view: View, decision: Schedule, arch: str) -> Guarantee:
-    return lemma.shown(view.architectures[arch], decision)
 
 
 def _two_log_lambda(view: View, arch: str) -> Guarantee:
@@ -140,10 +121,10 @@ _register(
     "online",
     "completion",
     "online",
-    _online,
+    passing(_online, Way),
     "Zhou et al., Algorithms 1 to 7, Lemma 1, Theorem 5",
     guarantee=_four_alpha,
-    shown=_lemma_1,
+    shown=lambda view, decision, arch: lemma.shown(view.architectures[arch], decision),
     parameters=ONLINE,
     variants=VARIANTS,
 )
@@ -164,17 +145,11 @@ _register(
     "Zhou et al., Algorithms 4 to 7",
     parameters=(PRINTED,),
 )
-_register(
-    "jain",
-    "weight",
-    "baseline",
-    partial(_baseline, decide=batches.jain),
-    "Jain et al., ACM TOPC 2015: greedy by weight density",
-)
 for _name, _problem, _decide, _source in (
-    ("fifo", "completion", baselines.fifo, "FIFO with 1 to 30 workers"),
-    ("drf", "completion", baselines.drf, "DRF (Ghodsi et al., NSDI 2011)"),
-    ("antman", "preemptive", baselines.antman, "AntMan (Xiao et al., OSDI 2020)"),
-    ("tiresias", "preemptive", baselines.tiresias, "Tiresias (Gu et al., NSDI 2019)"),
+    ("jain", "weight", batches.jain, "Jain et al., ACM TOPC 2015: greedy by weight density"),
+    ("fifo", "completion", baselines.fifo, "Zhou et al. §7: FIFO with 1 to 30 workers"),
+    ("drf", "completion", baselines.drf, "Zhou et al. §7: DRF (Ghodsi et al., NSDI 2011)"),
+    ("antman", "preemptive", baselines.antman, "Zhou et al. §7: AntMan (Xiao et al., OSDI 2020)"),
+    ("tiresias", "preemptive", baselines.tiresias, "Zhou et al. §7: Tiresias (Gu et al., NSDI 2019)"),
 ):
-    _register(_name, _problem, "baseline", partial(_baseline, decide=_decide), f"Zhou et al. §7: {_source}")
+    _register(_name, _problem, "baseline", partial(_baseline, decide=_decide), _source)

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -140,27 +139,26 @@ class Cluster:
     def note(self, job: int, placed: _Placed) -> None:
         """Note a run that ends before this slot."""
         if self.slot > placed.since:
-            fields = {**vars(placed.found), "start": placed.since - 1, "slots": self.slot - placed.since}
-            self.log.append((job, Found(**fields)))
+            since = placed.since
+            self.log.append((job, replace(placed.found, start=since - 1, slots=self.slot - since)))
 
-    def replan(self, order: Iterable[tuple[int, Callable[[int], bool]]]) -> None:
+    def replan(self, order: Iterable[tuple[int, bool]]) -> None:
         """Plan this slot anew: jobs in order stay where they are, if nobody before them needs it, or are started.
 
-        Parameters
-        ----------
-        order
-            Jobs, and how each is started where it cannot stay.
+        They start as in the ideal case, or, as `order` says of each, with as many workers of that as fit.
         """
         before, self.running = self.running, {}
         for placed in before.values():
             self.ledger.book(placed.found, -1)
-        for job, begin in order:
-            stays = before.get(job)
+        for job, fewer in order:
+            stays, wanted = before.get(job), int(self.known.wanted[job])
             if stays and self._free(stays.found):
                 self.ledger.book(stays.found)
                 self.running[job] = stays
+            elif fewer:
+                self.start_largest(job, wanted)
             else:
-                begin(job)
+                self.start(job, wanted)
         for job, placed in before.items():
             if self.running.get(job) is not placed:
                 self.note(job, placed)
@@ -210,18 +208,16 @@ def fifo(a: Architecture, context: Context) -> Schedule:
 
 def drf(a: Architecture, context: Context) -> Schedule:
     """Return DRF's schedule: waiting jobs get workers one by one, always the one of the least dominant share."""
-    return Cluster(a).run(_fill)
 
+    def plan(cluster: Cluster) -> None:
+        for job, number in _fair(cluster, cluster.waiting()).items():
+            cluster.start_largest(job, number)
 
-def _fill(cluster: Cluster) -> None:
-    """Start the waiting jobs that progressive filling of what is free gives workers."""
-    waiting = cluster.waiting()
-    for job, number in _fair(cluster, waiting).items():
-        cluster.start_largest(job, number)
+    return Cluster(a).run(plan)
 
 
 def _fair(cluster: Cluster, waiting: list[int]) -> dict[int, int]:
-    """Return the number of workers of each waiting job that gets some."""
+    """Return the number of workers of each waiting job that gets some, by progressive filling of what is free."""
     a, known = cluster.a, cluster.known
     total = np.maximum(a.machines.total, 1e-300)
     free = cluster.ledger.free[:, :, 0].sum(axis=0)
@@ -256,14 +252,9 @@ def tiresias(a: Architecture, context: Context) -> Schedule:
         active = [*cluster.running, *cluster.waiting()]
         remaining = cluster.left / speed * np.maximum(gpus, 1)
         order = sorted(active, key=lambda j: (remaining[j], j))
-        cluster.replan((job, partial(_as_wanted, cluster)) for job in order)
+        cluster.replan((job, False) for job in order)
 
     return cluster.run(plan)
-
-
-def _as_wanted(cluster: Cluster, job: int) -> bool:
-    """Start a job as in its ideal case, which fits on the empty cluster."""
-    return cluster.start(job, int(cluster.known.wanted[job]))
 
 
 def antman(a: Architecture, context: Context) -> Schedule:
@@ -275,20 +266,16 @@ def antman(a: Architecture, context: Context) -> Schedule:
     return cluster.run(lambda c: c.replan(_by_class(c, guaranteed)))
 
 
-def _by_class(cluster: Cluster, guaranteed: Bools) -> Iterator[tuple[int, Callable[[int], bool]]]:
-    """Yield the active jobs in AntMan's order, and how they are started."""
+def _by_class(cluster: Cluster, guaranteed: Bools) -> Iterator[tuple[int, bool]]:
+    """Yield the active jobs in AntMan's order, and whether they may start with fewer workers than wanted."""
     a = cluster.a
     active = sorted([*cluster.running, *cluster.waiting()], key=lambda j: (a.arrival[j], j))
     held = dict(cluster.running)
     first = [j for j in active if guaranteed[j]]
     # A guaranteed job that already runs goes before those that wait.
     for job in sorted(first, key=lambda j: j not in held):
-        yield job, partial(_as_wanted, cluster)
+        yield job, False
     patient = {j for j in first if cluster.slot - a.arrival[j] < PATIENCE}
     for job in active:
         if job not in cluster.running and job not in patient:
-            yield job, partial(_as_fits, cluster)
-
-
-def _as_fits(cluster: Cluster, job: int) -> bool:
-    return cluster.start_largest(job, int(cluster.known.wanted[job]))
+            yield job, True

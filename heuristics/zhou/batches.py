@@ -21,7 +21,7 @@ A job of weight 0 is scheduled where it costs nothing; its utility can never be 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -135,7 +135,8 @@ def online(a: Architecture, way: Way) -> Schedule:
         if plans:
             alpha = rounds or len(plans)
             start = max(tau if way.tight or not way.carry else alpha * tau, free_from)
-            runs = [(job, _shifted(found, start - 1 + i * tau)) for i, plan in enumerate(plans) for job, found in plan]
+            later = ((job, found, start - 1 + i * tau) for i, plan in enumerate(plans) for job, found in plan)
+            runs = [(job, replace(found, start=found.start + columns)) for job, found, columns in later]
             chosen += runs
             waiting[[job for job, _ in runs]] = False
             free_from = 1 + max(found.end for _, found in runs) if way.tight else start + alpha * tau
@@ -147,11 +148,6 @@ def online(a: Architecture, way: Way) -> Schedule:
     starts, lengths, realised, taus = np.array(windows, np.int64).reshape(-1, 4).T
     found = vars(runs_of(chosen, 1))
     return Schedule(**found, window_start=starts, window_slots=lengths, window_rounds=realised, window_tau=taus)
-
-
-def _shifted(found: Found, columns: int) -> Found:
-    """Return a run so many columns later."""
-    return Found(**{**vars(found), "start": found.start + columns})
 
 
 def maxweight(a: Architecture, way: Way) -> Schedule:

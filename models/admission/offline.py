@@ -13,7 +13,7 @@ from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models import elastic
 from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import Solution, counted
-from schedgap.models.statements import bounding, grouped, largest
+from schedgap.models.statements import bounding, followed, grouped, largest
 
 
 def schedules(view: View, problem: str) -> Runs:
@@ -147,19 +147,7 @@ def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution, problem: str = UTILITY.id) -> Runs:
     """Return the schedules of an incumbent."""
-    found, chosen = schedules(view, problem), solution.array(model.x) > 0.5
-    held = chosen[found.run]
-    return Runs(
-        job=found.job[chosen],
-        start=found.start[chosen],
-        slots=found.slots[chosen],
-        worker_type=found.worker_type[chosen],
-        ps_type=found.ps_type[chosen],
-        run=(np.cumsum(chosen) - 1)[found.run[held]],
-        server=found.server[held],
-        workers=found.workers[held],
-        ps=found.ps[held],
-    )
+    return followed(schedules(view, problem), solution.array(model.x) > 0.5)
 
 
 def _nobody(view: View, problem: str) -> str | None:

@@ -19,27 +19,23 @@ def usable(view: View, job: int) -> Ints:
 
 def best_progress(view: View, job: int) -> float:
     """Return the largest progress of a gang alone in a slot, in iterations; 0 where it fits nowhere."""
-    types = usable(view, job)
-    fits = [view.capacity[types[view.progress[job, types] >= p]].sum() for p in view.progress[job, types]]
-    enough = np.array(fits, np.int64) >= view.workload.gpus[job]
-    return float(view.progress[job, types][enough].max(initial=0.0))
+    progress, capacity = (x[usable(view, job)] for x in (view.progress[job], view.capacity))
+    return max((p for p in progress.tolist() if capacity[progress >= p].sum() >= view.workload.gpus[job]), default=0.0)
 
 
-def earliest_finish(view: View, job: int, progress: float) -> int:
-    """Return the first slot in which `job` can finish if it makes this progress in every slot from its arrival on."""
-    slots = max(1, math.ceil(float(view.workload.work[job]) / progress * (1 - ROUNDING)))
+def earliest_finish(view: View, job: int) -> int:
+    """Return the first slot in which a gang can finish, alone and at its best in every slot from its arrival on."""
+    slots = max(1, math.ceil(float(view.workload.work[job]) / best_progress(view, job) * (1 - ROUNDING)))
     return int(view.arrival[job]) + slots - 1
 
 
-def add_finish(m: pyo.ConcreteModel, view: View, complete: bool, progress: dict[int, float] | None = None) -> None:
+def add_finish(m: pyo.ConcreteModel, view: View, complete: bool) -> None:
     """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and `everybody` if `complete`.
 
-    `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square. `progress`
-    is the largest progress of each job in a slot, of a whole gang on its own by default.
+    `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square.
     """
     jobs = [int(j) for j in view.possible]
-    best = progress or {j: best_progress(view, j) for j in jobs}
-    first = {j: earliest_finish(view, j, best[j]) for j in jobs}
+    first = {j: earliest_finish(view, j) for j in jobs}
     m.JOBS = pyo.Set(initialize=jobs)
     m.first = pyo.Param(m.JOBS, initialize=first, within=pyo.Integers)
     m.FINISH = pyo.Set(dimen=2, initialize=[(j, f) for j in jobs for f in range(first[j], view.slots)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule
 from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import model
 from schedgap.models.solve import Solution, counted
+from schedgap.models.statements import grouped
 
 LARGEST = 6_000
 """Binaries and integers up to which P1 runs unasked: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""
@@ -97,10 +98,7 @@ class _Index:
     @cached_property
     def users(self) -> dict[tuple[int, int], list[int]]:
         """Jobs that may use a place in a slot; places that can never be overfull are left out."""
-        found: dict[tuple[int, int], list[int]] = {}
-        for j, t in self.window:
-            for p in self.hosts[j]:
-                found.setdefault((t, p), []).append(j)
+        found = grouped(((t, p), j) for j, t in self.window for p in self.hosts[j])
         gpus = self.view.workload.gpus
         return {(t, p): jobs for (t, p), jobs in found.items() if gpus[jobs].sum() > self.places.gpus[p]}
 
@@ -244,40 +242,31 @@ def _add_times(m: pyo.ConcreteModel) -> None:
         return m.v[j, t] <= sum(m.z[j, t, k] for k in m.LEVELS[j])
 
 
-def decode(by_server: bool) -> Callable[[View, pyo.ConcreteModel, Solution], Schedule]:
-    """Return the function that reads the schedule of an incumbent."""
-
-    def read(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
-        gpus = np.rint(solution.array(model.w)).astype(np.int64)
-        job, slot, place = np.array(list(model.w.keys()), np.int64).reshape(-1, 3)[gpus > 0].T
-        gpus = gpus[gpus > 0]
-        return Schedule(job, slot, place, gpus) if by_server else placed(view, job, slot, place, gpus)
-
-    return read
+def decode(view: View, model: pyo.ConcreteModel, solution: Solution, by_server: bool) -> Schedule:
+    """Return the schedule of an incumbent."""
+    gpus = np.rint(solution.array(model.w)).astype(np.int64)
+    job, slot, place = np.array(list(model.w.keys()), np.int64).reshape(-1, 3)[gpus > 0].T
+    gpus = gpus[gpus > 0]
+    return Schedule(job, slot, place, gpus) if by_server else placed(view, job, slot, place, gpus)
 
 
-def _too_large(places: Callable[[View], Places]) -> Callable[[View], str | None]:
-    def reason(view: View) -> str | None:
-        index = _Index(view, places(view))
-        runs = sum(len(index.levels[j]) for j, _ in index.window)
-        holds = sum(len(index.hosts[j]) for j, _ in index.window)
-        if runs + holds <= LARGEST:
-            return None
-        return (
-            f"{runs:,} binaries and {holds:,} integers, more than {LARGEST:,}; hadar.p2.columns bounds the same optimum"
-        )
-
-    return reason
+def _too_large(view: View, places: Callable[[View], Places]) -> str | None:
+    index = _Index(view, places(view))
+    runs = sum(len(index.levels[j]) for j, _ in index.window)
+    holds = sum(len(index.hosts[j]) for j, _ in index.window)
+    if runs + holds <= LARGEST:
+        return None
+    return f"{runs:,} binaries and {holds:,} integers, more than {LARGEST:,}; hadar.p2.columns bounds the same optimum"
 
 
 def _register(name: str, places: Callable[[View], Places], complete: bool, source: str) -> None:
     model(
         f"hadar.{name}",
         problem=COMPLETE.id if complete else UTILITY.id,
-        decode=decode(places is Places.by_server),
+        decode=partial(decode, by_server=places is Places.by_server),
         source=source,
         skip=somebody_rejected if complete else nobody_completes,
-        too_large=_too_large(places),
+        too_large=partial(_too_large, places=places),
         example="paper/hadar-fig1",
     )(wraps(build_p1)(lambda view: build_p1(view, places(view), complete)))
 

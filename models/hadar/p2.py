@@ -19,8 +19,8 @@ from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, pl
 from schedgap.models.hadar.common import nobody_completes, somebody_rejected
 from schedgap.models.hadar.schedules import Prices, Schedules, schedules
 from schedgap.models.registry import Outcome, model, no_decision, solve_built, total
-from schedgap.models.solve import Session, Solution, SolveOptions, Times, TracePoint, build, compile_model, cross_check
-from schedgap.models.statements import grouped
+from schedgap.models.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
+from schedgap.models.statements import bounding, grouped
 
 SLACK = 0.01
 """Part of the relaxation's optimum that a schedule may cost at first; up to twice as much in every further round."""
@@ -175,11 +175,13 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
         began = clock.now()
         relaxed = relax(view, options, complete)
         if relaxed.status != "optimal" or relaxed.objective is None:
-            return Outcome(_without_incumbent(relaxed), None)
+            if relaxed.status == "time limit with incumbent":
+                relaxed = replace(relaxed, status="time limit without incumbent", objective=None, column_values=None)
+            return Outcome(relaxed, None)
         most, parts, slack = relaxed.objective, [relaxed.times], SLACK * relaxed.objective
         while True:
             kept = schedules(view, prices(view, relaxed, slack + TIES * most))
-            solution = _choose(build(build_p2, view, kept, complete), _time_left(options, began))
+            solution = _choose(build(build_p2, view, kept, complete), options.since(began))
             parts.append(solution.times)
             # Left out is only what is worth less than this.
             others = most * (1 - TIES) - slack
@@ -191,17 +193,13 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
             slack = min(2 * slack, most - reached)
         bound = solution.bound if done else min(most, max(solution.bound or most, others))
         last = TracePoint(clock.now() - began, solution.objective, bound)
-        solution = replace(solution, times=_spent(parts, began), bound=bound, trace=(last,))
+        spent = total(*parts)
+        # All but the solves, enumerating and building, counts as building.
+        spent = replace(spent, build_s=clock.now() - began - spent.transfer_s - spent.solve_s)
+        solution = replace(solution, times=spent, bound=bound, trace=(last,))
         return Outcome(solution, decode(view, solution.model, solution) if solution.has_incumbent else None)
 
     return procedure
-
-
-def _without_incumbent(relaxed: Solution) -> Solution:
-    """Return a relaxation that ended early as an answer to P2: its bound, and no incumbent."""
-    if relaxed.status != "time limit with incumbent":
-        return relaxed
-    return replace(relaxed, status="time limit without incumbent", objective=None, column_values=None)
 
 
 def _choose(model: pyo.ConcreteModel, options: SolveOptions) -> Solution:
@@ -211,27 +209,7 @@ def _choose(model: pyo.ConcreteModel, options: SolveOptions) -> Solution:
     """
     session = Session(compile_model(model), options)
     session.set_option("presolve", "off")
-    solution = session.run()
-    if not options.cross_check:
-        return solution
-    return replace(solution, cross_check=cross_check(model, solution, options))
-
-
-def _spent(parts: list[Times], began: float) -> Times:
-    """Return the times of the solves; all else, enumerating and building, counts as building."""
-    spent = total(*parts)
-    return replace(spent, build_s=clock.now() - began - spent.transfer_s - spent.solve_s)
-
-
-def _time_left(options: SolveOptions, began: float) -> SolveOptions:
-    if options.time_limit_s is None:
-        return options
-    return replace(options, time_limit_s=max(options.time_limit_s - (clock.now() - began), 1e-3))
-
-
-def _bound_of_p3(view: View, options: SolveOptions) -> Outcome:
-    solution = solve_built(_build_p3, no_decision, view, options).solution
-    return Outcome(replace(solution, bound=solution.objective), None)
+    return checked(session.run(), options, lambda: model)
 
 
 @wraps(build_p3)
@@ -264,7 +242,7 @@ model(
     kind="bound",
     decode=no_decision,
     source="Hadar §III-B, eq. (3)–(3a), the dual of (2)'s relaxation",
-    procedure=_bound_of_p3,
+    procedure=bounding(_build_p3),
     skip=nobody_completes,
     example=EXAMPLE,
 )(_build_p3)

@@ -24,34 +24,16 @@ efficiency is the same in all optima; what a lie is worth to the liar is not, se
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pyomo.environ as pyo
+from functools import partial
 
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, View
+from schedgap.models.oef import printed
 from schedgap.models.oef.lazy import cooperative
-from schedgap.models.oef.printed import (
-    build_cooperative,
-    build_efficiency,
-    build_gavel,
-    build_maxmin,
-    build_noncooperative,
-    build_sharing_incentive,
-    decode,
-    gavel,
-)
-from schedgap.models.registry import MODELS, ModelSpec
+from schedgap.models.registry import model
 
 FULL_LIMIT = 150
 """Tenants up to which the full envy-free LP (n(n−1) rows) runs unasked: about a second."""
-
-PRINTED_LIMIT = 12
-"""Tenants up to which (10) is solved as printed, in some milliseconds; lazy rows have the same optimum."""
-
-ENVY_TOLERANCE = 1e-9
-"""Envy, relative to what the tenant has from an equal split, below which a row counts as satisfied."""
 
 
 def _full_is_large(view: View) -> str | None:
@@ -61,60 +43,29 @@ def _full_is_large(view: View) -> str | None:
     return f"{rows:,} envy rows, more than {FULL_LIMIT} tenants; oef.cooperative solves the same LP by lazy rows"
 
 
-def _register(name: str, build_model: Callable[[View], pyo.ConcreteModel], source: str, **fields: Any) -> None:
-    defaults = {"problem": ALLOCATION.id, "kind": "exact", "method": "simplex", "example": "paper/oef-eq1"}
-    MODELS.register(
-        ModelSpec(id=f"oef.{name}", paper="oef", build=build_model, decode=decode, source=source, **defaults | fields)
-    )
+program = partial(model, problem=ALLOCATION.id, decode=printed.decode, method="simplex", example="paper/oef-eq1")
+fair = partial(program, problem=SHARING.id, claims=("sharing_incentive",))
+unenvied = partial(program, problem=ENVY_FREE.id, claims=("envy_free", "sharing_incentive"))
 
-
-_register("efficiency", build_efficiency, "OEF §2.3.2, eq. (4)")
-_register(
-    "noncooperative",
-    build_noncooperative,
-    "OEF §4.2.1, eq. (9)",
-    problem=EQUAL.id,
-    claims=("equal_efficiency",),
+program("oef.efficiency", source="OEF §2.3.2, eq. (4)")(printed.build_efficiency)
+program("oef.noncooperative", source="OEF §4.2.1, eq. (9)", problem=EQUAL.id, claims=("equal_efficiency",))(
+    printed.build_noncooperative
 )
-_register(
-    "sharing_incentive",
-    build_sharing_incentive,
-    "OEF §3.1, eq. (8), Theorem 3.3",
-    problem=SHARING.id,
-    claims=("sharing_incentive",),
-)
-_register(
-    "cooperative",
-    build_cooperative,
-    "OEF §4.2.2, eq. (10), Theorem 5.1; equals merged, lazy rows",
-    problem=ENVY_FREE.id,
-    claims=("envy_free", "sharing_incentive"),
+fair("oef.sharing_incentive", source="OEF §3.1, eq. (8), Theorem 3.3")(printed.build_sharing_incentive)
+unenvied(
+    "oef.cooperative",
+    source="OEF §4.2.2, eq. (10), Theorem 5.1; equals merged, lazy rows",
     procedure=cooperative,
+)(printed.build_cooperative)
+unenvied("oef.cooperative.full", source="OEF §4.2.2, eq. (10), all n(n−1) rows", too_large=_full_is_large)(
+    printed.build_cooperative
 )
-_register(
-    "cooperative.full",
-    build_cooperative,
-    "OEF §4.2.2, eq. (10), all n(n−1) rows",
-    problem=ENVY_FREE.id,
-    claims=("envy_free", "sharing_incentive"),
-    too_large=_full_is_large,
-)
-_register(
-    "maxmin",
-    build_maxmin,
-    "OEF §2.3.3, max-min fairness",
-    problem=SHARING.id,
+fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
+fair(
+    "oef.gavel",
+    source="OEF §2.4, Gavel in words; Gavel, OSDI 2020, §4.1",
     kind="baseline",
-    claims=("sharing_incentive",),
-)
-_register(
-    "gavel",
-    build_gavel,
-    "OEF §2.4, Gavel in words; Gavel, OSDI 2020, §4.1",
-    problem=SHARING.id,
-    kind="baseline",
-    procedure=gavel,
-    claims=("sharing_incentive",),
+    procedure=printed.gavel,
     parameters=(
         Parameter(
             "row_cap",
@@ -124,4 +75,4 @@ _register(
         ),
     ),
     variants=("row_cap=true",),
-)
+)(printed.build_gavel)

@@ -7,32 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.views.oef import Allocation, View, merged
-from schedgap.models.oef.printed import (
-    build_cooperative,
-    build_efficiency,
-    decode,
-)
+from schedgap.models.oef.printed import build_cooperative, build_efficiency, decode
 from schedgap.models.registry import Outcome, solve_built, total
-from schedgap.models.solve import (
-    Session,
-    Solution,
-    SolveOptions,
-    TracePoint,
-    build,
-    compile_model,
-    cross_check,
-)
+from schedgap.models.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
 
 PRINTED_LIMIT = 12
 """Tenants up to which (10) is solved as printed, in some milliseconds; lazy rows have the same optimum."""
-
-ENVY_TOLERANCE = 1e-9
-"""Envy, relative to what the tenant has from an equal split, below which a row counts as satisfied."""
 
 ENVY_TOLERANCE = 1e-9
 """Envy, relative to what the tenant has from an equal split, below which a row counts as satisfied."""
@@ -56,7 +40,7 @@ def merged_cooperative(view: View, options: SolveOptions) -> Outcome:
     outcome = lazy_cooperative(small, options)
     part = view.weight / small.weight[group]
     decision = Allocation(outcome.decision.devices[group] * part[:, None])
-    return Outcome(_second_opinion(view, outcome.solution, options), decision)
+    return Outcome(checked(outcome.solution, options, build_cooperative, view), decision)
 
 
 def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
@@ -79,8 +63,7 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
     parts: list[Solution] = []
     optimum: Solution | None = None
     while True:
-        left = None if options.time_limit_s is None else options.time_limit_s - (clock.now() - began)
-        solution = session.run(None if left is None else max(left, 1e-3))
+        solution = session.run(options.since(began).time_limit_s)
         parts.append(solution)
         if optimum is None:
             trace.append(TracePoint(clock.now() - began, None, solution.bound))
@@ -107,14 +90,7 @@ def lazy_cooperative(view: View, options: SolveOptions) -> Outcome:
     return _unfinished(view, solution, [p.bound for p in parts if p.bound is not None], envy.columns)
 
 
-def _second_opinion(view: View, solution: Solution, options: SolveOptions) -> Solution:
-    """Compare with CBC on the full model (10), where that was asked for."""
-    if not options.cross_check:
-        return solution
-    return replace(solution, cross_check=cross_check(build(build_cooperative, view), solution, options))
-
-
-def _unfinished(view: View, solution: Solution, bounds: list[float], columns: NDArray[np.int64]) -> Outcome:
+def _unfinished(view: View, solution: Solution, bounds: list[float], columns: Ints) -> Outcome:
     """Return the equal split as incumbent and the best relaxation as bound; why the master ended is kept."""
     split = Allocation(view.equal_split)
     values = np.zeros(solution.size.columns)
@@ -166,7 +142,7 @@ class _EnvyRows:
         np.put_along_axis(wanted, top, True, axis=1)
         return self._rows(wanted & (envy > ENVY_TOLERANCE))
 
-    def _rows(self, wanted: NDArray[np.bool_]) -> tuple[Array, Array, sp.csr_array]:
+    def _rows(self, wanted: Bools) -> tuple[Array, Array, sp.csr_array]:
         l, i = np.nonzero(wanted)
         self.present[l, i] = True
         other = self.view.weight[l] / self.view.weight[i]

@@ -8,17 +8,9 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import View, efficiency
-from schedgap.models.oef.printed import (
-    decode,
-    in_equal_splits,
-    maximise_efficiency,
-    prefer,
-    shares,
-)
+from schedgap.models.oef.printed import decode, in_equal_splits, maximise_efficiency, prefer, shares
 from schedgap.models.registry import MODELS, solve_built
-from schedgap.models.solve import (
-    SolveOptions,
-)
+from schedgap.models.solve import SolveOptions
 
 
 def build_pareto(view: View, devices: Array) -> pyo.ConcreteModel:

@@ -11,12 +11,7 @@ import pyomo.environ as pyo
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View
 from schedgap.models.registry import Outcome, solve_built, total
-from schedgap.models.solve import (
-    TIES,
-    Solution,
-    SolveOptions,
-    counted,
-)
+from schedgap.models.solve import TIES, Solution, SolveOptions, counted
 
 
 def shares(view: View) -> pyo.ConcreteModel:
@@ -64,7 +59,7 @@ def assortative(view: View) -> Array:
 
 
 def _table(matrix: Array) -> dict[tuple[int, int], float]:
-    return {(l, j): float(matrix[l, j]) for l in range(matrix.shape[0]) for j in range(matrix.shape[1])}
+    return {at: float(x) for at, x in np.ndenumerate(matrix)}
 
 
 def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:

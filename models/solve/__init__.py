@@ -14,7 +14,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pyomo.environ as pyo
 from pyomo.common.errors import InfeasibleConstraintException
@@ -43,6 +45,7 @@ __all__ = [
     "TracePoint",
     "build",
     "building",
+    "checked",
     "compile_model",
     "counted",
     "cross_check",
@@ -75,7 +78,7 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     except InfeasibleConstraintException as error:
         return Solution(status="infeasible", termination=" ".join(str(error).split()))
     except NotLinearError:
-        return _checked(model, solve_through_pyomo(model, options), options)
+        return checked(solve_through_pyomo(model, options), options, lambda: model)
     compile_s = clock.now() - began
     scale = units(form)
     session = Session(scale.scaled(form), scale.start(form, options))
@@ -84,14 +87,14 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
         solution = session.preferred(solution)
     solution = scale.undone(solution)
     times = replace(solution.times, transfer_s=solution.times.transfer_s + compile_s)
-    return _checked(model, replace(solution, times=times), options)
+    return checked(replace(solution, times=times), options, lambda: model)
 
 
-def _checked(model: pyo.ConcreteModel, solution: Solution, options: SolveOptions) -> Solution:
-    """Add the second opinion, where it was asked for and there is an optimum to compare."""
+def checked(solution: Solution, options: SolveOptions, builder: Callable[..., Any], *args: Any) -> Solution:
+    """Return a solution with CBC's opinion on the model ``builder(*args)``, where that was asked for."""
     if not options.cross_check:
         return solution
-    return replace(solution, cross_check=cross_check(model, solution, options))
+    return replace(solution, cross_check=cross_check(build(builder, *args), solution, options))
 
 
 def cross_check(model: pyo.ConcreteModel, solution: Solution, options: SolveOptions) -> float | None:

@@ -11,7 +11,7 @@ from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondi
 
 from schedgap.instances import clock
 from schedgap.instances.registry import Status
-from schedgap.models.solve.session import peak_mb
+from schedgap.models.solve.session import finite, peak_mb
 from schedgap.models.solve.solution import Size, Solution, SolveOptions, Times
 
 _ENDED: dict[Any, Status] = {
@@ -40,13 +40,16 @@ def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solu
         raise_exception_on_nonoptimal_result=False,
     )
     feasible = results.solution_status in (SolutionStatus.feasible, SolutionStatus.optimal)
+    status = _ENDED.get(results.termination_condition, "error")
+    if results.termination_condition == TerminationCondition.maxTimeLimit:
+        status = "time limit with incumbent" if feasible else "time limit without incumbent"
     primals = list(results.solution_loader.get_vars().items()) if feasible else []
     return Solution(
-        status=_status(results.termination_condition, feasible),
+        status=status,
         termination=results.termination_condition.name,
         solution_status=results.solution_status.name,
         objective=results.incumbent_objective if feasible else None,
-        bound=_finite(results.objective_bound),
+        bound=None if results.objective_bound is None else finite(results.objective_bound),
         times=Times(solve_s=clock.now() - began),
         size=Size(columns=len(primals)),
         peak_mb=peak_mb(),
@@ -55,13 +58,3 @@ def solve_through_pyomo(model: pyo.ConcreteModel, options: SolveOptions) -> Solu
         columns=[variable for variable, _ in primals],
         column_values=np.array([value for _, value in primals], float) if feasible else None,
     )
-
-
-def _status(condition: Any, feasible: bool) -> Status:
-    if condition == TerminationCondition.maxTimeLimit:
-        return "time limit with incumbent" if feasible else "time limit without incumbent"
-    return _ENDED.get(condition, "error")
-
-
-def _finite(number: float | None) -> float | None:
-    return None if number is None or not np.isfinite(number) else float(number)

@@ -105,8 +105,8 @@ class StandardForm:
     lower: Array
     upper: Array
     integer: NDArray[np.bool_]
-    columns: Sequence[Any]
-    rows: Sequence[Any]
+    columns: Sequence[Any] = ()
+    rows: Sequence[Any] = ()
     model: Any = None
     ties: Array | None = None
     column_unit: Array | float = 1.0
@@ -124,13 +124,20 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
     pyomo.common.errors.InfeasibleConstraintException
         If a constraint without variables is violated.
     """
-    form = _linear_form(model)
+    # Pyomo logs an error before it raises; whoever catches NotLinearError decides what is said.
+    try:
+        with LoggingIntercept(module="pyomo", level=logging.ERROR):
+            form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    except InfeasibleConstraintException:
+        raise
+    # AttributeError: Pyomo 6.10.1 expands the template of a constant objective as if it were an expression.
+    except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
+        raise NotLinearError(" ".join(str(error).split())) from error
     if len(form.objectives) != 1:
         raise NotLinearError(f"a model has one active objective, not {len(form.objectives)}")
     kinds = np.fromiter((row.bound_type for row in form.rows), np.int8, len(form.rows))
     rhs = np.asarray(form.rhs, float)
-    lower, upper, integer = _column_bounds(form.columns)
-    rows = [row.constraint for row in form.rows]
+    n, rows = len(form.columns), [row.constraint for row in form.rows]
     return StandardForm(
         cost=form.c.toarray().ravel(),
         offset=float(form.c_offset[0]),
@@ -138,9 +145,9 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
         matrix=form.A,
         row_lower=np.where(kinds == 1, -np.inf, rhs),
         row_upper=np.where(kinds == -1, np.inf, rhs),
-        lower=lower,
-        upper=upper,
-        integer=integer,
+        lower=np.fromiter((-np.inf if (b := v.lb) is None else b for v in form.columns), float, n),
+        upper=np.fromiter((np.inf if (b := v.ub) is None else b for v in form.columns), float, n),
+        integer=np.fromiter((not v.is_continuous() for v in form.columns), np.bool_, n),
         columns=form.columns,
         rows=rows,
         model=model,
@@ -157,24 +164,3 @@ def _of(model: pyo.ConcreteModel, name: str, parts: Sequence[Any], default: floa
     if suffix is None:
         return np.full(len(parts), default)
     return np.array([suffix.get(part, suffix.get(part.parent_component(), default)) for part in parts], float)
-
-
-def _linear_form(model: pyo.ConcreteModel) -> Any:
-    """Run Pyomo's compiler; its many error types for "not linear" become one."""
-    # Pyomo logs an error before it raises; whoever catches NotLinearError decides what is said.
-    try:
-        with LoggingIntercept(module="pyomo", level=logging.ERROR):
-            return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    except InfeasibleConstraintException:
-        raise
-    # AttributeError: Pyomo 6.10.1 expands the template of a constant objective as if it were an expression.
-    except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
-        raise NotLinearError(" ".join(str(error).split())) from error
-
-
-def _column_bounds(columns: Sequence[Any]) -> tuple[Array, Array, NDArray[np.bool_]]:
-    n = len(columns)
-    lower = np.fromiter((-np.inf if (b := v.lb) is None else b for v in columns), float, n)
-    upper = np.fromiter((np.inf if (b := v.ub) is None else b for v in columns), float, n)
-    integer = np.fromiter((not v.is_continuous() for v in columns), np.bool_, n)
-    return lower, upper, integer

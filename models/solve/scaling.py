@@ -118,7 +118,8 @@ def units(form: StandardForm) -> Units:
     )
     form = declared.scaled(form)
     entries = _Entries(form)
-    row, column = entries.together() if entries.far() else entries.largest()
+    # A solver might not see all coefficients of a row that are so far apart.
+    row, column = entries.together() if entries.apart(entries.size).max(initial=0.0) > FAR else entries.largest()
     if not form.integer.any():
         amount = _power(_largest(form.row_lower / row, form.row_upper / row, form.lower / column, form.upper / column))
         row, column = row * amount, column * amount
@@ -139,10 +140,6 @@ class _Entries:
         self.form, (self.rows, self.columns) = form, entries.shape
         self.at, self.of = (np.asarray(places, np.int64) for places in entries.coords)
         self.size = np.log2(np.abs(entries.data))
-
-    def far(self) -> bool:
-        """Return whether a row has coefficients so far apart that a solver might not see them all."""
-        return bool(self.apart(self.size).max(initial=0.0) > FAR)
 
     def largest(self) -> tuple[Array, Array]:
         """Return units in which the largest coefficient of every row and column is about 1."""
@@ -170,19 +167,16 @@ class _Entries:
         row, column = np.round(row), np.round(column)
         apart = self.apart(self.size - row[self.at] + column[self.of])
         if apart.max(initial=0.0) > CERTIFIABLE:
-            self.refuse(int(np.argmax(apart > CERTIFIABLE)))
+            i = int(np.argmax(apart > CERTIFIABLE))
+            what, mine = self.form.rows[i].name if len(self.form.rows) else f"row {i}", np.exp2(self.size[self.at == i])
+            told = f"{what}: coefficients from {mine.min():.3g} to {mine.max():.3g} in one row"
+            raise NotCertifiableError(f"{told}, too far apart to certify any answer")
         return np.exp2(row), np.exp2(column)
 
     def apart(self, size: Array) -> Array:
         """Return the ratio of each row's largest coefficient to its smallest."""
         least, most = _ends(self.at, size, self.rows)
         return np.asarray(np.exp2(most - least))
-
-    def refuse(self, i: int) -> None:
-        """Raise, and name a row and its coefficients."""
-        what, mine = self.form.rows[i].name if len(self.form.rows) else f"row {i}", np.exp2(self.size[self.at == i])
-        told = f"{what}: coefficients from {mine.min():.3g} to {mine.max():.3g} in one row"
-        raise NotCertifiableError(f"{told}, too far apart to certify any answer")
 
 
 def _ends(group: NDArray[np.int64], size: Array, count: int) -> tuple[Array, Array]:

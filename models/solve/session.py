@@ -84,10 +84,7 @@ class Session:
 
     def _pass_starts(self) -> None:
         if self.options.basis is not None:
-            _must(
-                self.highs.setBasis(self.options.basis),
-                "take the starting basis (is it of this model's shape?)",
-            )
+            _must(self.highs.setBasis(self.options.basis), "take the starting basis (is it of this model's shape?)")
         if self.options.mip_start:
             where = {v.name: i for i, v in enumerate(self.form.columns)}
             missing = [name for name in self.options.mip_start if name not in where]
@@ -101,29 +98,25 @@ class Session:
         """Subscribe to interrupts, and for MIPs to the progress of incumbent and bound."""
         self.highs.HandleUserInterrupt = True
         if self.is_mip:
-            self.highs.cbMipLogging.subscribe(lambda event: self._record(event, _finite(event.data_out.mip_dual_bound)))
+            self.highs.cbMipLogging.subscribe(lambda event: self._record(event, finite(event.data_out.mip_dual_bound)))
             # At an improving solution HiGHS 1.15 reports the incumbent as bound (3 where the optimum is 4): keep ours.
             self.highs.cbMipImprovingSolution.subscribe(
                 lambda event: self._record(event, self._trace[-1].bound if self._trace else None)
             )
 
     def _record(self, event: Any, bound: float | None) -> None:
-        incumbent = _finite(event.data_out.mip_primal_bound)
+        incumbent = finite(event.data_out.mip_primal_bound)
         if not self._trace or self._trace[-1][1:] != (incumbent, bound):
             self._trace.append(TracePoint(clock.now() - self._began, incumbent, bound))
 
     def add_rows(self, lower: Array, upper: Array, matrix: sp.csr_array) -> None:
         """Append rows ``lower ≤ matrix x ≤ upper``; the basis stays dual feasible, so the dual simplex goes on."""
-        matrix = sp.csr_array(matrix)
-        args = (len(lower), lower, upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32))
-        _must(self.highs.addRows(*args, matrix.indices.astype(np.int32), matrix.data), "add rows")
+        _must(self.highs.addRows(len(lower), lower, upper, *_entries(sp.csr_array(matrix))), "add rows")
         self.set_option("simplex_strategy", DUAL_SIMPLEX)
 
     def add_columns(self, cost: Array, lower: Array, upper: Array, matrix: sp.csc_array) -> None:
         """Append columns; the basis stays primal feasible, so the primal simplex goes on (twice as fast as dual)."""
-        matrix = sp.csc_array(matrix)
-        args = (len(cost), cost, lower, upper, matrix.nnz, matrix.indptr[:-1].astype(np.int32))
-        _must(self.highs.addCols(*args, matrix.indices.astype(np.int32), matrix.data), "add columns")
+        _must(self.highs.addCols(len(cost), cost, lower, upper, *_entries(sp.csc_array(matrix))), "add columns")
         self.set_option("simplex_strategy", PRIMAL_SIMPLEX)
 
     def delete_columns(self, which: NDArray[np.int64]) -> None:
@@ -132,18 +125,19 @@ class Session:
 
     def run(self, time_limit_s: float | None = None) -> Solution:
         """Solve from where the last run ended, within its own time limit or the options', and return the answer."""
-        self._set_time_limit(self.options.time_limit_s if time_limit_s is None else time_limit_s)
+        limit_s = self.options.time_limit_s if time_limit_s is None else time_limit_s
+        # The limit of an LP is compared with the cumulative clock of the object, that of a MIP with this run's.
+        if limit_s is not None:
+            self.set_option("time_limit", limit_s if self.is_mip else self.highs.getRunTime() + limit_s)
         began = self._began = clock.now()
         self._run_interruptibly()
         if self.highs.getModelStatus() == _M.kUnboundedOrInfeasible:
             self.set_option("presolve", "off")
             self._run_interruptibly()
             self.set_option("presolve", "choose")
-        solve_s = clock.now() - began
-        began = clock.now()
+        ended = clock.now()
         solution = self._read()
-        read_s = clock.now() - began
-        times = Times(transfer_s=self.transfer_s + read_s, solve_s=solve_s)
+        times = Times(transfer_s=self.transfer_s + clock.now() - ended, solve_s=ended - began)
         self.transfer_s = 0.0
         return replace(solution, times=times)
 
@@ -180,11 +174,6 @@ class Session:
         objective = float(self.form.cost @ chosen.column_values) + self.form.offset
         return replace(optimum, times=times, objective=objective, column_values=chosen.column_values)
 
-    def _set_time_limit(self, seconds: float | None) -> None:
-        # The limit of an LP is compared with the cumulative clock of the object, that of a MIP with this run's.
-        if seconds is not None:
-            self.set_option("time_limit", seconds if self.is_mip else self.highs.getRunTime() + seconds)
-
     def _run_interruptibly(self) -> None:
         """Run in a thread, so that Ctrl-C reaches Python and becomes an orderly interruption of HiGHS."""
         thread = self.highs.startSolve()
@@ -200,7 +189,7 @@ class Session:
         model_status = highs.getModelStatus()
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         feasible = (feasible or model_status == _M.kModelEmpty) and model_status != _M.kUnbounded
-        objective = _finite(info.objective_function_value) if feasible else None
+        objective = finite(info.objective_function_value) if feasible else None
         point = highs.getSolution()
         with_duals = bool(point.dual_valid) and not self.is_mip
         row_duals = np.array(point.row_dual) if with_duals else None
@@ -214,7 +203,7 @@ class Session:
             size=Size(highs.getNumRow(), highs.getNumCol(), highs.getNumNz(), int(self.form.integer.sum())),
             nodes=int(info.mip_node_count) if self.is_mip else None,
             iterations=max(0, int(info.simplex_iteration_count)) + max(0, int(info.ipm_iteration_count)),
-            trace=self._finished_trace(objective, bound),
+            trace=(*self._trace, TracePoint(clock.now() - self._began, objective, bound)) if self.is_mip else (),
             peak_mb=peak_mb(),
             basis=highs.getBasis() if info.basis_validity == highspy.kBasisValidityValid else None,
             scale=float(np.abs(self.form.cost).max(initial=0.0)),
@@ -226,14 +215,9 @@ class Session:
             row_duals=row_duals,
         )
 
-    def _finished_trace(self, objective: float | None, bound: float | None) -> tuple[TracePoint, ...]:
-        if not self.is_mip:
-            return ()
-        return (*self._trace, TracePoint(clock.now() - self._began, objective, bound))
-
     def _bound(self, status: Any, objective: float | None, row_duals: Array | None) -> float | None:
         if self.is_mip:
-            return _finite(self.highs.getInfo().mip_dual_bound)
+            return finite(self.highs.getInfo().mip_dual_bound)
         same_shape = row_duals is not None and len(row_duals) == len(self.form.row_lower)
         proved = dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
         if status not in (_M.kOptimal, _M.kModelEmpty):
@@ -298,11 +282,27 @@ def _highs_lp(form: StandardForm) -> highspy.HighsLp:
     return lp
 
 
+def interior_point(form: StandardForm) -> Array:
+    """Return an interior point of an LP's optimal face, without crossover to a vertex: theorems on these fail there."""
+    highs = highspy.Highs()
+    for name, value in (("output_flag", False), ("solver", "ipm"), ("run_crossover", "off"), ("presolve", "off")):
+        highs.setOptionValue(name, value)
+    highs.passModel(_highs_lp(form))
+    highs.run()
+    return np.array(highs.getSolution().col_value)
+
+
+def _entries(matrix: Any) -> tuple[int, Any, Any, Array]:
+    """Return the nonzeros of a compressed matrix as HiGHS takes them: their number, starts, indices and values."""
+    return matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+
+
 def _must(status: Any, what: str) -> None:
     """Raise where HiGHS answers with an error; a warning (such as a dropped tiny coefficient) passes."""
     if status == highspy.HighsStatus.kError:
         raise ValueError(f"HiGHS could not {what}")
 
 
-def _finite(number: float) -> float | None:
+def finite(number: float) -> float | None:
+    """Return a number of HiGHS's, ``None`` for one that is infinite or none."""
     return float(number) if abs(number) < highspy.kHighsInf and np.isfinite(number) else None

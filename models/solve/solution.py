@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, MOST_THREADS
@@ -70,6 +71,12 @@ class SolveOptions:
             raise UsageError(f"threads = {self.threads}: a solve takes from one thread to {MOST_THREADS}")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise UsageError(f"seed = {self.seed}: a seed lies between 0 and {LARGEST_SEED}")
+
+    def since(self, began: float) -> SolveOptions:
+        """Return the options with the time that a solve begun at that moment of the clock has left, 1 ms at least."""
+        if self.time_limit_s is None:
+            return self
+        return replace(self, time_limit_s=max(self.time_limit_s - (clock.now() - began), 1e-3))
 
 
 class TracePoint(NamedTuple):
@@ -192,8 +199,8 @@ class Solution:
         A range constraint is two rows; its price is their sum.
         """
         prices: dict[str, float] = {}
-        for name, price in zip((r.name for r in self.rows), self._list(self.row_duals), strict=False):
-            prices[name] = prices.get(name, 0.0) + price
+        for row, price in zip(self.rows, [] if self.row_duals is None else self.row_duals.tolist(), strict=False):
+            prices[row.name] = prices.get(row.name, 0.0) + price
         return prices
 
     def array(self, variable: Any, shape: tuple[int, ...] | None = None) -> Array:
@@ -201,10 +208,9 @@ class Solution:
 
         They are one-dimensional without a `shape`. Members that occur in no row are at their value nearest to 0.
         """
-        if self.column_values is None:
+        values, where = self.column_values, self._column_of
+        if values is None:
             raise ValueError(f"no incumbent to read {variable.name} from ({self.status})")
-        where = self._column_of
-        values = self.column_values
         flat = np.array([values[where[id(v)]] if id(v) in where else _idle(v) for v in variable.values()])
         return flat if shape is None else flat.reshape(shape)
 
@@ -214,11 +220,7 @@ class Solution:
 
     @staticmethod
     def _by_name(parts: Sequence[Any], numbers: Array | None) -> dict[str, float]:
-        return dict(zip((p.name for p in parts), Solution._list(numbers), strict=False))
-
-    @staticmethod
-    def _list(numbers: Array | None) -> list[float]:
-        return [] if numbers is None else [float(x) for x in numbers]
+        return {} if numbers is None else dict(zip((p.name for p in parts), numbers.tolist(), strict=False))
 
 
 def _idle(variable: Any) -> float:

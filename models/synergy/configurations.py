@@ -143,19 +143,12 @@ def classes(view: View, jobs: Ints, floor: Array) -> Classes:
     return Classes(jobs[order], count, kind[first], weight[first], floor[first])
 
 
-def ideal_schedule(view: View, job: Ints, held: Configurations, at: Ints) -> Schedule:
-    """Return the round in which each job ``(x,)`` holds the configuration ``at`` ``(x,)`` on its GPU type.
+def one_round(view: View, job: Ints, server: Ints, amount: Array) -> Schedule:
+    """Return a round in which jobs ``(x,)`` hold GPUs, CPUs and gigabytes ``(x, 3)``; the runnable ones are offered."""
+    offered, (gpus, cpus, memory_gb) = view.runnable, amount.T
+    return Schedule(np.zeros_like(job), job, server, gpus, cpus, memory_gb, np.zeros_like(offered), offered)
 
-    The view's runnable jobs are the round's offer.
-    """
-    runnable = view.runnable
-    return Schedule(
-        round=np.zeros(len(job), np.int64),
-        job=job,
-        server=held.gpu_type[at],
-        gpus=held.gpus[at].astype(float),
-        cpus=held.cpus[at],
-        memory_gb=held.memory_gb[at],
-        offered_round=np.zeros(len(runnable), np.int64),
-        offered_job=runnable,
-    )
+
+def ideal_schedule(view: View, job: Ints, held: Configurations, at: Ints) -> Schedule:
+    """Return the round in which each job ``(x,)`` holds the configuration ``at`` ``(x,)`` on its GPU type."""
+    return one_round(view, job, held.gpu_type[at], held.held()[at])

@@ -1,5 +1,8 @@
 """ILP1 as it is solved: as arrays, first its LP, then only the columns near the LP's optimum, where these are enough.
 
+Pyomo takes about 15 ms to build and compile a model of any size, more than the solve; tests compare its statement and
+the arrays, row by row.
+
 The optimum is that of the statement, :func:`~schedgap.models.synergy.throughput.build_round` with integers. It is also
 the first half of LP2, whose demands are thus those of the registered ``synergy.ilp1`` (on several types
 ``synergy.hetero.ilp1``).
@@ -11,22 +14,15 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Bools, Ints
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
 from schedgap.models.registry import Outcome, model, total
-from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, build, cross_check
-from schedgap.models.synergy.arrays import round_form
-from schedgap.models.synergy.throughput import (
-    FLOORED,
-    build_round,
-    choices,
-    decode_round,
-    held_by,
-    mixed_cluster,
-    one_type,
-)
+from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, checked
+from schedgap.models.synergy import throughput
+from schedgap.models.synergy.configurations import capacity, units
 
 FEW = 150
 """Columns up to which HiGHS solves the integer program at once: about 10 ms, as little as LP and rounding take."""
@@ -35,17 +31,55 @@ FRACTION = 1e-6
 """Distance from a whole number at which a column of the LP counts as fractional."""
 
 
+def array_form(
+    entries: list[tuple[Array, Ints, Ints]], *, cost: Array, lower: Array, upper: Array, integer: bool
+) -> StandardForm:
+    """Return a form with variables ≥ 0, to maximise where they are integer, from entries (value, row, column)."""
+    value, row, column = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    return StandardForm(
+        cost=cost,
+        offset=0.0,
+        maximise=integer,
+        matrix=sp.csc_array((value, (row, column)), shape=(len(lower), len(cost))),
+        row_lower=lower,
+        row_upper=upper,
+        lower=np.zeros(len(cost)),
+        upper=np.full(len(cost), np.inf),
+        integer=np.full(len(cost), integer),
+    )
+
+
+def round_form(view: View, chosen: throughput.Choices) -> StandardForm:
+    """Return the integer model of a round in which every job runs at its floor: eq. (1)–(5) with GPU rows."""
+    group, held, at = chosen.classes, chosen.held, chosen.at
+    gpu_type = held.gpu_type[at]
+    types = np.unique(gpu_type)
+    place = np.searchsorted(types, gpu_type)
+    columns = np.arange(len(at))
+    amount = (held.amount(view) / units(view)[held.gpu_type])[at]
+    resources = [(amount[:, r], place + r * len(types), columns) for r in range(3)]
+    one_each = (np.ones(len(at)), 3 * len(types) + chosen.owner, columns)
+    room = (capacity(view) / units(view))[types].T.ravel()
+    return array_form(
+        [*resources, one_each],
+        cost=group.weight[chosen.owner] * held.rate[at],
+        lower=np.r_[np.full(len(room), -np.inf), group.count],
+        upper=np.r_[room, group.count],
+        integer=True,
+    )
+
+
 def ideal_round(view: View, options: SolveOptions) -> tuple[Solution, Schedule | None]:
     """Solve ILP1 (with several GPU types, its extension): ``c*`` and ``m*`` of every runnable job."""
     began = clock.now()
-    chosen = choices(view, FLOORED)
+    chosen = throughput.choices(view, throughput.FLOORED)
     form = round_form(view, chosen)
     build_s = clock.now() - began
     solution = whole_numbers(form, chosen.owner, options)
     solution = replace(solution, times=replace(solution.times, build_s=build_s))
     if solution.column_values is None:
         return solution, None
-    return solution, held_by(view, chosen, np.rint(solution.column_values).astype(np.int64))
+    return solution, throughput.held_by(view, chosen, np.rint(solution.column_values).astype(np.int64))
 
 
 def whole_numbers(form: StandardForm, owner: Ints, options: SolveOptions) -> Solution:
@@ -99,22 +133,24 @@ def solve_ideal(view: View, options: SolveOptions) -> Outcome:
     What is left out cannot be in a better solution. The sizes are those of the whole program.
     """
     solution, found = ideal_round(view, options)
-    if options.cross_check:
-        second = cross_check(build(build_round, view, FLOORED), solution, options)
-        solution = replace(solution, cross_check=second)
-    return Outcome(solution, found)
+    return Outcome(checked(solution, options, throughput.build_round, view, throughput.FLOORED), found)
 
 
 for _name, _skip, _example, _source in (
-    ("ilp1", mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
-    ("hetero.ilp1", one_type, "gen/20jobs", "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
+    ("ilp1", throughput.mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
+    (
+        "hetero.ilp1",
+        throughput.one_type,
+        "gen/20jobs",
+        "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers",
+    ),
 ):
     model(
         f"synergy.{_name}",
         problem=IDEAL.id,
-        decode=decode_round,
+        decode=throughput.decode_round,
         source=f"Synergy {_source}",
         procedure=solve_ideal,
         skip=_skip,
         example=_example,
-    )(partial(build_round, rule=FLOORED))
+    )(partial(throughput.build_round, rule=throughput.FLOORED))

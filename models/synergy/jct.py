@@ -13,30 +13,9 @@ from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
 from schedgap.models.registry import Outcome, model, no_decision
-from schedgap.models.single_machine import (
-    INTERVALS,
-    Jobs,
-    best_bound,
-    blended,
-    completion,
-    mean_busy_times,
-    shortest_first,
-    weigh,
-)
+from schedgap.models.single_machine import INTERVALS, Jobs, best_bound
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.synergy.configurations import configurations, fitting
-
-__all__ = [
-    "Run",
-    "blended",
-    "bound",
-    "build_intervals",
-    "completion",
-    "mean_busy_times",
-    "run_of",
-    "shortest_first",
-    "weigh",
-]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -25,17 +26,11 @@ def passes(
     queue: Sequence[int] | None = None,
     *,
     fair: Callable[[View], Array] = equal_split,
-    options: SolveOptions | None = None,
 ) -> list[Schedule]:
     """Return the decisions of all passes, on super-machines: `server` is the GPU type.
 
     Jobs wait in the order of `queue`, by default all that can run, by arrival. ``fair(view)`` returns ``(m,)`` W^Fair
-    of the runnable jobs of a pass; the view's pools are what is left. The options are those of each solve.
-
-    Raises
-    ------
-    RuntimeError
-        If a pass ends without a solution (a time limit).
+    of the runnable jobs of a pass; the view's pools are what is left.
     """
     possible = view.possible
     arrived = possible[np.argsort(view.workload.arrival_s[possible], kind="stable")]
@@ -47,37 +42,17 @@ def passes(
         if not jobs.size:
             break
         view = replace_round(view, jobs)
-        found = _solved(view, rule, options or SolveOptions())
-        done.append(found)
+        done.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
         tried = set(jobs.tolist())
         waiting = [j for j in waiting if j not in tried]
-        view = _without(view, found)
+        view = _without(view, done[-1])
     return done
-
-
-def _solved(view: View, rule: Rule, options: SolveOptions) -> Schedule:
-    outcome = solve_built(lambda v: build_round(v, rule), decode_round, view, options)
-    if outcome.decision is None:
-        raise RuntimeError(f"{view.instance.name}: a pass ended without a solution ({outcome.solution.status})")
-    found: Schedule = outcome.decision
-    return found
 
 
 def _without(view: View, taken: Schedule) -> View:
     """Return the view of what is left."""
-    pools = view.pools
-    gpus, cpus, memory_gb = (
-        total - np.bincount(taken.server, amount, view.types)
-        for total, amount in (
-            (pools.gpus, taken.gpus),
-            (pools.cpus, taken.cpus),
-            (pools.memory_gb, taken.memory_gb),
-        )
-    )
-    left = replace(
-        pools,
-        gpus=np.rint(gpus).astype(np.int64),
-        cpus=np.maximum(cpus, 0.0),
-        memory_gb=np.maximum(memory_gb, 0.0),
-    )
-    return replace(view, pools=left)
+    left = {
+        name: np.maximum(getattr(view.pools, name) - np.bincount(taken.server, getattr(taken, name), view.types), 0.0)
+        for name in ("gpus", "cpus", "memory_gb")
+    }
+    return replace(view, pools=replace(view.pools, **left | {"gpus": np.rint(left["gpus"]).astype(np.int64)}))

@@ -20,10 +20,10 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import Outcome, model, no_decision, total
-from schedgap.models.solve import Session, Solution, SolveOptions, build, counted, cross_check, solve
-from schedgap.models.synergy.arrays import placement_form
-from schedgap.models.synergy.configurations import SMALLEST
-from schedgap.models.synergy.ideal import FRACTION, ideal_round
+from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, build, checked, counted, solve
+from schedgap.models.statements import grouped
+from schedgap.models.synergy.configurations import SMALLEST, one_round
+from schedgap.models.synergy.ideal import FRACTION, array_form, ideal_round
 
 LARGEST = 2_500
 """Jobs times servers up to which the fewest fragments are searched unasked; 128 jobs on 16 servers take a second."""
@@ -150,12 +150,8 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     """
     wanted = wanted or _demands_of(view)
     m = _servers(view, wanted)
-    most = {
-        (d, i): int(n) if fits else 0
-        for d, i, n, fits in zip(
-            wanted.demand.tolist(), wanted.host.tolist(), _room(wanted), wanted.whole.tolist(), strict=True
-        )
-    }
+    fit = np.minimum(np.floor((1 + ROUNDING) / wanted.part.max(axis=1)), wanted.count[wanted.demand])
+    most = dict(zip(m.CELLS, np.where(wanted.whole, fit, 0).astype(int).tolist(), strict=True))
     m.whole = pyo.Var(m.CELLS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d, i: (0, most[d, i]))
     m.split = pyo.Var(m.DEMANDS, domain=pyo.NonNegativeIntegers, bounds=lambda m, d: (0, m.jobs[d]))
     m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
@@ -178,27 +174,17 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
     return m
 
 
-def _room(wanted: Demands) -> list[int]:
-    """Return for each variable how many whole jobs of the demand fit on the empty server."""
-    fit = np.floor((1 + ROUNDING) / wanted.part.max(axis=1))
-    return [int(n) for n in np.minimum(fit, wanted.count[wanted.demand])]
-
-
 def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
     """Return what both models share: demands, servers, and what a whole job takes of a server."""
     cells = list(zip(wanted.demand.tolist(), wanted.host.tolist(), strict=True))
-    on: dict[int, list[int]] = {}
-    guests: dict[int, list[int]] = {}
-    for d, i in cells:
-        on.setdefault(d, []).append(i)
-        guests.setdefault(i, []).append(d)
+    guests = grouped((i, d) for d, i in cells)
     m = pyo.ConcreteModel()
     m.wanted = wanted
     m.DEMANDS = pyo.RangeSet(0, len(wanted.count) - 1)
     m.RESOURCES = pyo.RangeSet(0, 2)
     m.HOSTS = pyo.Set(initialize=sorted(guests))
     m.CELLS = pyo.Set(dimen=2, initialize=cells)
-    m.ON = pyo.Set(m.DEMANDS, initialize=on)
+    m.ON = pyo.Set(m.DEMANDS, initialize=grouped(cells))
     m.GUESTS = pyo.Set(m.HOSTS, initialize=guests)
     m.jobs = pyo.Param(m.DEMANDS, initialize=dict(enumerate(wanted.count.tolist())))
     held = np.where(wanted.part > 0, wanted.amount[wanted.demand], 0.0)
@@ -226,20 +212,11 @@ def placed(view: View, wanted: Demands, x: Array) -> Schedule:
         cells = np.flatnonzero(wanted.demand == d)
         jobs = wanted.jobs[first[d] : first[d] + n].tolist()
         rows += _filled(jobs, wanted.hosts[wanted.host[cells]].tolist(), x[cells])
-    job = np.array([row[0] for row in rows], np.int64)
+    table = np.array(rows, float).reshape(-1, 3)
+    job, server = table[:, :2].astype(np.int64).T
     demand_of = np.empty(view.size, np.int64)
     demand_of[wanted.jobs] = np.repeat(np.arange(len(wanted.count)), wanted.count)
-    amount = wanted.amount[demand_of[job]] * np.array([row[2] for row in rows])[:, None]
-    return Schedule(
-        round=np.zeros(len(job), np.int64),
-        job=job,
-        server=np.array([row[1] for row in rows], np.int64),
-        gpus=amount[:, 0],
-        cpus=amount[:, 1],
-        memory_gb=amount[:, 2],
-        offered_round=np.zeros(len(view.runnable), np.int64),
-        offered_job=view.runnable,
-    )
+    return one_round(view, job, server, wanted.amount[demand_of[job]] * table[:, 2:])
 
 
 def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int, float]]:
@@ -273,9 +250,7 @@ def vertex(view: View, options: SolveOptions) -> Outcome:
     solution = _fractions(wanted, np.ones((3, len(wanted.hosts))), wanted.count, options)
     decision = None if solution.column_values is None else placed(view, wanted, solution.column_values)
     build_s = clock.now() - began - solution.times.transfer_s - solution.times.solve_s
-    if options.cross_check:
-        solution = replace(solution, cross_check=cross_check(build(build_vertex, view, wanted), solution, options))
-    return _after(first, solution, build_s, decision)
+    return _after(first, checked(solution, options, build_vertex, view, wanted), build_s, decision)
 
 
 def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions) -> Solution:
@@ -287,6 +262,26 @@ def _fractions(wanted: Demands, room: Array, count: Ints, options: SolveOptions)
     session = Session(form, replace(options, method="simplex", mip_start=None, basis=None))
     session.set_option("primal_feasibility_tolerance", 1e-10)
     return session.run()
+
+
+def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Array, cost: Array) -> StandardForm:
+    """Return LP2 (eq. 15–19).
+
+    The ``x`` variables belong to a `server` and a `demand` ``(x,)``, at a `cost` ``(x,)`` to minimise; a whole job
+    takes parts `held` ``(x, 3)`` of the server's GPUs, CPUs and memory, of which `room` ``(3, s)`` is free. Demands
+    have ``(d,)`` `jobs`.
+    """
+    columns, servers = np.arange(len(server)), room.shape[1]
+    resources = [(held[:, r], server + r * servers, columns) for r in range(3)]
+    all_of_it = (np.ones(len(server)), 3 * servers + demand, columns)
+    count = jobs.astype(float)
+    return array_form(
+        [*resources, all_of_it],
+        cost=cost,
+        lower=np.r_[np.full(3 * servers, -np.inf), count],
+        upper=np.r_[room.ravel(), count],
+        integer=False,
+    )
 
 
 def fewest(view: View, options: SolveOptions) -> Outcome:

@@ -21,6 +21,7 @@ from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
 from schedgap.models.registry import Kind, model, no_decision, no_reason
 from schedgap.models.solve import Solution, counted
+from schedgap.models.statements import grouped
 from schedgap.models.synergy.configurations import (
     SMALLEST,
     Classes,
@@ -170,10 +171,9 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     m.chosen = chosen
     m.CLASSES = pyo.RangeSet(0, len(group.count) - 1)
     m.CHOICES = pyo.RangeSet(0, len(at) - 1)
-    m.OF = pyo.Set(m.CLASSES, initialize=_grouped(chosen.owner, len(group.count)))
-    on = {i: qs for i, qs in _grouped(gpu_type, view.types).items() if qs}
-    m.TYPES = pyo.Set(initialize=list(on))
-    m.ON = pyo.Set(m.TYPES, initialize=on)
+    m.OF = pyo.Set(m.CLASSES, initialize=dict.fromkeys(m.CLASSES, ()) | _members(chosen.owner))
+    m.TYPES = pyo.Set(initialize=np.unique(gpu_type).tolist())
+    m.ON = pyo.Set(m.TYPES, initialize=_members(gpu_type))
     m.jobs = pyo.Param(m.CLASSES, initialize=dict(enumerate(group.count.tolist())))
     m.capacity = pyo.Param(range(3), m.TYPES, initialize=room)
     m.gain = pyo.Param(m.CHOICES, initialize=_numbered(group.weight[chosen.owner] * held.rate[at]))
@@ -240,13 +240,14 @@ def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
     floor = group.floor[chosen.owner, held.gpu_type[at]]
     above = held.rate[at] / floor - 1.0
     above[np.abs(above) < SMALLEST] = 0.0
-    cells = np.unique(np.column_stack((chosen.owner, held.gpu_type[at]))[above < 0], axis=0).tolist()
+    below = np.unique(np.column_stack((chosen.owner, held.gpu_type[at]))[above < 0], axis=0)
+    cells = list(map(tuple, below.tolist()))
     if not cells:
         return
-    code = chosen.owner * (held.gpu_type.max() + 1) + held.gpu_type[at]
-    members = {(e, i): np.flatnonzero(code == e * (held.gpu_type.max() + 1) + i).tolist() for e, i in cells}
-    m.BELOW = pyo.Set(dimen=2, initialize=list(members))
-    m.MIX = pyo.Set(m.BELOW, initialize=members)
+    pairs = zip(chosen.owner.tolist(), held.gpu_type[at].tolist(), strict=True)
+    members = grouped((pair, q) for q, pair in enumerate(pairs))
+    m.BELOW = pyo.Set(dimen=2, initialize=cells)
+    m.MIX = pyo.Set(m.BELOW, initialize={cell: members[cell] for cell in cells})
     m.above_fair = pyo.Param(m.CHOICES, initialize=_numbered(above))
 
     @m.Constraint(m.BELOW)
@@ -254,11 +255,9 @@ def _add_floors(m: pyo.ConcreteModel, chosen: Choices) -> None:
         return sum(m.above_fair[q] * m.y[q] for q in m.MIX[e, i]) >= 0
 
 
-def _grouped(owner: Ints, groups: int) -> dict[int, list[int]]:
-    """Return the positions of each group's members."""
-    order = np.argsort(owner, kind="stable")
-    ends = np.cumsum(np.bincount(owner, minlength=groups))
-    return {e: part.tolist() for e, part in enumerate(np.split(order, ends[:-1]))}
+def _members(owner: Ints) -> dict[int, list[int]]:
+    """Return the positions of each owner's members."""
+    return grouped((e, q) for q, e in enumerate(owner.tolist()))
 
 
 def _numbered(values: Array | Ints) -> dict[int, float]:

@@ -108,8 +108,6 @@ def placement_form(
         lower=lower,
         upper=np.concatenate([workers, ps, np.ones(size), [most, ps.sum()]]).astype(float),
         integer=np.arange(3 * size + 2) < 3 * size,
-        columns=(),
-        rows=(),
     )
     return form, servers
 

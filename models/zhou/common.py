@@ -96,12 +96,5 @@ def choices(options: Options, earliest: Ints, end: int) -> Choices:
     which = np.repeat(np.arange(len(times)), times)
     later = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
     job = options.job[which]
-    return Choices(
-        job=job,
-        start=earliest[job] + later,
-        slots=options.slots[which],
-        worker_type=options.worker_type[which],
-        ps_type=options.ps_type[which],
-        workers=options.workers[which],
-        together=options.together[which],
-    )
+    same = ("slots", "worker_type", "ps_type", "workers", "together")
+    return Choices(job=job, start=earliest[job] + later, **{name: getattr(options, name)[which] for name in same})

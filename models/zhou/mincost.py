@@ -20,17 +20,7 @@ from schedgap.instances.elastic import Machines, Rates, options
 from schedgap.instances.elastic.machines import SLACK
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models.registry import Outcome, model
-from schedgap.models.solve import (
-    Solution,
-    SolveOptions,
-    Status,
-    Times,
-    TracePoint,
-    build,
-    counted,
-    cross_check,
-    peak_mb,
-)
+from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
 from schedgap.models.statements import largest
 from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
 from schedgap.models.zhou.common import TINIER, TINY, Choices, choices, refuse_huge, refuse_long, skip
@@ -270,10 +260,12 @@ def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
     if found.placed is None:
         return Outcome(solution, None)
     one = chosen.take(np.array([found.choice]))
-    if given.cross_check:
-        model = build(build_mincost, offered, one)
-        solution = replace(solution, cross_check=cross_check(model, solution, given))
-    return Outcome(solution, _decided(one, found.placed))
+    server = np.flatnonzero(found.placed.workers + found.placed.ps)
+    decision = Schedule(
+        job=one.job, start=one.start, slots=one.slots, worker_type=one.worker_type, ps_type=one.ps_type,
+        run=np.zeros_like(server), server=server, workers=found.placed.workers[server], ps=found.placed.ps[server],
+    )  # fmt: skip
+    return Outcome(checked(solution, given, build_mincost, offered, one), decision)
 
 
 def _solution(found: Cheapest, chosen: Choices, given: SolveOptions) -> Solution:
@@ -291,15 +283,6 @@ def _solution(found: Cheapest, chosen: Choices, given: SolveOptions) -> Solution
         bound=bound,
         column_values=np.concatenate([found.placed.workers, found.placed.ps]).astype(float),
     )
-
-
-def _decided(one: Choices, placed: Placed) -> Schedule:
-    """Return the run as a decision."""
-    server = np.flatnonzero(placed.workers + placed.ps)
-    return Schedule(
-        job=one.job, start=one.start, slots=one.slots, worker_type=one.worker_type, ps_type=one.ps_type,
-        run=np.zeros_like(server), server=server, workers=placed.workers[server], ps=placed.ps[server],
-    )  # fmt: skip
 
 
 for _name, _source in (("ps", "§5.2, eq. (12)–(13g)"), ("ra", "§6.3, eq. (20)–(21e)")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 import pyomo.environ as pyo
@@ -93,37 +93,28 @@ def _count(a: Architecture, earliest: Ints, end: int) -> int:
     return int(starts(every_option(a), earliest, end).sum())
 
 
-def _too_large(name: str, weight: bool) -> Callable[[View], str | None]:
-    def reason(view: View) -> str | None:
-        a = view.architectures[name]
-        earliest, end = (np.ones_like(a.arrival), a.deadline) if weight else (a.arrival, horizon(a))
-        if (size := _count(a, earliest, end) * a.machines.size) <= LARGEST:
-            return None
-        what = "columns.maxweight" if weight else "columns"
-        return f"{size:,} choices times servers, more than {LARGEST:,}; zhou.{name}.{what} bounds the same optimum"
-
-    return reason
+def _too_large(view: View, name: str, weight: bool) -> str | None:
+    a = view.architectures[name]
+    earliest, end = (np.ones_like(a.arrival), a.deadline) if weight else (a.arrival, horizon(a))
+    if (size := _count(a, earliest, end) * a.machines.size) <= LARGEST:
+        return None
+    what = "columns.maxweight" if weight else "columns"
+    return f"{size:,} choices times servers, more than {LARGEST:,}; zhou.{name}.{what} bounds the same optimum"
 
 
 def _register(name: str, what: str, problem: str, build: Callable[[Architecture], pyo.ConcreteModel], eq: str) -> None:
-    @wraps(build)
-    def builder(view: View) -> pyo.ConcreteModel:
-        return build(view.architectures[name])
-
     model(
         f"zhou.{name}.{what}",
         problem=f"zhou.{name}.{problem}",
         decode=decode,
         source=f"Zhou et al., {eq}",
         skip=skip(name),
-        too_large=_too_large(name, weight=problem == "weight"),
+        too_large=partial(_too_large, name=name, weight=problem == "weight"),
         example=TINIER if (name, what) == ("ps", "offline") else TINY,
-    )(builder)
+    )(wraps(build)(lambda view: build(view.architectures[name])))
 
 
-for _name, _offline, _weight in (
-    ("ps", "§3.3, eq. (2)–(2o)", "§5.1, eq. (7)–(7b)"),
-    ("ra", "§6.1, eq. (15)–(15b)", "§6.2, eq. (16)"),
-):
-    _register(_name, "offline", "completion", build_offline, _offline)
-    _register(_name, "maxweight", "weight", build_maxweight, _weight)
+_register("ps", "offline", "completion", build_offline, "§3.3, eq. (2)–(2o)")
+_register("ps", "maxweight", "weight", build_maxweight, "§5.1, eq. (7)–(7b)")
+_register("ra", "offline", "completion", build_offline, "§6.1, eq. (15)–(15b)")
+_register("ra", "maxweight", "weight", build_maxweight, "§6.2, eq. (16)")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic.machines import ROOM
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models import elastic
-from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.registry import model, no_decision
 from schedgap.models.solve import Solution, counted
-from schedgap.models.statements import bounding, grouped, largest
+from schedgap.models.statements import bounding, followed, grouped, largest
 from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
@@ -172,89 +171,54 @@ def _unit(a: Architecture, found: Schedule) -> float:
     return largest(a.weight[found.job])
 
 
-def decode(find: Callable[[View], Schedule]) -> Callable[[View, pyo.ConcreteModel, Solution], Schedule]:
-    """Return the function that reads the schedules of an incumbent."""
+def _register(name: str) -> None:
+    """Register (8), its variants and (9) for an architecture."""
 
-    def read(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:
-        found, chosen = find(view), solution.array(model.x) > 0.5
-        held = chosen[found.run]
-        return Schedule(
-            job=found.job[chosen], start=found.start[chosen], slots=found.slots[chosen],
-            worker_type=found.worker_type[chosen], ps_type=found.ps_type[chosen],
-            run=(np.cumsum(chosen) - 1)[found.run[held]], server=found.server[held], workers=found.workers[held],
-            ps=found.ps[held],
-        )  # fmt: skip
+    def found(view: View, complete: bool) -> Schedule:
+        return (offline_schedules if complete else weight_schedules)(view.architectures[name])
 
-    return read
-
-
-def _too_many(name: str, find: Callable[[View], Schedule]) -> Callable[[View], str | None]:
-    def reason(view: View) -> str | None:
+    def too_many(view: View, complete: bool) -> str | None:
         try:
-            find(view)
+            found(view, complete)
         except elastic.TooManyError as error:
             return f"{error}; zhou.{name}.columns makes them as needed"
         return None
 
-    return reason
+    def decode(view: View, model: pyo.ConcreteModel, solution: Solution, complete: bool) -> Schedule:
+        return followed(found(view, complete), solution.array(model.x) > 0.5)
 
-
-def _register(name: str) -> None:
-    def every(view: View) -> Schedule:
-        return offline_schedules(view.architectures[name])
-
-    def until(view: View) -> Schedule:
-        return weight_schedules(view.architectures[name])
-
-    @wraps(build_schedules)
-    def offline(view: View) -> pyo.ConcreteModel:
-        return build_schedules(view.architectures[name], every(view), complete=True)
-
-    @wraps(build_schedules)
-    def exact(view: View) -> pyo.ConcreteModel:
-        return build_schedules(view.architectures[name], until(view))
-
-    @wraps(build_schedules)
-    def relaxed(view: View) -> pyo.ConcreteModel:
-        return build_schedules(view.architectures[name], until(view), relaxed=True)
+    def primal(complete: bool = False, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
+        return wraps(build_schedules)(
+            lambda view: build_schedules(view.architectures[name], found(view, complete), complete, relaxed)
+        )
 
     @wraps(build_dual)
     def dual(view: View) -> pyo.ConcreteModel:
-        return build_dual(view.architectures[name], until(view))
+        return build_dual(view.architectures[name], found(view, False))
 
     where, ilp, lp = ("§5.1", "(8)–(8c)", "(9)–(9b)") if name == "ps" else ("§6.2", "(17)–(17c)", "(18)–(18b)")
-    part = ModelSpec(
-        id=f"zhou.{name}.schedules",
-        paper="zhou",
-        problem=f"zhou.{name}.weight",
-        kind="exact",
-        build=exact,
-        decode=decode(until),
-        source=f"Zhou et al., {where}, eq. {ilp}",
-        skip=skip(name),
-        too_large=_too_many(name, until),
-        example=TINY,
+    source, every = f"Zhou et al., {where}", "every job completes, at the least weighted completion time (2)"
+    usual: dict[str, Any] = {"skip": skip(name), "problem": f"zhou.{name}.weight", "example": TINY}
+    usual |= {"decode": partial(decode, complete=False), "too_large": partial(too_many, complete=False)}
+    model(f"zhou.{name}.schedules", source=f"{source}, eq. {ilp}", **usual)(primal())
+    offline = usual | {
+        "problem": f"zhou.{name}.completion",
+        "decode": partial(decode, complete=True),
+        "too_large": partial(too_many, complete=True),
+        "example": TINIER if name == "ps" else TINY,
+    }
+    model(f"zhou.{name}.schedules.offline", source=f"{source}, eq. {ilp}, {every}", **offline)(primal(complete=True))
+    usual["decode"] = no_decision
+    model(f"zhou.{name}.schedules.relaxed", source=f"{source}, LP relaxation of {ilp}", kind="relaxation", **usual)(
+        primal(relaxed=True)
     )
-    MODELS.register(part)
-    MODELS.register(
-        replace(
-            part,
-            id=f"{part.id}.offline",
-            problem=f"zhou.{name}.completion",
-            build=offline,
-            decode=decode(every),
-            source=f"{part.source}, every job completes, at the least weighted completion time (2)",
-            too_large=_too_many(name, every),
-            example=TINIER if name == "ps" else TINY,
-        )
-    )
-    rest = replace(part, decode=no_decision)
-    source = f"Zhou et al., {where}, LP relaxation of {ilp}"
-    MODELS.register(replace(rest, id=f"{part.id}.relaxed", kind="relaxation", build=relaxed, source=source))
-    source = f"Zhou et al., {where}, eq. {lp}, the dual of its relaxation"
-    MODELS.register(
-        replace(rest, id=f"zhou.{name}.dual", kind="bound", build=dual, source=source, procedure=bounding(dual))
-    )
+    model(
+        f"zhou.{name}.dual",
+        source=f"{source}, eq. {lp}, the dual of its relaxation",
+        kind="bound",
+        procedure=bounding(dual),
+        **usual,
+    )(dual)
 
 
 for _name in ("ps", "ra"):

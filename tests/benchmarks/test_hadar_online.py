@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from schedgap import instances
-from schedgap.heuristics.hadar import BEAM, EXACT_QUEUE, Hadar, HadarE, Market, Plan, Planner, Round, prices
+from schedgap.heuristics.hadar.hadare import HadarE
+from schedgap.heuristics.hadar.online import Hadar
+from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
+from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import simulate
-from schedgap.heuristics.simulator.slotted import schedule
 from schedgap.instances.views.hadar import View, view
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -46,9 +49,9 @@ def planned(made: Planner, around: Round, exact: int = EXACT_QUEUE) -> Plan:
 
 def interpreted(made: Planner, around: Round) -> None:
     """Plan the greedy round with the kernels' Python bodies."""
-    from schedgap.heuristics.hadar import beam, kernels
+    from schedgap.heuristics.hadar import _beam, _kernels
 
-    with plain_python(kernels, beam):
+    with plain_python(_kernels, _beam):
         planned(made, around)
 
 

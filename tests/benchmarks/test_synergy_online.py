@@ -13,8 +13,7 @@ import pytest
 from schedgap import instances, models
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.heuristics.simulator import POLICIES, Trace, simulate
-from schedgap.heuristics.synergy import Scheduler
-from schedgap.heuristics.synergy.online import asked_round
+from schedgap.heuristics.synergy.online import Scheduler, asked_round
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import View
 
@@ -43,7 +42,7 @@ def placing(seen: View, mechanism: str) -> Any:
     asked = asked_round(seen, seen.runnable, np.ones(seen.runnable.size))
 
     def once() -> None:
-        owner._last = None
+        owner._last.clear()
         place(asked)
 
     return once
@@ -51,10 +50,10 @@ def placing(seen: View, mechanism: str) -> Any:
 
 def uncompiled(function: Callable[[], object]) -> None:
     """Call with the inner loops as plain Python."""
-    from schedgap.heuristics.simulator import kernels as gangs
-    from schedgap.heuristics.synergy import kernels
+    from schedgap.heuristics.simulator import _kernels as gangs
+    from schedgap.heuristics.synergy import _kernels
 
-    with plain_python(kernels, gangs):
+    with plain_python(_kernels, gangs):
         function()
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from schedgap.harness.audit.lab import Lab, Printed, certified, measured, recomputed, solved
 from schedgap.harness.audit.row import Witness, claim
 from schedgap.harness.verify import TOLERANCE, differ
-from schedgap.heuristics.hadar import Market, Planner, Planning, Round, prices
+from schedgap.heuristics.hadar.hadare import utilisation
 from schedgap.heuristics.hadar.literal import literal_dp
-from schedgap.heuristics.hadar.tracker import utilisation
+from schedgap.heuristics.hadar.planning import Planner, Planning, Round
+from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load
 from schedgap.instances.random_instances.hadar import draw, gangs, linear, private

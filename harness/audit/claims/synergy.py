@@ -15,10 +15,9 @@ from schedgap.instances.random_instances.synergy import draw, instance, job, mat
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.synergy import View, view
 from schedgap.models.solve import Session, SolveOptions, StandardForm, build, solve
-from schedgap.models.solve.interior import interior_point
-from schedgap.models.synergy.arrays import placement_form
+from schedgap.models.solve.session import interior_point
 from schedgap.models.synergy.ideal import ideal_round
-from schedgap.models.synergy.placement import Demands, demands, placed
+from schedgap.models.synergy.placement import Demands, demands, placed, placement_form
 from schedgap.models.synergy.throughput import RELAXED, build_round
 
 EXACT = SolveOptions(rel_gap=0.0)

@@ -12,20 +12,10 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.clock import njit
 
-MATCHING = "Tuple((i8[::1], i8[:, ::1], i8[::1], f8[::1], i8[::1]))"
+compiled = njit(cache=True)
 
 
-@njit("i8(f8[::1], b1[::1])", cache=True)
-def nearest(distance: Array, done: np.ndarray) -> int:
-    """Return the column of least distance among those not done; the first one where all are."""
-    best = -1
-    for c in range(distance.size):
-        if not done[c] and (best < 0 or distance[c] < distance[best]):
-            best = c
-    return max(best, 0)
-
-
-@njit(f"i8(f8[:, ::1], i8, UniTuple(i8[::1], 3), {MATCHING})", cache=True)
+@compiled
 def search(
     times: Array, j: int, columns: tuple[Ints, Ints, Ints], matching: tuple[Ints, Ints, Ints, Array, Ints]
 ) -> int:
@@ -40,7 +30,7 @@ def search(
     done = np.zeros(kind.size, np.bool_)
     via[:] = j
     while True:
-        best = nearest(distance, done)
+        best = int(np.where(done, np.inf, distance).argmin())
         if done[best] or not np.isfinite(distance[best]):
             return -1
         done[best] = True
@@ -58,7 +48,7 @@ def search(
     return best
 
 
-@njit(f"void(i8, i8, {MATCHING})", cache=True)
+@compiled
 def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) -> None:
     """Move the jobs on the path to column `end` one column on, and job `j` into its first one."""
     where, member, count, _, via = matching
@@ -77,7 +67,7 @@ def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) ->
         end = before
 
 
-@njit("i8[::1](f8[:, ::1], UniTuple(i8[::1], 3))", cache=True)
+@compiled
 def assign(times: Array, columns: tuple[Ints, Ints, Ints]) -> Ints:
     """Return the columns ``(a,)`` of jobs in an assignment of least total ``times[j, kind]·position``.
 

@@ -113,11 +113,8 @@ def better(
     if payoff < best.payoff[layout] - tie:
         return False
     slots, others = choices.slots[option], choices.slots[other]
-    if start + slots != best.start[layout] + others:
-        return bool(start + slots < best.start[layout] + others)
-    if slots * choices.workers[option] != others * choices.workers[other]:
-        return bool(slots * choices.workers[option] < others * choices.workers[other])
-    return bool(slots * ps < others * best.ps[layout])
+    mine = (start + slots, slots * choices.workers[option], slots * ps)
+    return mine < (best.start[layout] + others, others * choices.workers[other], others * best.ps[layout])
 
 
 @njit(cache=True)
@@ -145,14 +142,7 @@ def several_servers(least: Ints, m: int, number: int, share: float) -> tuple[int
         ps = int(np.ceil((number - min(number - 1, least[h, m])) * share * (1 - ROUNDING)))
         if least[h, -1] < ps:
             continue
-        if host == NONE or ps < fewest or (ps == fewest and emptier(least, m, h, host)):
+        emptier = host != NONE and (least[h, m], least[h, -1]) > (least[host, m], least[host, -1])
+        if host == NONE or ps < fewest or (ps == fewest and emptier):
             host, fewest = h, ps
     return host, fewest
-
-
-@njit(cache=True)
-def emptier(least: Ints, m: int, h: int, other: int) -> bool:
-    """Return whether a server has more free workers than another, or as many and more PSs."""
-    if least[h, m] != least[other, m]:
-        return bool(least[h, m] > least[other, m])
-    return bool(least[h, -1] > least[other, -1])

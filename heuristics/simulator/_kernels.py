@@ -1,0 +1,348 @@
+"""Compiled loops: gangs onto types and servers, what a policy asks for, a round's work.
+
+Imported when a policy is built or a simulation starts, because numba takes a while.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.clock import njit
+
+compiled = njit(cache=True)
+
+JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES = range(1, 13)
+"""What can be wrong with an assignment."""
+
+SLACK = 1e-9
+"""Relative CPUs or memory that sums may exceed capacity, or miss a level, by."""
+
+
+class Entries(NamedTuple):
+    """Entries of an assignment: job, server and GPUs, sorted by job and server."""
+
+    job: Ints
+    server: Ints
+    gpus: Ints
+
+
+class Limits(NamedTuple):
+    """``(n,)`` gangs, ``(n, k)`` rates of one GPU, ``(h,)`` types and GPUs, ``(h,)`` CPUs and gigabytes of servers."""
+
+    gang: Ints
+    rates: Array
+    server_type: Ints
+    server_gpus: Ints
+    cpus: Array
+    memory_gb: Array
+
+
+class Tables(NamedTuple):
+    """Kinds of the jobs, levels and rates, as :class:`schedgap.instances.sensitivity.Profiles` has them."""
+
+    kind: Ints
+    cpus: Array
+    memory_gb: Array
+    rate: Array
+
+
+class Held(NamedTuple):
+    """Who holds what in a round: server and GPUs of the sorted entries, where those of each gang begin, and its job."""
+
+    server: Ints
+    gpus: Ints
+    first: Ints
+    jobs: Ints
+
+
+class Progress(NamedTuple):
+    """``(n,)`` remaining iterations, attained GPU-seconds, completion and first start."""
+
+    remaining: Array
+    attained_s: Array
+    completion_s: Array
+    first_start_s: Array
+
+
+@compiled
+def fits(usage: Ints, free: Ints) -> bool:
+    """Return whether there are as many GPUs of each type ``(k,)`` free as are used."""
+    enough = True
+    for r in range(free.size):
+        enough &= usage[r] <= free[r]
+    return enough
+
+
+@compiled
+def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> Ints:
+    """Go through pairs ``(p,)`` of gang and option; return the options ``(a,)`` that gangs take, −1 for none.
+
+    A gang takes the first option that fits. Each option of each gang uses `usage` ``(a, k + 1, k)`` of the GPUs `free`
+    ``(k,)``, which is changed. The first gang for which none of its (adjacent) pairs fits is passed over, or ends the
+    search if gangs are served `in_turn`.
+    """
+    chosen = np.full(usage.shape[0], -1, np.int64)
+    left = free.sum()
+    for p in range(rows.size):
+        row, option = rows[p], options[p]
+        if left == 0 or (in_turn and p > 0 and row != rows[p - 1] and chosen[rows[p - 1]] < 0):
+            break
+        if option >= 0 and chosen[row] < 0 and fits(usage[row, option], free):
+            chosen[row] = option
+            free -= usage[row, option]
+            left -= usage[row, option].sum()
+    return chosen
+
+
+@compiled
+def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints, wanted: Array, ties: Array) -> Ints:
+    """Go through gangs `rows` in order; each keeps its option if that fits, or takes the one that it wants most.
+
+    `held` ``(a,)`` are the options of the previous round, −1 for none, `allowed` ``(a, k + 1)`` those in which a gang
+    can run. `wanted` ``(a, k + 1)`` counts most, or free GPUs where it is empty; `ties` decides among equal ones.
+    """
+    chosen = np.full(usage.shape[0], -1, np.int64)
+    for row in rows:
+        best, most = -1, 0.0
+        for option in range(usage.shape[1]):
+            if not allowed[row, option] or not fits(usage[row, option], free):
+                continue
+            if option == held[row]:
+                best = option
+                break
+            value = wanted[row, option] if wanted.size else float(free[usage[row, option] > 0].sum())
+            if best < 0 or value > most or (value == most and ties[row, option] > ties[row, best]):
+                best, most = option, value
+        if best >= 0:
+            chosen[row] = best
+            free -= usage[row, best]
+    return chosen
+
+
+@compiled
+def stayers(position: Ints, need: Ints, held: Entries, server_type: Ints) -> Bools:
+    """Return ``(g,)`` which gangs need exactly the GPUs of each type that they held; see :func:`place`."""
+    missing = need.copy()
+    for e in range(held.job.size):
+        g = position[held.job[e]]
+        if g >= 0:
+            missing[g, server_type[held.server[e]]] -= held.gpus[e]
+    stays = np.ones(need.shape[0], np.bool_)
+    for g in range(need.shape[0]):
+        stays[g] = not missing[g].any()
+    return stays
+
+
+@compiled
+def tightest(kind: int, wanted: int, free: Ints, server_type: Ints) -> int:
+    """Return the fullest server of a type with enough free GPUs; where none has, the one with the most."""
+    best = -1
+    for h in range(free.size):
+        if server_type[h] != kind or free[h] == 0:
+            continue
+        enough = best >= 0 and free[best] >= wanted
+        if best < 0 or (enough and wanted <= free[h] < free[best]) or (not enough and free[h] > free[best]):
+            best = h
+    return best
+
+
+@compiled
+def place(jobs: Ints, need: Ints, size: int, held: Entries, server_type: Ints, server_gpus: Ints) -> Ints:
+    """Find servers: return ``(entries, 3)`` job, server and GPUs.
+
+    Gangs that need what they held stay, then the largest go first, each to the tightest server. `need` ``(g, k)`` GPUs
+    fit; `held` is the previous assignment in any order, `size` is the number of all jobs.
+    """
+    free = server_gpus.copy()
+    position = np.full(size, -1, np.int64)
+    for g in range(jobs.size):
+        position[jobs[g]] = g
+    stays = stayers(position, need, held, server_type)
+    entries = np.empty((need.sum(), 3), np.int64)
+    count = 0
+    for e in range(held.job.size):
+        g = position[held.job[e]]
+        if g >= 0 and stays[g]:
+            entries[count] = held.job[e], held.server[e], held.gpus[e]
+            free[held.server[e]] -= held.gpus[e]
+            count += 1
+    for g in np.argsort(-need.sum(axis=1), kind="mergesort"):
+        for r in range(0 if stays[g] else need.shape[1]):
+            wanted = need[g, r]
+            while wanted > 0:
+                best = tightest(r, wanted, free, server_type)
+                entries[count] = jobs[g], best, min(free[best], wanted)
+                free[best] -= entries[count, 2]
+                wanted -= entries[count, 2]
+                count += 1
+    return entries[:count]
+
+
+@compiled
+def entries_fault(entries: Entries, present: Bools, server_gpus: Ints) -> tuple[int, int]:  # noqa: PLR0911
+    """Return what is wrong with entries, 0 for nothing, and about which job or server."""
+    job, server, gpus = entries
+    if job.size and not 0 <= job.min() <= job.max() < present.size:
+        return JOB, -1
+    if server.size and not 0 <= server.min() <= server.max() < server_gpus.size:
+        return SERVER, -1
+    if gpus.size and gpus.min() < 1:
+        return NO_GPU, -1
+    used = np.zeros(server_gpus.size, np.int64)
+    for e in range(job.size):
+        used[server[e]] += gpus[e]
+        if e and job[e] == job[e - 1] and server[e] == server[e - 1]:
+            return TWICE, job[e]
+        if not present[job[e]]:
+            return ABSENT, job[e]
+    for h in range(server_gpus.size):
+        if used[h] > server_gpus[h]:
+            return OVER, h
+    return 0, -1
+
+
+@compiled
+def examine(
+    entries: Entries, present: Bools, limits: Limits, spread_factor: float, forks: bool
+) -> tuple[int, int, Ints, Array, Bools]:
+    """Check entries, and find the rates at which jobs run.
+
+    `present` ``(n,)`` says which jobs are there. Returns what is wrong (0: nothing) and with which job or server;
+    ``(g + 1,)`` where the entries of each running job begin; its rate in iterations per second; whether it is a gang of
+    several types.
+    """
+    job, server, gpus = entries
+    first = np.zeros(job.size + 1, np.int64)
+    rate, mixed = np.zeros(job.size), np.zeros(job.size, np.bool_)
+    fault, where = entries_fault(entries, present, limits.server_gpus)
+    g, begin = 0, 0
+    while fault == 0 and begin < job.size:
+        end, j = begin, job[begin]
+        width, slowest, total, largest = 0, np.inf, 0.0, 0
+        while end < job.size and job[end] == j:
+            kind = limits.server_type[server[end]]
+            width += gpus[end]
+            slowest = min(slowest, limits.rates[j, kind])
+            total += gpus[end] * limits.rates[j, kind]
+            largest = max(largest, gpus[end])
+            mixed[g] |= kind != limits.server_type[server[begin]]
+            end += 1
+        rate[g] = total if forks else slowest * width * (spread_factor if end - begin > 1 else 1.0)
+        mixed[g] &= not forks
+        if forks and largest > limits.gang[j]:
+            fault, where = COPY, j
+        elif not forks and width != limits.gang[j]:
+            fault, where = GANG, j
+        elif rate[g] <= 0:
+            fault, where = UNABLE, j
+        g += 1
+        first[g] = begin = end
+    return fault, where, first[: g + 1], rate[:g], mixed[:g]
+
+
+@compiled
+def moved(now: Held, g: int, before: Held, old: int) -> bool:
+    """Return whether gang `g` holds other GPUs than gang `old` of the previous round did."""
+    entries = now.first[g + 1] - now.first[g]
+    if entries != before.first[old + 1] - before.first[old]:
+        return True
+    for e in range(entries):
+        here, there = now.first[g] + e, before.first[old] + e
+        if now.server[here] != before.server[there] or now.gpus[here] != before.gpus[there]:
+            return True
+    return False
+
+
+@compiled
+def advance(
+    now: Held,
+    before: Held,
+    width: Ints,
+    rate: Array,
+    clock: tuple[float, float, float, float],
+    leave_s: Array,
+    progress: Progress,
+) -> tuple[int, Bools, Array, Array]:
+    """Do a round's work; return the number of restarts, and ``(g,)`` who finished, iterations done, seconds computed.
+
+    `width` and `rate` ``(g,)`` are GPUs and iterations per second of the running jobs. `clock` is the start of the
+    round, its length, what a changed allocation costs, and the relative error that counts as done. `progress` is
+    changed in place.
+    """
+    jobs, old_jobs = now.jobs, before.jobs
+    start_s, round_s, restart_s, rounding = clock
+    remaining, attained_s, completion_s, first_start_s = progress
+    done = np.zeros(jobs.size, np.bool_)
+    iterations, busy_s = np.zeros(jobs.size), np.zeros(jobs.size)
+    restarts, old = 0, 0
+    for g in range(jobs.size):
+        j = jobs[g]
+        overhead_s = 0.0
+        while old < old_jobs.size and old_jobs[old] < j:
+            old += 1
+        ran = old < old_jobs.size and old_jobs[old] == j
+        if attained_s[j] > 0 and (not ran or moved(now, g, before, old)):
+            overhead_s = restart_s
+            restarts += 1
+        useful_s = max(min(start_s + round_s, leave_s[j]) - start_s - overhead_s, 0.0)
+        needed_s = remaining[j] / rate[g]
+        done[g] = needed_s <= useful_s * (1 + rounding)
+        if done[g]:
+            busy_s[g], iterations[g] = needed_s, remaining[j]
+            completion_s[j] = start_s + overhead_s + needed_s
+        else:
+            busy_s[g], iterations[g] = useful_s, rate[g] * useful_s
+        remaining[j] -= iterations[g]
+        attained_s[j] += width[g] * busy_s[g]
+        if np.isnan(first_start_s[j]):
+            first_start_s[j] = start_s
+    return restarts, done, iterations, busy_s
+
+
+@compiled
+def level(levels: Array, amount: float) -> int:
+    """Return the highest level at or below an amount, −1 below the lowest."""
+    at = -1
+    while at + 1 < levels.size and levels[at + 1] <= amount * (1 + SLACK):
+        at += 1
+    return at
+
+
+@compiled
+def speeds(
+    entries: Entries, cpus: Array, memory_gb: Array, first: Ints, limits: Limits, tables: Tables
+) -> tuple[int, int, Array]:
+    """Check CPUs and memory of valid entries, and find the factors that they make on the rates of gangs.
+
+    A gang advances at the pace of the GPU that has the least CPUs and the least memory. `cpus` and `memory_gb` are
+    those of the entries, `first` is where the entries of each of the ``g`` gangs begin. Returns what is wrong (0:
+    nothing), with which job or server, and ``(g,)`` factors on ``gang · rate of one GPU``.
+    """
+    job, server, gpus = entries
+    types, hosts = limits.server_type, limits.server_type.size
+    speed = np.zeros(first.size - 1)
+    used_cpus, used_memory = np.zeros(hosts), np.zeros(hosts)
+    for e in range(job.size):
+        used_cpus[server[e]] += cpus[e]
+        used_memory[server[e]] += memory_gb[e]
+    for h in range(hosts):
+        if used_cpus[h] > limits.cpus[h] * (1 + SLACK):
+            return CPUS, h, speed
+        if used_memory[h] > limits.memory_gb[h] * (1 + SLACK):
+            return MEMORY, h, speed
+    for g in range(first.size - 1):
+        j, r = job[first[g]], types[server[first[g]]]
+        gang, kind, least_cpus, least_memory = limits.gang[j], tables.kind[j], np.inf, np.inf
+        for e in range(first[g], first[g + 1]):
+            if types[server[e]] != r:
+                return TYPES, j, speed
+            least_cpus = min(least_cpus, cpus[e] / gpus[e])
+            least_memory = min(least_memory, memory_gb[e] / gpus[e])
+        a = level(tables.cpus[kind], least_cpus * gang)
+        b = level(tables.memory_gb[kind], least_memory * gang)
+        if a >= 0 and b >= 0:
+            speed[g] = tables.rate[kind, r, a, b] / (gang * limits.rates[j, r])
+    return 0, -1, speed

@@ -1,0 +1,403 @@
+"""Compiled loops of :mod:`schedgap.heuristics.synergy`: gangs with CPUs and memory onto servers.
+
+Imported when a policy is built, because numba takes a while.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.clock import njit
+
+SLACK = 1e-9
+"""Relative CPUs or memory that a fit may exceed what is free by, so that thirds of a server fit three times."""
+
+compiled = njit(cache=True)
+
+
+class Hosts(NamedTuple):
+    """Servers: GPU types and free GPUs ``(h,)``; CPUs and gigabytes, those left and all ``(h, 2)``."""
+
+    types: Ints
+    free: Ints
+    left: Array
+    capacity: Array
+
+
+class Gangs(NamedTuple):
+    """Gangs, some of them placed: GPUs ``(m,)``, what each holds and its base, CPUs and gigabytes ``(m, 2)``.
+
+    Who has `fallen` ``(m,)`` holds its base. `entries` are gang, server and GPUs; how many there are is counted apart.
+    """
+
+    gpus: Ints
+    amount: Array
+    base: Array
+    fallen: Bools
+    entries: Ints
+
+
+class Tables(NamedTuple):
+    """Levels and rates by kind of gang, as :class:`schedgap.instances.sensitivity.Profiles` has them."""
+
+    cpus: Array
+    memory_gb: Array
+    rate: Array
+
+
+@compiled
+def fits(hosts: Hosts, h: int, gpus: int, want: Array) -> bool:
+    """Return whether server `h` has so many free GPUs, and the CPUs and gigabytes of `want`."""
+    enough = hosts.free[h] >= gpus
+    for r in range(2):
+        enough &= hosts.left[h, r] + SLACK * hosts.capacity[h, r] >= want[r]
+    return bool(enough)
+
+
+@compiled
+def whole(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool) -> int:
+    """Return a server of a type that holds the whole demand, −1 for none.
+
+    The fullest one where it is to be `tight` (the fewest free GPUs, then CPUs, then memory), otherwise the first.
+    """
+    free, left, best = hosts.free, hosts.left, -1
+    for h in range(free.size):
+        if hosts.types[h] != kind or not fits(hosts, h, gpus, want):
+            continue
+        same = best >= 0 and free[h] == free[best]
+        fuller = same and (left[h, 0] < left[best, 0] or (left[h, 0] == left[best, 0] and left[h, 1] < left[best, 1]))
+        if best < 0 or free[h] < free[best] or fuller:
+            best = h
+        if not tight:
+            return best
+    return best
+
+
+@compiled
+def room(hosts: Hosts, h: int, gpus: int, want: Array) -> int:
+    """Return how many of a gang's GPUs server `h` has room for, each with its part of the CPUs and memory."""
+    most = min(hosts.free[h], gpus)
+    for r in range(2):
+        if want[r] > 0:
+            parts = (hosts.left[h, r] + SLACK * hosts.capacity[h, r]) * gpus / want[r]
+            most = min(most, int(max(parts, 0.0)))
+    return int(most)
+
+
+@compiled
+def split(hosts: Hosts, kind: int, gpus: int, want: Array, parts: Ints) -> int:
+    """Spread a gang over the fewest servers of a type; return the number of `parts` (server, GPUs), 0 for none.
+
+    Each GPU keeps its part of the CPUs and memory. The servers with the most room come first; the last one is the
+    fullest that has room for the rest.
+    """
+    free, left = hosts.free, hosts.left
+    count, missing = 0, gpus
+    taken = np.zeros(free.size, np.bool_)
+    while missing > 0:
+        best, most = -1, 0
+        for h in range(free.size):
+            here = 0
+            if hosts.types[h] == kind and not taken[h] and free[h] > 0:
+                here = room(hosts, h, gpus, want)
+            if here == 0:
+                continue
+            enough, had = here >= missing, most >= missing
+            tighter = best >= 0 and (free[h] < free[best] or (free[h] == free[best] and left[h, 0] < left[best, 0]))
+            if best < 0 or (enough and (not had or tighter)) or (not enough and not had and here > most):
+                best, most = h, here
+        if best < 0:
+            return 0
+        parts[count] = best, min(most, missing)
+        missing -= parts[count, 1]
+        taken[best] = True
+        count += 1
+    return count
+
+
+@compiled
+def locate(hosts: Hosts, kind: int, gpus: int, want: Array, tight: bool, parts: Ints) -> int:
+    """Find one server for a gang, or the fewest for more than one GPU; returns the number of `parts`, 0 for none."""
+    h = whole(hosts, kind, gpus, want, tight)
+    if h >= 0:
+        parts[0] = h, gpus
+        return 1
+    return 0 if gpus == 1 else split(hosts, kind, gpus, want, parts)
+
+
+@compiled
+def hold(hosts: Hosts, gangs: Gangs, p: int, count: int, amount: Array) -> None:
+    """Take so much of the servers of gang `p`, each its part by GPUs; a negative `amount` is given back."""
+    for e in range(count):
+        if gangs.entries[e, 0] == p:
+            for r in range(2):
+                hosts.left[gangs.entries[e, 1], r] -= amount[r] * gangs.entries[e, 2] / gangs.gpus[p]
+
+
+@compiled
+def reclaim(hosts: Hosts, gangs: Gangs, h: int, count: int) -> None:
+    """Let gangs on an overfull server fall back, those most over their base first, until it holds what is on it."""
+    entries, left, capacity = gangs.entries, hosts.left, hosts.capacity
+    while left[h, 0] < -SLACK * capacity[h, 0] or left[h, 1] < -SLACK * capacity[h, 1]:
+        best, most = -1, 0.0
+        for e in range(count):
+            p = entries[e, 0]
+            if entries[e, 1] != h or gangs.fallen[p]:
+                continue
+            for r in range(2):
+                excess = (gangs.amount[p, r] - gangs.base[p, r]) * entries[e, 2] / gangs.gpus[p]
+                if excess > 0 and capacity[h, r] > 0 and excess / capacity[h, r] > most:
+                    best, most = p, excess / capacity[h, r]
+        if best < 0:
+            return
+        hold(hosts, gangs, best, count, gangs.base[best] - gangs.amount[best])
+        gangs.amount[best] = gangs.base[best]
+        gangs.fallen[best] = True
+
+
+@compiled
+def put(hosts: Hosts, gangs: Gangs, p: int, parts: Ints, found: int, count: int) -> int:
+    """Write the parts of gang `p` as entries after the first `count`, take what they hold; returns the new count."""
+    for i in range(found):
+        h, part = parts[i]
+        gangs.entries[count + i] = p, h, part
+        hosts.free[h] -= part
+        for r in range(2):
+            hosts.left[h, r] -= gangs.amount[p, r] * part / gangs.gpus[p]
+    return count + found
+
+
+@compiled
+def pack(
+    gpus: Ints, options: Ints, want: Array, base: Array, tight: bool, fungible: bool, servers: Hosts
+) -> tuple[Ints, Array]:
+    """Place ``(m,)`` gangs in order; return ``(entries, 3)`` gang, server and GPUs, and ``(m, 2)`` what each holds.
+
+    A gang takes the first of its GPU types (`options` ``(m, o)`` by preference, −1 for none) on which its demand `want`
+    ``(m, o, 2)``, CPUs and gigabytes, fits: best fit if `tight`, otherwise first fit. Where it fits on none and demands
+    are `fungible` (Synergy-Tune), it falls back to its `base` ``(m, o, 2)`` on the first type; where that does not fit
+    either, it is placed by GPUs alone, and gangs above their base on its servers fall back. Otherwise it is passed
+    over. The `servers` are empty, and stay so.
+    """
+    hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
+    nothing = np.zeros(2)
+    bare = Hosts(hosts.types, hosts.free, np.zeros(hosts.left.shape), hosts.capacity)
+    fallen, entries = np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64)
+    gangs = Gangs(gpus, np.zeros((gpus.size, 2)), base[:, 0].copy(), fallen, entries)
+    parts = np.empty((hosts.free.size, 2), np.int64)
+    total, count = hosts.free.sum(), 0
+    for p in range(gpus.size):
+        found, o = 0, 0
+        while total > 0 and found == 0 and o < options.shape[1] and options[p, o] >= 0:
+            found = locate(hosts, options[p, o], gpus[p], want[p, o], tight, parts)
+            gangs.amount[p], gangs.base[p] = want[p, o], base[p, o]
+            o += 1
+        if found == 0 and fungible:
+            fallen[p], gangs.amount[p], gangs.base[p] = True, base[p, 0], base[p, 0]
+            found = locate(hosts, options[p, 0], gpus[p], base[p, 0], tight, parts)
+            if found == 0:
+                found = locate(bare, options[p, 0], gpus[p], nothing, tight, parts)
+        total -= gpus[p] if found else 0
+        count = put(hosts, gangs, p, parts, found, count)
+        for i in range(found):
+            reclaim(hosts, gangs, parts[i, 0], count)
+    return entries[:count], gangs.amount
+
+
+@compiled
+def occupied(servers: Hosts, gangs: Gangs) -> Hosts:
+    """Return empty servers without the CPUs and memory that gangs hold."""
+    left = servers.left.copy()
+    for p, h, part in gangs.entries:
+        for r in range(2):
+            left[h, r] -= gangs.amount[p, r] * part / gangs.gpus[p]
+    return Hosts(servers.types, servers.free, left, servers.capacity)
+
+
+@compiled
+def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, servers: Hosts) -> Array:
+    """Return what gangs that are already placed hold when those on overfull servers fall back to their base.
+
+    `entries` ``(entries, 3)`` are gang, server and GPUs; `amount` and `base` ``(m, 2)`` are CPUs and gigabytes.
+    """
+    gangs = Gangs(gpus, amount.copy(), base, np.zeros(gpus.size, np.bool_), entries)
+    hosts = occupied(servers, gangs)
+    for h in range(hosts.free.size):
+        reclaim(hosts, gangs, h, len(entries))
+    return gangs.amount
+
+
+@compiled
+def spare(hosts: Hosts, gangs: Gangs, p: int, r: int) -> float:
+    """Return how much of resource `r` gang `p` could hold in all: what it has, and its servers have left."""
+    most = np.inf
+    for q, h, part in gangs.entries:
+        if q == p:
+            most = min(most, hosts.left[h, r] * gangs.gpus[p] / part)
+    return float(gangs.amount[p, r] + max(most, 0.0))
+
+
+@compiled
+def refill(
+    entries: Ints, gpus: Ints, amount: Array, want: Array, servers: Hosts, kind: Ints, types: Ints, tables: Tables
+) -> Array:
+    """Return what placed gangs hold when servers' leftovers are given out, to one gang after the other.
+
+    A gang takes the level at which it is fastest among those between what it has and what it wants, ``(m, 2)`` CPUs and
+    gigabytes, the fewest CPUs and the least memory of equals. `entries` and `amount` are those of :func:`pack` with
+    every gang placed, `kind` and `types` ``(m,)`` kinds of gangs and the GPU types that they run on.
+    """
+    gangs = Gangs(gpus, amount.copy(), want, np.zeros(gpus.size, np.bool_), entries)
+    hosts = occupied(servers, gangs)
+    for p in range(gpus.size):
+        held = gangs.amount[p]
+        if held[0] >= want[p, 0] and held[1] >= want[p, 1]:
+            continue
+        cpus = min(want[p, 0], spare(hosts, gangs, p, 0)) * (1 + SLACK)
+        memory = min(want[p, 1], spare(hosts, gangs, p, 1)) * (1 + SLACK)
+        best, more, rate = -1.0, np.zeros(2), tables.rate[kind[p], types[p]]
+        for i, x in enumerate(tables.cpus[kind[p]]):
+            for k, y in enumerate(tables.memory_gb[kind[p]]):
+                within = held[0] <= x * (1 + SLACK) and x <= cpus and held[1] <= y * (1 + SLACK) and y <= memory
+                if within and rate[i, k] > best * (1 + SLACK):
+                    best, more[0], more[1] = rate[i, k], x - held[0], y - held[1]
+        held += more
+        hold(hosts, gangs, p, len(entries), more)
+    return gangs.amount
+
+
+@compiled
+def alignment(hosts: Hosts, server_gpus: Ints, h: int, gpus: int, want: Array) -> float:
+    """Return ``Σ_r demand_r · free_r`` over GPUs, CPUs and memory, in parts of server `h`."""
+    score = gpus * hosts.free[h] / server_gpus[h] ** 2
+    for r in range(2):
+        if hosts.capacity[h, r] > 0:
+            score += want[r] * hosts.left[h, r] / hosts.capacity[h, r] ** 2
+    return float(score)
+
+
+@compiled
+def spot(
+    hosts: Hosts, server_gpus: Ints, gpus: int, options: Ints, want: Array, scratch: Ints, parts: Ints
+) -> tuple[float, int, int]:
+    """Return the best alignment of a gang, its option, and the number of `parts` there; 0 parts where it fits nowhere.
+
+    A gang that fits on no single server of a type has the mean alignment of its parts on the fewest, by their GPUs.
+    """
+    highest, option, found = -np.inf, -1, 0
+    for o in range(options.size):
+        if options[o] < 0:
+            break
+        alone = False
+        for h in range(hosts.types.size):
+            if hosts.types[h] == options[o] and fits(hosts, h, gpus, want[o]):
+                alone = True
+                score = alignment(hosts, server_gpus, h, gpus, want[o])
+                if score > highest:
+                    highest, option, found = score, o, 1
+                    parts[0] = h, gpus
+        if alone or gpus == 1:
+            continue
+        pieces = split(hosts, options[o], gpus, want[o], scratch)
+        score = 0.0
+        for h, part in scratch[:pieces]:
+            score += part / gpus * alignment(hosts, server_gpus, h, part, want[o] * part / gpus)
+        if pieces and score > highest:
+            highest, option, found = score, o, pieces
+            parts[:pieces] = scratch[:pieces]
+    return highest, option, found
+
+
+@compiled
+def align(gpus: Ints, options: Ints, want: Array, penalty: Array, first: Ints, servers: Hosts) -> tuple[Ints, Array]:
+    """Place gangs by Tetris: always the gang and servers with the largest score of those that fit.
+
+    The score is the alignment, ``Σ_r demand_r · free_r`` in parts of the server, less the gang's `penalty` for its
+    remaining work. Of gangs of one group, which are alike, only the one with the least penalty can be next: gangs come
+    group by group, each beginning at `first` ``(groups + 1,)``, by ascending penalty. Other arguments are those of
+    :func:`pack`.
+    """
+    hosts = Hosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
+    amount = np.zeros((gpus.size, 2))
+    gangs = Gangs(gpus, amount, amount, np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64))
+    scratch, parts, chosen = np.empty((3, hosts.types.size, 2), np.int64)
+    following = first[:-1].copy()
+    total, count = hosts.free.sum(), 0
+    while total > 0:
+        best, option, found, highest = -1, -1, 0, -np.inf
+        for k in range(following.size):
+            p = following[k]
+            if p == first[k + 1]:
+                continue
+            score, o, pieces = spot(hosts, servers.free, gpus[p], options[p], want[p], scratch, parts)
+            if pieces == 0:
+                # What does not fit now will not fit later: servers only fill up.
+                following[k] = first[k + 1]
+            elif score - penalty[p] > highest:
+                best, option, found, highest = k, o, pieces, score - penalty[p]
+                chosen[:pieces] = parts[:pieces]
+        if best < 0:
+            break
+        p = following[best]
+        following[best] += 1
+        amount[p] = want[p, option]
+        total -= gpus[p]
+        count = put(hosts, gangs, p, chosen, found, count)
+    return gangs.entries[:count], amount
+
+
+@compiled
+def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
+    """Improve GPU types of gangs, valid to begin with, by moves and exchanges until none is left.
+
+    Gangs are worth `worth` ``(m, k)`` on each type, negative where they cannot run.
+    """
+    found, free = types.copy(), capacity.copy()
+    for p in range(gpus.size):
+        free[found[p]] -= gpus[p]
+    better = True
+    while better:
+        better = False
+        for p in range(gpus.size):
+            for i in range(capacity.size):
+                if free[i] >= gpus[p] and worth[p, i] > worth[p, found[p]] * (1 + SLACK):
+                    free[found[p]] += gpus[p]
+                    free[i] -= gpus[p]
+                    found[p], better = i, True
+            for q in range(p):
+                a, b = found[p], found[q]
+                if a == b or worth[p, b] < 0 or worth[q, a] < 0:
+                    continue
+                if free[a] + gpus[p] < gpus[q] or free[b] + gpus[q] < gpus[p]:
+                    continue
+                if worth[p, b] + worth[q, a] > (worth[p, a] + worth[q, b]) * (1 + SLACK):
+                    free[a] += gpus[p] - gpus[q]
+                    free[b] += gpus[q] - gpus[p]
+                    found[p], found[q], better = b, a, True
+    return found
+
+
+@compiled
+def choose_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
+    """Choose GPU types of gangs, so that they are worth much together.
+
+    First by who would lose most per GPU on another type, each on its best type with room; where somebody finds none,
+    from the choice `types`. Then by moves and exchanges.
+    """
+    regret = np.empty(gpus.size)
+    for p in range(gpus.size):
+        regret[p] = (worth[p].max() - max(worth[p].min(), 0.0)) / gpus[p]
+    found, free = types.copy(), capacity.copy()
+    for p in np.argsort(-regret, kind="mergesort"):
+        best = -1
+        for i in range(capacity.size):
+            if free[i] >= gpus[p] and worth[p, i] >= 0 and (best < 0 or worth[p, i] > worth[p, best]):
+                best = i
+        if best < 0:
+            return improve_types(gpus, worth, types, capacity)
+        found[p] = best
+        free[best] -= gpus[p]
+    return improve_types(gpus, worth, found, capacity)
