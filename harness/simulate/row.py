@@ -50,7 +50,8 @@ class SimulationRow(CheckedRow):
         each job had the fewest CPUs at which it is as fast.
     estimated_throughput, actual_throughput
         Means over the rounds of what fractional shares promise and of what was done, of all tenants together, in
-        devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for the policies of that comparison.
+        devices of the slowest type (:func:`schedgap.heuristics.oef.dynamics.throughput`); for policies of that
+        comparison.
     published, verified
         As in :class:`schedgap.harness.compare.row.Row`, of the history.
     key
