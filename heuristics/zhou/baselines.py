@@ -258,21 +258,24 @@ def tiresias(a: Architecture, context: Context) -> Schedule:
 
 
 def antman(a: Architecture, context: Context) -> Schedule:
-    """Return AntMan's schedule: guaranteed jobs by arrival, then opportunistic ones with as many workers as fit."""
+    """Return AntMan's schedule: guaranteed jobs, then opportunistic ones with as many workers as fit, each by arrival.
+
+    What is guaranteed is kept: a guaranteed job that runs is not interrupted for one that waits.
+    """
     guaranteed = a.weight > np.median(a.weight)
     if not guaranteed.any():
         guaranteed[:] = True
     cluster = Cluster(a)
-    return cluster.run(lambda c: c.replan(_by_class(c, guaranteed)))
+    return cluster.run(lambda c: c.replan(_by_class(c, guaranteed, set(c.running))))
 
 
-def _by_class(cluster: Cluster, guaranteed: Bools) -> Iterator[tuple[int, bool]]:
-    """Yield the active jobs in AntMan's order, and whether they may start with fewer workers than wanted."""
-    a = cluster.a
-    active = sorted([*cluster.running, *cluster.waiting()], key=lambda j: (a.arrival[j], j))
-    held = dict(cluster.running)
+def _by_class(cluster: Cluster, guaranteed: Bools, held: set[int]) -> Iterator[tuple[int, bool]]:
+    """Yield the active jobs in AntMan's order, and whether they may start with fewer workers than wanted.
+
+    `held` are those that ran until now: while the slot is planned anew, all are waiting until they are placed again.
+    """
+    a, active = cluster.a, cluster.waiting()
     first = [j for j in active if guaranteed[j]]
-    # A guaranteed job that already runs goes before those that wait.
     for job in sorted(first, key=lambda j: j not in held):
         yield job, False
     patient = {j for j in first if cluster.slot - a.arrival[j] < PATIENCE}
