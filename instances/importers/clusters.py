@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.registry import Options
-from schedgap.instances.importers.table import Column, parse_table, read_text
-from schedgap.instances.importers.trace import Trace, TraceJob
+from schedgap.instances.importers.registry import Options, Trace, TraceJob
+from schedgap.instances.importers.table import Column, parse, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster
 
@@ -98,7 +97,7 @@ def read_nodes(path: Path, derived: list[str]) -> Cluster:
     InstanceError
         If the file is no node list.
     """
-    nodes = parse_table(path, read_text(path), NODE_COLUMNS)
+    nodes = parse(path, read_text(path), NODE_COLUMNS)
     with_gpu = nodes[(nodes["gpu"] > 0) & (nodes["model"] != "")]
     if with_gpu.empty:
         raise InstanceError(f"{path}: no server has a GPU and names its model")

@@ -31,9 +31,8 @@ from pydantic import ValidationError
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import chip, cluster_for, count
-from schedgap.instances.importers.registry import IMPORTERS, Options
+from schedgap.instances.importers.registry import IMPORTERS, REFERENCE, Options, Trace, TraceJob
 from schedgap.instances.importers.table import CONTROL
-from schedgap.instances.importers.trace import REFERENCE, Trace, TraceJob
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.schema import Instance, Job, Tenant, limits
 

@@ -24,36 +24,41 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import chip, count
 from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options, Trace, TraceJob
 from schedgap.instances.importers.table import (
     CONTROL,
     LARGEST,
-    Column,
-    arrival,
     check_format,
+    columns_of,
     first_line,
-    gang,
-    parse_lines,
+    jobs_of,
+    parse,
     read_text,
     shown,
-    work,
 )
-from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
 from schedgap.instances.schema import Instance
 
-TYPE = Column("job type", "text", "a job type such as 'ResNet-50 (batch size 64)'")
-STEPS = work("total steps")
-SCALE = gang("scale factor")
-PRIORITY = Column("priority weight", "number", "a weight, 0 or more")
-SLO = Column("SLO", "number", "a multiple of the job's duration, or a negative number for none", low=-LARGEST)
-ARRIVAL = arrival("arrival")
-OLD = {0: TYPE, 4: STEPS, 5: ARRIVAL, 6: SCALE}
-NEW = {0: TYPE, 5: STEPS, 6: SCALE, 7: PRIORITY, 8: SLO, 9: ARRIVAL}
-LAYOUTS = {7: OLD, 10: NEW}
+COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "job type": {"kind": "text", "right": "a job type such as 'ResNet-50 (batch size 64)'", "field": "model"},
+    "total steps": {"kind": "work", "field": "iterations"},
+    "scale factor": {"kind": "gang", "field": "gpus"},
+    "priority weight": {"kind": "number", "right": "a weight, 0 or more", "field": "weight"},
+    "SLO": {
+        "kind": "number",
+        "right": "a multiple of the job's duration, or a negative number for none",
+        "low": -LARGEST,
+        "field": "slo",
+    },
+    "arrival": {"kind": "arrival", "field": "submit_s"},
+}
+PLACES = {7: (0, 4, 6, -1, -1, 5), 10: (0, 5, 6, 7, 8, 9)}
+"""Where they are in lines of so many fields, -1 for nowhere."""
 
 KEY = re.compile(r"\('([^']{1,200})', ([1-9]\d{0,5})\)")
 SPREAD = "_unconsolidated"
@@ -65,7 +70,7 @@ Table = Mapping[str, Mapping[tuple[str, int], float]]
 def recognise(line: str) -> int:
     """Return 7 or 10 for a first line of that many tab-separated fields."""
     fields = line.count("\t") + 1
-    return fields if fields in LAYOUTS else 0
+    return fields if fields in PLACES else 0
 
 
 def read(path: Path, options: Options) -> Instance:
@@ -73,31 +78,22 @@ def read(path: Path, options: Options) -> Instance:
     text = read_text(path)
     check_format(path, text, "gavel", "a line has 7 or 10 tab-separated fields")
     width = recognise(first_line(text))
-    frame = parse_lines(path, text, LAYOUTS[width], width, "\t")
+    places = zip(COLUMNS.items(), PLACES[width], strict=True)
+    columns = columns_of({name: {**facts, "at": at} for (name, facts), at in places})
+    frame = parse(path, text, columns, width=width, delimiter="\t")
+    frame = frame.rename(columns={column.name: column.field for column in columns})
     table = read_table(Path(options.throughputs)) if options.throughputs else {}
-    asked = set(zip(frame["job type"], frame["scale factor"], strict=True))
-    known = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in asked}
-    jobs = [to_job(i, row, known) for i, row in enumerate(frame.to_dict("records")) if row["scale factor"] > 0]
+    asked = pd.Series(list(zip(frame["model"], frame["gpus"], strict=True)), index=frame.index)
+    known = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in set(asked)}
+    frame["id"] = range(len(frame))
+    frame["tenant"] = [kind.split(" (")[0] for kind in frame["model"]]
+    frame["rates"] = asked.map(known.__getitem__)
+    if "slo" in frame:
+        frame["slo"] = frame["slo"].where(frame["slo"] > 0)
+    jobs = jobs_of(frame[frame["gpus"] > 0])
     notes = told(jobs, table, Path(options.throughputs).name) if options.throughputs else []
     left_out = {NO_GPU: len(frame) - len(jobs)}
     return to_instance(Trace("gavel", path, jobs, left_out, tuple(notes), tenants="job types"), options)
-
-
-def to_job(index: int, row: Mapping[Any, Any], known: Mapping[tuple[str, float], dict[str, float]]) -> TraceJob:
-    """Return the job of one line; as in Gavel, its id is its place in the file, from 0."""
-    kind, gpus = row["job type"], row["scale factor"]
-    slo = row.get("SLO", -1.0)
-    return TraceJob(
-        id=f"job-{index}",
-        submit_s=row["arrival"],
-        gpus=int(gpus),
-        tenant=kind.split(" (")[0],
-        model=kind,
-        iterations=int(row["total steps"]),
-        rates=known[kind, gpus],
-        weight=row.get("priority weight", 1.0),
-        slo=slo if slo > 0 else None,
-    )
 
 
 def rates(kind: str, gpus: int, table: Table) -> dict[str, float]:

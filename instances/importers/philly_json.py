@@ -23,9 +23,17 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.registry import (
+    IMPORTERS,
+    MAX_DURATION_S,
+    MAX_GANG,
+    NO_GPU,
+    ImporterSpec,
+    Options,
+    Trace,
+    TraceJob,
+)
 from schedgap.instances.importers.table import check_format, read_text, seconds, shown
-from schedgap.instances.importers.trace import MAX_DURATION_S, MAX_GANG, NO_GPU, Trace, TraceJob
 from schedgap.instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"
