@@ -31,10 +31,10 @@ import traceback
 import types
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
@@ -87,27 +87,10 @@ class Plugin:
         return {name: value for name, value in told.items() if value}
 
 
-class Registers(Protocol):
-    """A registry, as far as plug-ins need it."""
+Entry = tuple[Any, Any]
+"""A registry, and what is in it."""
 
-    kind: str
-
-    def register(self, spec: Any) -> Any:
-        """Add an entry."""
-        ...
-
-    def drop(self, ids: Iterable[str]) -> None:
-        """Take entries out."""
-        ...
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is an entry of that id."""
-        ...
-
-
-Entry = tuple[Registers, Any]
-
-_registries: dict[str, Registers] = {}
+_registries: dict[str, Any] = {}
 """All registries, by what their entries are."""
 
 _loaded: dict[str, Plugin] = {}
@@ -134,7 +117,7 @@ _lock = threading.RLock()
 # what registries tell -----------------------------------------------------------------------------
 
 
-def known_registry(registry: Registers) -> None:
+def known_registry(registry: Any) -> None:
     """Note a registry, so that workers find it by its kind."""
     _registries[registry.kind] = registry
 
@@ -149,7 +132,7 @@ def importing(name: str | None) -> Iterator[None]:
         _importing.pop()
 
 
-def make_room(registry: Registers, spec: Any) -> None:
+def make_room(registry: Any, spec: Any) -> None:
     """Forget what a notebook cell defined under this id before, and check what it defines now."""
     if any(known is registry and one.id == spec.id for known, one in _entries.get(spec.id, ())):
         _forget(spec.id)
@@ -157,7 +140,7 @@ def make_room(registry: Registers, spec: Any) -> None:
         _check_method(registry, spec)
 
 
-def note(registry: Registers, specs: Sequence[Any]) -> None:
+def note(registry: Any, specs: Sequence[Any]) -> None:
     """Note whose the specs are that have been registered."""
     owner = _importing[-1] if _importing else specs[0].id
     if owner is None:
@@ -167,21 +150,12 @@ def note(registry: Registers, specs: Sequence[Any]) -> None:
     _entries.setdefault(owner, []).extend((registry, spec) for spec in specs)
 
 
-def _check(name: str) -> None:
-    """Raise where a plug-in registered nothing, or something that cannot be."""
-    if name not in _entries:
-        raise UsageError("it registers nothing; call HEURISTICS.register(…), or decorate with @sg.heuristic")
-    for registry, spec in _entries[name]:
-        _check_method(registry, spec)
-
-
-def _check_method(registry: Registers, spec: Any) -> None:
+def _check_method(registry: Any, spec: Any) -> None:
     """Raise where a method belongs to no paper or problem, or where its id is another paper's or method's."""
     if not getattr(spec, "paper", None):
         return
     importlib.import_module("schedgap.instances.views")
-    papers: Any = _registries["paper"]
-    paper = papers.get(spec.paper)
+    paper = _registries["paper"].get(spec.paper)
     if hasattr(spec, "parameters") and not spec.id.startswith(f"{spec.paper}."):
         raise UsageError(f"{spec.id!r}: the id of a method begins with its paper: {spec.paper}.{spec.id}")
     if hasattr(spec, "problem"):
@@ -214,11 +188,8 @@ def load_plugin(name: str | os.PathLike[str]) -> Plugin:
     """
     text = os.fspath(name)
     path = Path(text)
-    is_file = path.suffix == ".py" or os.sep in text or path.exists()
-    return _load(_of_file(path) if is_file else _of_module(text, "module"))
-
-
-def _of_file(path: Path) -> Plugin:
+    if path.suffix != ".py" and os.sep not in text and not path.exists():
+        return _load(_of_module(text, "module"))
     if path.is_dir():
         raise UsageError(f"{path}: a folder; a plug-in is one .py file, or a module that is installed")
     if path.suffix != ".py":
@@ -227,7 +198,7 @@ def _of_file(path: Path) -> Plugin:
         source = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: the plug-in cannot be read: {error.strerror or error}") from None
-    return Plugin(str(path), "file", _digest([source]), source)
+    return _load(Plugin(str(path), "file", _digest([source]), source))
 
 
 def _of_module(name: str, kind: Literal["module", "installed"], distribution: str = "") -> Plugin:
@@ -260,7 +231,6 @@ def _load(plugin: Plugin) -> Plugin:
     _forget(plugin.name)
     try:
         _run(plugin)
-        _check(plugin.name)
     except BaseException as error:
         _forget(plugin.name)
         if earlier:
@@ -273,32 +243,25 @@ def _load(plugin: Plugin) -> Plugin:
 
 
 def _run(plugin: Plugin) -> None:
-    """Run what registers; what it prints goes to standard error, since standard output is for data."""
+    """Run what registers, and check that; what it prints goes to standard error, since standard output is for data."""
     before = set(sys.modules)
     try:
         with importing(plugin.name), redirect_stdout(sys.stderr):
-            _RUN[plugin.kind](plugin)
+            if plugin.kind == "file":
+                module = sys.modules[plugin.module] = types.ModuleType(plugin.module)
+                module.__file__ = os.path.abspath(plugin.name)
+                exec(compile(plugin.content, plugin.name, "exec"), module.__dict__)
+            elif plugin.kind == "live":
+                for kind, spec in pickle.loads(plugin.content):
+                    _registries[kind].register(spec)
+            else:
+                importlib.import_module(plugin.module)
     finally:
         _modules[plugin.name] = [n for n in sys.modules if f"{n}.".startswith(f"{plugin.module}.") and n not in before]
-
-
-def _run_file(plugin: Plugin) -> None:
-    module = types.ModuleType(plugin.module)
-    module.__file__ = os.path.abspath(plugin.name)
-    sys.modules[plugin.module] = module
-    exec(compile(plugin.content, plugin.name, "exec"), module.__dict__)
-
-
-def _run_module(plugin: Plugin) -> None:
-    importlib.import_module(plugin.module)
-
-
-def _run_definition(plugin: Plugin) -> None:
-    for kind, spec in pickle.loads(plugin.content):
-        _registries[kind].register(spec)
-
-
-_RUN = {"file": _run_file, "module": _run_module, "installed": _run_module, "live": _run_definition}
+    if plugin.name not in _entries:
+        raise UsageError("it registers nothing; call HEURISTICS.register(…), or decorate with @sg.heuristic")
+    for registry, spec in _entries[plugin.name]:
+        _check_method(registry, spec)
 
 
 def _what(error: BaseException, plugin: Plugin) -> str:
@@ -346,7 +309,11 @@ def loaded() -> tuple[Plugin, ...]:
     load_installed()
     for name, plugin in _loaded.items():
         if plugin.kind == "live" and not plugin.content:
-            _loaded[name] = _pickled(plugin)
+            # Variants come with the method that has them.
+            specs = [(at.kind, spec) for at, spec in _entries[name] if not getattr(spec, "settings", None)]
+            with suppress(Exception):  # whatever a stranger's object raises: it is told where the definition is used
+                content = dumps(specs)
+                _loaded[name] = replace(plugin, content=content, digest=_digest([content]))
     return tuple(plugin for plugin in _loaded.values() if plugin.kind != "live" or plugin.content)
 
 
@@ -355,16 +322,6 @@ def refresh() -> None:
     for name, plugin in _loaded.items():
         if plugin.kind == "live":
             _loaded[name] = Plugin(name, "live")
-
-
-def _pickled(plugin: Plugin) -> Plugin:
-    # Variants come with the method that has them.
-    specs = [(registry.kind, spec) for registry, spec in _entries[plugin.name] if not getattr(spec, "settings", None)]
-    try:
-        content = dumps(specs)
-    except Exception:  # whatever a stranger's object raises: it is told where the definition is used
-        return plugin
-    return replace(plugin, content=content, digest=_digest([content]))
 
 
 def used(ids: Iterable[str]) -> list[Plugin]:
@@ -420,41 +377,30 @@ def agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
+INSTALLED = tuple(f"{path}{os.sep}" for path in set(sysconfig.get_paths().values()) if path)
+"""Folders of the standard library and of installed packages."""
+
+
 def dumps(value: Any) -> bytes:
     """Return a value pickled, with what notebooks and scripts define by value: workers cannot import that."""
     if not any(plugin.kind == "live" for plugin in _loaded.values()):
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     import cloudpickle
 
-    strange = [module for name, module in list(sys.modules.items()) if _is_strange(name, module)]
-    for module in strange:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        return _by_value(value)
-    finally:
-        for module in strange:
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-INSTALLED = tuple(f"{path}{os.sep}" for path in set(sysconfig.get_paths().values()) if path)
-"""Folders of the standard library and of installed packages."""
-
-
-def _is_strange(name: str, module: Any) -> bool:
-    """Return whether workers may not find a module: it lies beside a script or notebook."""
-    file = getattr(module, "__file__", None) or INSTALLED[0]
-    return name != "__main__" and not name.startswith("schedgap") and not file.startswith(INSTALLED)
-
-
-def _by_value(value: Any) -> bytes:
-    """Pickle code without the name of its file, which differs between kernels that run the same cells."""
-    import cloudpickle
-
+    # Code goes without the name of its file, which differs between kernels that run the same cells.
     usual = cloudpickle.Pickler.dispatch_table
+    nameless = {types.CodeType: lambda code: usual[types.CodeType](code.replace(co_filename="<cell>"))}
     stream = io.BytesIO()
     pickler = cloudpickle.Pickler(stream)
-    pickler.dispatch_table = ChainMap(
-        {types.CodeType: lambda code: usual[types.CodeType](code.replace(co_filename="<cell>"))}, usual
-    )
-    pickler.dump(value)
+    pickler.dispatch_table = ChainMap(nameless, usual)
+    # Workers may not find a module that lies beside a script or notebook.
+    ours = {name: module for name, module in list(sys.modules.items()) if not name.startswith(("schedgap", "__main__"))}
+    beside = [m for m in ours.values() if not (getattr(m, "__file__", None) or INSTALLED[0]).startswith(INSTALLED)]
+    for module in beside:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        pickler.dump(value)
+    finally:
+        for module in beside:
+            cloudpickle.unregister_pickle_by_value(module)
     return stream.getvalue()
