@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.schema import Instance
@@ -114,28 +113,23 @@ def _toml(text: str) -> dict[str, Any]:
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a user's file, with a clear error where that cannot be."""
+    most = MAX_FILE_MB * 1_000_000
+    limit = f"more than the limit of {MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
     try:
-        return _content(path)
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe may never end, nor a device
+            folder = stat.S_ISDIR(status.st_mode)
+            raise InstanceError(f"{path}: {'a folder, not a file' if folder else 'not a regular file'}")
+        if status.st_size > most:
+            raise InstanceError(f"{path}: {status.st_size / 1e6:.0f} MB is {limit}")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
     except FileNotFoundError as error:
         raise InstanceError(f"{path}: no such file") from error
     except InstanceError:
         raise
     except (OSError, ValueError) as error:
         raise InstanceError(f"{path}: cannot be read: {_one_line(error)}") from error
-
-
-def _content(path: Path) -> bytes:
-    """Return the content of a regular file; a pipe may never end, nor a device."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        folder = stat.S_ISDIR(status.st_mode)
-        raise InstanceError(f"{path}: {'a folder, not a file' if folder else 'not a regular file'}")
-    most = MAX_FILE_MB * 1_000_000
-    limit = f"more than the limit of {MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
-    if status.st_size > most:
-        raise InstanceError(f"{path}: {status.st_size / 1e6:.0f} MB is {limit}")
-    with path.open("rb") as file:
-        content = file.read(most + 1)
     if len(content) > most:  # it has grown since, or lies about its size
         raise InstanceError(f"{path}: {limit}")
     return content
@@ -168,7 +162,10 @@ def _strange(value: object, path: str = "") -> Iterator[str]:
 
 def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
     """Return a pydantic error as one line: field, value, what would be right, and how many more there are."""
-    details = _causes(error)
+    details = error.errors(include_url=False)
+    # Without those that follow from others: a list is "too short" after its items failed.
+    within = {d["loc"][:n] for d in details for n in range(len(d["loc"]))}
+    details = [d for d in details if d["type"] != "too_short" or d["loc"] not in within]
     first = details[0]
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     path, wanted = _locate(model, first["loc"])
@@ -183,13 +180,6 @@ def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
     if first["type"] == "json_invalid":
         return first["msg"] + more
     return f"{path} = {_shown(first['input'])}: {wanted or first['msg'].lower()}{more}"
-
-
-def _causes(error: ValidationError) -> list[ErrorDetails]:
-    """Return the errors without those that follow from others (a list "too short" after its items failed)."""
-    details = error.errors(include_url=False)
-    within = {d["loc"][:n] for d in details for n in range(len(d["loc"]))}
-    return [d for d in details if d["type"] != "too_short" or d["loc"] not in within]
 
 
 def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str]:
