@@ -113,23 +113,28 @@ def _toml(text: str) -> dict[str, Any]:
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a user's file, with a clear error where that cannot be."""
-    most = MAX_FILE_MB * 1_000_000
-    limit = f"more than the limit of {MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe may never end, nor a device
-            folder = stat.S_ISDIR(status.st_mode)
-            raise InstanceError(f"{path}: {'a folder, not a file' if folder else 'not a regular file'}")
-        if status.st_size > most:
-            raise InstanceError(f"{path}: {status.st_size / 1e6:.0f} MB is {limit}")
-        with path.open("rb") as file:
-            content = file.read(most + 1)
+        return _content(path)
     except FileNotFoundError as error:
         raise InstanceError(f"{path}: no such file") from error
     except InstanceError:
         raise
     except (OSError, ValueError) as error:
         raise InstanceError(f"{path}: cannot be read: {_one_line(error)}") from error
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a regular file; a pipe may never end, nor a device."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        folder = stat.S_ISDIR(status.st_mode)
+        raise InstanceError(f"{path}: {'a folder, not a file' if folder else 'not a regular file'}")
+    most = MAX_FILE_MB * 1_000_000
+    limit = f"more than the limit of {MAX_FILE_MB} MB (instances.canonical.MAX_FILE_MB)"
+    if status.st_size > most:
+        raise InstanceError(f"{path}: {status.st_size / 1e6:.0f} MB is {limit}")
+    with path.open("rb") as file:
+        content = file.read(most + 1)
     if len(content) > most:  # it has grown since, or lies about its size
         raise InstanceError(f"{path}: {limit}")
     return content

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.schema import Instance, PSType, WorkerType
+from schedgap.instances.schema import Instance, PSType, ServerGroup, WorkerType
 from schedgap.instances.workload import server_names
 
 SLACK = 1e-9
@@ -106,6 +106,16 @@ def classes(machines: Machines) -> Machines:
         kind=np.arange(len(first)),
         able=np.ascontiguousarray(machines.able[:, first]),
     )
+
+
+def able(workers: Sequence[WorkerType], gpu_types: Sequence[str]) -> Bools:
+    """Return ``(M, h)`` which workers can run on servers of these GPU types."""
+    return np.array([[w.gpu_type in (None, g) for g in gpu_types] for w in workers], bool).reshape(-1, len(gpu_types))
+
+
+def takes(parts: Sequence[WorkerType] | Sequence[PSType] | Sequence[ServerGroup]) -> Array:
+    """Return ``(types, 4)`` GPUs, CPUs, gigabytes and Gbit/s of one worker, parameter server or server of each type."""
+    return np.array([[x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps] for x in parts], float).reshape(-1, 4)
 
 
 def machines_of(

@@ -20,8 +20,8 @@ import numpy as np
 from pydantic import model_validator
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic.options import ROUNDING
-from schedgap.instances.elastic.profiles import rates, takes
+from schedgap.instances.elastic.machines import takes
+from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.generate import draws
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams

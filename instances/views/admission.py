@@ -19,7 +19,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Elastic, Machines, Runs, machines_of
-from schedgap.instances.elastic.profiles import rates
+from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType

@@ -20,7 +20,8 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
-from schedgap.instances.elastic.profiles import able, rates, takes
+from schedgap.instances.elastic.machines import able, takes
+from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
