@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -332,21 +332,12 @@ def describe(v: View) -> str:
 
 
 def _problems(name: str, title: str) -> tuple[Problem, ...]:
-    interrupted = Problem(
-        f"zhou.{name}.preemptive",
-        f"least total weighted completion time with {title}, jobs may be interrupted",
-        "min",
-        "weight × slots",
-    )
+    least = partial(Problem, sense="min", unit="weight × slots")
+    time = f"least total weighted completion time with {title}"
+    interrupted = least(f"zhou.{name}.preemptive", f"{time}, jobs may be interrupted")
     return (
         interrupted,
-        Problem(
-            f"zhou.{name}.completion",
-            f"least total weighted completion time with {title}",
-            "min",
-            "weight × slots",
-            interrupted.id,
-        ),
+        least(f"zhou.{name}.completion", time, restricts=interrupted.id),
         Problem(f"zhou.{name}.weight", f"largest weight completed by τ with {title}, all jobs there", "max", "weight"),
         Problem(f"zhou.{name}.cost", f"least cost of the heaviest job at given prices with {title}", "min", "cost"),
     )
