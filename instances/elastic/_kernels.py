@@ -161,12 +161,6 @@ def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
 
 
 @njit(cache=True)
-def between(floor: Array, k: int, at: Ints) -> float:
-    """Return what one of a type costs at least in a window."""
-    return float(floor[k, at[1]] - floor[k, at[0]])
-
-
-@njit(cache=True)
 def holds(tables: Tables, servers: Servers, at: Ints, m: int, p: int, h: int, workers: int, ps: int) -> bool:
     """Return whether so many workers and parameter servers fit on a server in all slots of a window."""
     for r in range(servers.capacity.shape[1]):
@@ -216,17 +210,11 @@ def cheapest(window: Window, workers: int) -> float:
     """Return what the cheapest so many workers cost, infinite where they do not fit."""
     if workers <= 0:
         return 0.0
-    low, high = 0, window.order.size - 1
-    while low < high:
-        middle = (low + high) // 2
-        if window.filled[middle] >= workers:
-            high = middle
-        else:
-            low = middle + 1
-    if window.filled[low] < workers:
+    last = np.searchsorted(window.filled, workers)
+    if last == window.order.size:
         return np.inf
-    done = window.filled[low - 1] if low > 0 else 0
-    return float((window.spent[low - 1] if low > 0 else 0.0) + (workers - done) * window.cost[window.order[low]])
+    done, spent = (window.filled[last - 1], window.spent[last - 1]) if last > 0 else (0, 0.0)
+    return float(spent + (workers - done) * window.cost[window.order[last]])
 
 
 @njit(cache=True)
@@ -450,15 +438,16 @@ def search_window(
     choices: Choices, first: int, last: int, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best
 ) -> None:
     """Offer the options of one duration in one window."""
-    end = window.at[1]
+    begin, end = window.at[0], window.at[1]
     late = goal.late[end]
     m, least, most, total = -1, np.inf, 0, 0
     for o in range(first, last):
         p, number = choices.ps_type[o], choices.workers[o]
-        floor = number * between(tables.worker_floor, choices.worker_type[o], window.at)
+        floor = tables.worker_floor[choices.worker_type[o]]
+        least_paid = number * (floor[end] - floor[begin])
         if p >= 0:
-            floor += between(tables.ps_floor, p, window.at)
-        if not wanted(best, late + BELOW * floor, end):
+            least_paid += tables.ps_floor[p, end] - tables.ps_floor[p, begin]
+        if not wanted(best, late + BELOW * least_paid, end):
             continue
         if choices.worker_type[o] != m:
             m = choices.worker_type[o]
