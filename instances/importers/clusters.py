@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -50,7 +49,11 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
     cpus, memory_gb = options.cpus_per_gpu or CPUS_PER_GPU, options.memory_gb_per_gpu or MEMORY_GB_PER_GPU
     gpus = options.gpus
     if gpus is not None:
-        check_types(gpus, jobs)
+        recorded = {*UNDISCLOSED, *(name for job in jobs for name in job.rates)}
+        for name in gpus:
+            if gpu_type(chip(name)).tflops is None and name not in recorded:
+                known = "the catalogue has V100, P100, K80, T4, A10, A100, …"
+                raise UsageError(f"gpus: unknown GPU type {name!r}; {known}")
     else:
         largest = max(job.gpus for job in jobs)
         wanted = math.ceil(largest / per_server) * per_server
@@ -104,22 +107,19 @@ def read_nodes(path: Path, derived: list[str]) -> Cluster:
     with_gpu = with_gpu.assign(model=with_gpu["model"].map(chip))
     if len(with_gpu) < len(nodes):
         derived.append(f"{len(nodes) - len(with_gpu)} of {len(nodes)} servers left out: they have no GPU")
-    kinds = with_gpu.groupby(["model", "gpu", "cpu_milli", "memory_mib"]).size().reset_index(name="servers")
-    groups = tuple(node_group(kind) for kind in kinds.to_dict("records"))
+    kinds: dict[Any, int] = with_gpu.groupby(["model", "gpu", "cpu_milli", "memory_mib"]).size().to_dict()
+    groups = tuple(
+        {
+            "name": f"{model}-{gpus:.0f}gpu-{milli / 1000:.15g}cpu-{mib / 1024:.15g}gib",
+            "count": servers,
+            "gpu_type": model,
+            "gpus": int(gpus),
+            "cpus": milli / 1000,
+            "memory_gb": mib / 1024 * 1024**3 / 1e9,
+        }
+        for (model, gpus, milli, mib), servers in kinds.items()
+    )
     return validated(str(path), sorted(set(with_gpu["model"])), groups)
-
-
-def node_group(kind: Mapping[Any, Any]) -> dict[str, object]:
-    """Return a group of identical servers of a node list."""
-    gpus, cpus, memory_gib = int(kind["gpu"]), kind["cpu_milli"] / 1000, kind["memory_mib"] / 1024
-    return {
-        "name": f"{kind['model']}-{gpus}gpu-{cpus:.15g}cpu-{memory_gib:.15g}gib",
-        "count": int(kind["servers"]),
-        "gpu_type": kind["model"],
-        "gpus": gpus,
-        "cpus": cpus,
-        "memory_gb": memory_gib * 1024**3 / 1e9,
-    }
 
 
 def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object], ...]) -> Cluster:
@@ -135,14 +135,6 @@ def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object]
 def chip(name: str) -> str:
     """Return the catalogue's name for a GPU type; one that it does not know keeps its own."""
     return gpu_type(ALIASES.get(name, name)).name
-
-
-def check_types(gpus: Mapping[str, int], jobs: Sequence[TraceJob]) -> None:
-    """Raise UsageError where a user's GPU type is unknown to the catalogue and to the trace's own rates."""
-    recorded = {name for job in jobs for name in job.rates}
-    for name in gpus:
-        if gpu_type(chip(name)).tflops is None and name not in recorded and name not in UNDISCLOSED:
-            raise UsageError(f"gpus: unknown GPU type {name!r}; the catalogue has V100, P100, K80, T4, A10, A100, …")
 
 
 def count(n: int, noun: str = "job") -> str:
