@@ -13,13 +13,12 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -49,8 +48,7 @@ MAX_BASES = 8
 """Longest chain of ``base`` keys; a longer one is a mistake (or a circle)."""
 
 
-@dataclass(frozen=True)
-class CatalogueEntry:
+class CatalogueEntry(NamedTuple):
     """One line of ``harness list instances``."""
 
     ref: str
@@ -149,9 +147,8 @@ def _packaged(kind: str, name: str) -> dict[str, Any]:
 
 
 def _parsed(file: Traversable) -> dict[str, Any]:
-    text = file.read_text("utf-8")
-    document: dict[str, Any] = json.loads(text) if file.name.endswith(".json") else tomllib.loads(text)
-    return document
+    parse: Callable[[str], dict[str, Any]] = json.loads if file.name.endswith(".json") else tomllib.loads
+    return parse(file.read_text("utf-8"))
 
 
 def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int = 0) -> dict[str, Any]:

@@ -217,13 +217,14 @@ def _load() -> dict[str, CatalogueModel]:
             models[entry["name"]] = _model(entry, models)
         for size, rates in entry.get("batches", {}).items():
             default = int(size) == entry["default_batch"]
+            name = f"{entry['name']} (batch size {size})"
             of_size = {
-                "name": f"{entry['name']} (batch size {size})",
+                "name": name,
                 "batch_size": int(size),
                 "rates": dict(zip(entry["gpus"], rates, strict=True)),
                 "aliases": (entry["name"], *entry.get("aliases", ())) if default else (),
             }
-            models[of_size["name"]] = _model(entry | of_size, models)
+            models[name] = _model(entry | of_size, models)
     return models
 
 

@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from schedgap.instances import plugins
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -17,17 +17,8 @@ from schedgap.instances.parameters import Parametrised, base_id, configured
 Sense = Literal["max", "min"]
 
 
-class Named(Protocol):
-    """Anything with an id."""
-
-    @property
-    def id(self) -> str:
-        """Name under which it is registered."""
-        ...
-
-
-T = TypeVar("T", bound=Named)
-
+T = TypeVar("T", bound=Any)
+"""Anything with an ``id``."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -149,7 +149,7 @@ def price_field(of: Architecture, schedule: Schedule) -> Array:
     step = max(1, CELLS // (resources * (slots + 1)))
     for first in range(0, machines.size, step):
         servers = np.arange(first, min(first + step, machines.size))
-        np.add.at(total, machines.kind[servers], of.prices_of(_used(of, schedule, servers, slots), servers))
+        np.add.at(total, machines.kind[servers], of.prices(_used(of, schedule, servers, slots), servers))
     return (total / classes.count[:, None, None]).reshape(-1, slots)
 
 

@@ -28,6 +28,7 @@ from schedgap.instances.importers.table import (
     parse,
     read_text,
     shown,
+    sifted,
 )
 from schedgap.instances.schema import Instance
 
@@ -100,16 +101,6 @@ class Format:
         names = {name.strip() for name in line.split(",")}
         missing = ", ".join(name for name in required if name not in names)
         return f"{f'no column {missing}; ' if missing else ''}its columns are {', '.join(required)}"
-
-
-def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the rows to which no reason to leave them out applies, and for how many others each is the first."""
-    left_out = {}
-    for reason, applies in reasons.items():
-        out = applies.reindex(frame.index)
-        left_out[reason] = int(out.sum())
-        frame = frame[~out]
-    return frame, left_out
 
 
 def plain(path: Path, frame: pd.DataFrame) -> Jobs:

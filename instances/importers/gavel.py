@@ -41,6 +41,7 @@ from schedgap.instances.importers.table import (
     parse,
     read_text,
     shown,
+    sifted,
 )
 from schedgap.instances.schema import Instance
 
@@ -90,9 +91,9 @@ def read(path: Path, options: Options) -> Instance:
     frame["rates"] = asked.map(known.__getitem__)
     if "slo" in frame:
         frame["slo"] = frame["slo"].where(frame["slo"] > 0)
-    jobs = jobs_of(frame[frame["gpus"] > 0])
+    kept, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0})
+    jobs = jobs_of(kept)
     notes = told(jobs, table, Path(options.throughputs).name) if options.throughputs else []
-    left_out = {NO_GPU: len(frame) - len(jobs)}
     return to_instance(Trace("gavel", path, jobs, left_out, tuple(notes), tenants="job types"), options)
 
 

@@ -31,9 +31,8 @@ from schedgap.instances.importers.registry import (
     ImporterSpec,
     Options,
     Trace,
-    TraceJob,
 )
-from schedgap.instances.importers.table import check_format, read_text, seconds, shown
+from schedgap.instances.importers.table import check_format, jobs_of, read_text, seconds, shown, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"
@@ -96,21 +95,18 @@ def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
     submitted = dates(path, [(f"[{i}].submitted_time", job.submitted_time) for i, job in enumerate(log)])
     gangs = [gang_of(path, i, job) for i, job in enumerate(log)]
     run_times = durations(path, log)
-    jobs = [
-        TraceJob(
-            id=job.jobid,
-            submit_s=submit,
-            gpus=gpus,
-            tenant=job.vc or "",
-            duration_s=run_time,
-            status=job.status,
-        )
-        for job, submit, gpus, run_time in zip(log, submitted, gangs, run_times, strict=True)
-        if gpus > 0 and run_time is not None
-    ]
-    without = gangs.count(0)
-    left_out = {NO_GPU: without, NEVER_RAN: len(log) - without - len(jobs)}
-    return Trace("philly_json", path, jobs, left_out, tenants="virtual clusters")
+    frame = pd.DataFrame(
+        {
+            "id": [job.jobid for job in log],
+            "submit_s": submitted,
+            "gpus": gangs,
+            "tenant": [job.vc or "" for job in log],
+            "duration_s": pd.Series(run_times, dtype=float),
+            "status": [job.status for job in log],
+        }
+    )
+    jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0, NEVER_RAN: frame["duration_s"].isna()})
+    return Trace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters")
 
 
 def check_ids(path: Path, log: Sequence[LoggedJob]) -> None:

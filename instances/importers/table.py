@@ -206,6 +206,16 @@ def convert(path: Path, raw: pd.Series, column: Column) -> pd.Series:
     return good
 
 
+def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the rows to which no reason to leave them out applies, and for how many others each is the first."""
+    left_out = {}
+    for reason, applies in reasons.items():
+        out = applies.reindex(frame.index)
+        left_out[reason] = int(out.sum())
+        frame = frame[~out]
+    return frame, left_out
+
+
 def jobs_of(frame: pd.DataFrame) -> list[TraceJob]:
     """Return a job for each row of a table whose columns have the names of its fields; numbers as ids are ``job-0``."""
     known = {field.name for field in fields(TraceJob)}

@@ -190,11 +190,7 @@ class Architecture(Elastic):
         used[:, 0] = np.floor(used[:, 0])
         return np.asarray(used)
 
-    def prices(self, used: Array) -> Array:
-        """Return the prices (11) of servers where `used` ``(h, R, …)`` is in use; see :meth:`prices_of`."""
-        return self.prices_of(used, np.arange(self.machines.size))
-
-    def prices_of(self, used: Array, servers: Ints) -> Array:
+    def prices(self, used: Array, servers: Ints | slice = slice(None)) -> Array:
         """Return the prices (11) per unit and slot of some servers, of which `used` ``(servers, R, …)`` is in use.
 
         F counts a server's whole capacity of a resource as 1, and so must the price: ``(λ^(used/C) − 1)/C`` per unit.
