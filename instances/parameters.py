@@ -192,7 +192,11 @@ def configured(spec: T, query: str) -> T:
         return spec
     text = "&".join(f"{name}={quote(_shown(value), safe='+')}" for name, value in settings.items())
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
-    functions = {name: _bound(f, settings) for name, f in spec._functions().items()}
+    functions = spec._functions()
+    for field_name, function in functions.items():
+        taken = inspect.signature(function).parameters
+        if mine := {name: value for name, value in settings.items() if name in taken}:
+            functions[field_name] = partial(function, **mine)
     changed = {name: to for key, value in settings.items() for name, to in known[key].changes.get(value, {}).items()}
     return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions | changed)
 
@@ -213,12 +217,6 @@ def passing(function: F, *to: Callable[..., Any]) -> F:
     if not function.__doc__:
         function.__wrapped__ = to[0]  # type: ignore[attr-defined]
     return function
-
-
-def _bound(function: Callable[..., Any], settings: Mapping[str, Value]) -> Callable[..., Any]:
-    taken = inspect.signature(function).parameters
-    mine = {name: value for name, value in settings.items() if name in taken}
-    return partial(function, **mine) if mine else function
 
 
 def pairs(query: str, where: str, example: str, error: type[UsageError] = UsageError) -> dict[str, str]:

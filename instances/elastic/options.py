@@ -309,18 +309,15 @@ def largest(m: Machines, ring: bool, most: int) -> Ints:
 
     What fits with N workers fits with one fewer, too, but for a ring on several servers, which has at least two.
     """
-    servers = 1 if ring else len(m.ps)
-    found = np.zeros((len(m.worker), servers, 2), np.int64)
-    for worker in range(len(m.worker)):
-        for server in range(servers):
-            found[worker, server] = _ring(m, worker) if ring else _with_servers(m, worker, server, most)
+    found = np.zeros((len(m.worker), 1 if ring else len(m.ps), 2), np.int64)
+    for worker, server in np.ndindex(found.shape[:2]):
+        if ring:
+            room = m.room[worker]
+            several = int(m.count[room > 0].sum()) > 1
+            found[worker, server] = room @ m.count if several else 0, room.max(initial=0)
+        else:
+            found[worker, server] = _with_servers(m, worker, server, most)
     return found
-
-
-def _ring(m: Machines, worker: int) -> tuple[int, int]:
-    room = m.room[worker]
-    usable = int(m.count[room > 0].sum())
-    return int(room @ m.count) if usable > 1 else 0, int(room.max(initial=0))
 
 
 def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int, int]:

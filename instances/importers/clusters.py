@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.registry import Options, Trace, TraceJob
-from schedgap.instances.importers.table import Column, parse, read_text
+from schedgap.instances.importers.table import Column, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster
 
@@ -37,13 +37,7 @@ NODE_COLUMNS = (
 
 
 def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
-    """Return the user's cluster, or the format's default, grown until the largest gang fits on each type.
-
-    Raises
-    ------
-    UsageError
-        If the user names a GPU type that neither the catalogue nor the trace's own rates know.
-    """
+    """Return the user's cluster, or the format's default, grown until the largest gang fits on each type."""
     if options.nodes is not None:
         return read_nodes(Path(options.nodes), derived)
     per_server = options.gpus_per_server or trace.default_per_server
@@ -70,13 +64,7 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
 
 
 def cluster_of(gpus: Mapping[str, int], per_server: int, cpus_per_gpu: float, memory_gb_per_gpu: float) -> Cluster:
-    """Return a cluster of servers of `per_server` GPUs, and a smaller one where a type does not divide.
-
-    Raises
-    ------
-    InstanceError
-        If the schema refuses it (more than a million servers, a type named twice).
-    """
+    """Return a cluster of servers of `per_server` GPUs, and a smaller one where a type does not divide."""
     servers = tuple(
         {
             "name": f"{chip(name)}-{size}gpu",
@@ -94,14 +82,8 @@ def cluster_of(gpus: Mapping[str, int], per_server: int, cpus_per_gpu: float, me
 
 
 def read_nodes(path: Path, derived: list[str]) -> Cluster:
-    """Return the cluster of an openb node list: one group for identical servers, none for those without GPU.
-
-    Raises
-    ------
-    InstanceError
-        If the file is no node list.
-    """
-    nodes = parse(path, read_text(path), NODE_COLUMNS)
+    """Return the cluster of an openb node list: one group for identical servers, none for those without GPU."""
+    nodes = parse_headed(path, read_text(path), NODE_COLUMNS)
     with_gpu = nodes[(nodes["gpu"] > 0) & (nodes["model"] != "")]
     if with_gpu.empty:
         raise InstanceError(f"{path}: no server has a GPU and names its model")

@@ -60,13 +60,7 @@ class Filled:
 
 
 def to_instance(trace: Trace, options: Options) -> Instance:
-    """Return the instance of a trace, with every filling recorded.
-
-    Raises
-    ------
-    InstanceError
-        If no job is left, or if a job does not fit on the cluster.
-    """
+    """Return the instance of a trace, with every filling recorded; raise where no job is left, or one does not fit."""
     if not trace.jobs:
         reasons = "; ".join(told_left_out(trace))
         raise InstanceError(f"{trace.path}: no job to schedule: {reasons or 'the trace is empty'}")

@@ -15,10 +15,12 @@ import pandas as pd
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.gavel import gavel
 from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, NO_GPU, ImporterSpec, Options, Trace
 from schedgap.instances.importers.table import (
     NUMBER,
     Column,
+    Jobs,
     check_format,
     check_run_times,
     check_unique,
@@ -26,14 +28,12 @@ from schedgap.instances.importers.table import (
     first_line,
     jobs_of,
     parse,
+    parse_headed,
     read_text,
     shown,
     sifted,
 )
 from schedgap.instances.schema import Instance
-
-Jobs = tuple[pd.DataFrame, dict[str, int], dict[str, Any]]
-"""Jobs, the reason and number of those left out, and fields of the trace that depend on them."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ class Format:
     ----------
     header
         Whether it may have a header.
-    width, numbers
-        Fields of a line where it may have none, and which of these are numbers in the first line.
+    places, numbers
+        Place of each column where it may have none (-1 for nowhere), by the number of fields in a line, and which
+        fields are numbers in the first line.
     form
         What a first line looks like, for messages; by default, which columns it has.
     per_s
@@ -57,7 +58,8 @@ class Format:
     id: str
     columns: Sequence[Column]
     header: bool = True
-    width: int = 0
+    delimiter: str = ","
+    places: Mapping[str, Sequence[int]] = field(default_factory=dict)
     numbers: Sequence[int] = ()
     form: str = ""
     per_s: float = 1.0
@@ -75,24 +77,26 @@ class Format:
 
     def fields_in(self, line: str) -> int:
         """Return the fields of a first line without header, 0 where their number or the numbers among them differ."""
-        fields = line.split(",")
-        fine = len(fields) == self.width and all(NUMBER.fullmatch(fields[i].strip()) for i in self.numbers)
-        return self.width if fine else 0
+        fields = line.split(self.delimiter)
+        fine = str(len(fields)) in self.places and all(NUMBER.fullmatch(fields[i].strip()) for i in self.numbers)
+        return len(fields) if fine else 0
 
     def read(self, path: Path, options: Options) -> Instance:
         """Return the instance of a trace (see :func:`schedgap.instances.importers.import_trace`)."""
         text = read_text(path)
         first = first_line(text)
         check_format(path, text, self.id, self.form or self.lacking(first))
-        frame = parse(path, text, self.columns, width=None if self.header_in(first) else self.width)
-        named = {c.field: c.name for c in self.columns if c.field}
+        width = 0 if self.header_in(first) else self.fields_in(first)
+        places = {at: c for at, c in zip(self.places.get(str(width), ()), self.columns, strict=False) if at >= 0}
+        frame = parse(path, text, places, width, self.delimiter) if width else parse_headed(path, text, self.columns)
+        named = {c.field: c.name for c in self.columns if c.field and c.name in frame}
         if "id" in named:
             check_unique(path, frame[named["id"]])
-        frame = frame.assign(**{key: frame[name] for key, name in named.items()})
+        frame = frame.assign(id=np.arange(len(frame))).assign(**{key: frame[name] for key, name in named.items()})
         for key in ("submit_s", "duration_s"):
             if key in frame:
                 frame[key] /= self.per_s
-        jobs, left_out, about = MORE.get(self.id, plain)(path, frame)
+        jobs, left_out, about = MORE.get(self.id, plain)(path, frame, options)
         return to_instance(Trace(self.id, path, jobs_of(jobs), left_out, **{**self.about, **about}), options)
 
     def lacking(self, line: str) -> str:
@@ -103,16 +107,15 @@ class Format:
         return f"{f'no column {missing}; ' if missing else ''}its columns are {', '.join(required)}"
 
 
-def plain(path: Path, frame: pd.DataFrame) -> Jobs:
+def plain(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
     """Return a job for each line; without an id, that is its place in the file."""
-    frame = frame if "id" in frame else frame.assign(id=np.arange(len(frame)))
     reasons = {NO_GPU: frame["gpus"] == 0}
     if "duration_s" in frame:
         reasons["they have no duration"] = frame["duration_s"].isna()
     return *sifted(frame, reasons), {}
 
 
-def openb(path: Path, pods: pd.DataFrame) -> Jobs:
+def openb(path: Path, pods: pd.DataFrame, options: Options) -> Jobs:
     """Return the pods that ran, with the part of a GPU that they share."""
     start, end = pods["scheduled_time"], pods["deletion_time"]
     check_run_times(path, start[pods["gpus"] > 0], end[pods["gpus"] > 0])
@@ -132,7 +135,7 @@ def openb(path: Path, pods: pd.DataFrame) -> Jobs:
     return ran, left_out, {"notes": [note] if sharing else []}
 
 
-def pai2020(path: Path, tasks: pd.DataFrame) -> Jobs:
+def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
     """Return the jobs that tasks on GPUs make up; they end with the last task, which has their status and user."""
     tasks["used"] = tasks["inst_num"].fillna(1) * tasks["plan_gpu"].fillna(0) / 100
     on_gpus = tasks[tasks["used"] > 0]
@@ -159,7 +162,7 @@ def pai2020(path: Path, tasks: pd.DataFrame) -> Jobs:
     return jobs, left_out, about
 
 
-MORE: Mapping[str, Callable[[Path, pd.DataFrame], Jobs]] = {"openb": openb, "pai2020": pai2020}
+MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": gavel, "openb": openb, "pai2020": pai2020}
 """What turns the lines of a table into jobs where a line is not just a job."""
 
 

@@ -90,9 +90,6 @@ MAX_GANG = 100_000
 MAX_DURATION_S = 1e9
 """Longest run time, 31 years."""
 
-GAVEL_CLUSTER: Mapping[str, int] = {"V100": 36, "P100": 36, "K80": 36}
-"""GPUs of Gavel's simulated cluster: the default where neither the trace nor the user gives one."""
-
 
 @dataclass(frozen=True, slots=True)
 class TraceJob:
@@ -147,6 +144,8 @@ class Trace:
         it.
     reference
         GPU type that durations were recorded on where a job names none.
+    default_gpus, default_per_server
+        Cluster where the user gives none: Gavel's simulated one, unless the format has its own.
     """
 
     format: str
@@ -157,7 +156,7 @@ class Trace:
     tenants: str | None = None
     gang_iterations: bool = False
     reference: str = REFERENCE
-    default_gpus: Mapping[str, int] = field(default_factory=lambda: GAVEL_CLUSTER)
+    default_gpus: Mapping[str, int] = field(default_factory=lambda: {"V100": 36, "P100": 36, "K80": 36})
     default_per_server: int = 4
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isnan
 from pathlib import Path
@@ -34,6 +34,10 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?")
 
 
+Jobs = tuple[pd.DataFrame, dict[str, int], dict[str, Any]]
+"""Jobs, the reason and number of those left out, and fields of the trace that depend on them."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column that an importer reads.
@@ -50,8 +54,6 @@ class Column:
         Whether a field may be empty: an empty text is ``""``, an empty number or date NaN.
     optional
         Whether the whole column may be missing; it is then left out of the table.
-    at
-        Its place in a table without header.
     field
         The field of :class:`~schedgap.instances.importers.registry.TraceJob` that it is, if it is one.
     """
@@ -63,7 +65,6 @@ class Column:
     high: float = LARGEST
     blank: bool = False
     optional: bool = False
-    at: int = -1
     field: str = ""
 
 
@@ -87,13 +88,7 @@ def columns_of(given: Mapping[str, Mapping[str, Any]]) -> list[Column]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a trace.
-
-    Raises
-    ------
-    InstanceError
-        If the file is missing, a folder, too large, empty, compressed, or not UTF-8 text.
-    """
+    """Return the text of a trace; raise where the file is too long, empty, compressed, or not UTF-8 text."""
     content = read_bytes(path)
     kind = COMPRESSED.get(content[:2])
     if kind is not None and b"\x00" in content:
@@ -130,30 +125,14 @@ def first_line(text: str) -> str:
     return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 
-def parse(
-    path: Path, text: str, columns: Sequence[Column], *, width: int | None = None, delimiter: str = ","
-) -> pd.DataFrame:
-    """Return the named columns of delimited `text`, converted by kind; the index is the line number.
-
-    Parameters
-    ----------
-    width
-        Fields of a line of a table without header, where columns say their places; the first line is the header by
-        default. Other columns of the text are left out.
-
-    Raises
-    ------
-    InstanceError
-        On the first thing that is wrong.
-    """
-    lines = split(path, text, delimiter, '"' if width is None else None)
-    if width is not None:
-        return to_frame(path, lines, {column.at: column for column in columns if column.at >= 0}, width)
-    names = [name.strip() for name in next(lines)[1]]
+def parse_headed(path: Path, text: str, columns: Sequence[Column]) -> pd.DataFrame:
+    """Return the named columns of CSV `text`, whose first line is the header; see :func:`parse`."""
+    _, names = next(split(path, text, ",", '"'))
+    at = {name.strip(): place for place, name in enumerate(names)}
     for column in columns:
-        if column.name not in names and not column.optional:
+        if column.name not in at and not column.optional:
             raise InstanceError(f"{path}: line 1: no column {column.name!r}: {column.right}")
-    return to_frame(path, lines, {names.index(c.name): c for c in columns if c.name in names}, len(names))
+    return parse(path, text, {at[c.name]: c for c in columns if c.name in at}, len(names), headed=True)
 
 
 def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -168,10 +147,16 @@ def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[
         raise InstanceError(f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}") from error
 
 
-def to_frame(
-    path: Path, lines: Iterable[tuple[int, list[str]]], columns: Mapping[int, Column], width: int
+def parse(
+    path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str = ",", headed: bool = False
 ) -> pd.DataFrame:
-    """Return `columns`, by their places in lines that have `width` fields each."""
+    """Return columns by their places in lines that have `width` fields each, or raise on the first thing that is wrong.
+
+    They are converted by kind; the index is the line number. Without a header, quotes are part of a field.
+    """
+    lines = split(path, text, delimiter, '"' if headed else None)
+    if headed:
+        next(lines)
     rows = {}
     for number, line in lines:
         if len(line) != width:
