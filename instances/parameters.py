@@ -141,11 +141,6 @@ class Parametrised:
                 return default
         raise ValueError(f"no function takes the parameter {parameter.name!r} with a default")
 
-    def check(self) -> None:
-        """Raise ``ValueError`` if it declares a parameter that none of its functions takes."""
-        for parameter in self.parameters:
-            self.default(parameter)
-
     def documented(self) -> list[tuple[str, str]]:
         """Return each parameter as ``name = default`` with its range and meaning."""
         told = ((p, self.default(p)) for p in self.parameters)

@@ -56,7 +56,8 @@ class Registry(Generic[T]):
         plugins.make_room(self, spec)
         entries = [spec]
         if isinstance(spec, Parametrised):
-            spec.check()
+            for parameter in spec.parameters:
+                spec.default(parameter)
             entries += [configured(spec, variant) for variant in spec.variants]
         for one in entries:
             if one.id in self._entries:

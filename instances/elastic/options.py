@@ -97,19 +97,14 @@ def _seconds(
     ring_ms = profile.ring_update_ms
     # Gradients are sent and received through a worker's bandwidth (Zhou's 2π/b).
     sent = 2 * profile.gradient_mb * MBIT_PER_MB
+    rates = [job.rates.get(w.gpu_type or "", 0.0) * w.gpus for w in workers]
+    compute = [1 / rate if rate > 0 else math.inf for rate in rates]
     return (
-        [
-            times[w.name] / 1000 if w.name in times else _inverse(job.rates.get(w.gpu_type or "", 0.0) * w.gpus)
-            for w in workers
-        ],
+        [times[w.name] / 1000 if w.name in times else own for w, own in zip(workers, compute, strict=True)],
         [profile.update_ms.get(s.name, 0.0) / 1000 for s in servers],
         [(min(profile.update_ms.values(), default=0.0) if ring_ms is None else ring_ms) / 1000],
         [sent / (w.bandwidth_gbps * MBIT_PER_GBIT) for w in workers],
     )
-
-
-def _inverse(rate: float) -> float:
-    return 1 / rate if rate > 0 else math.inf
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,42 +91,28 @@ def read(path: Path, options: Options) -> Instance:
 
 def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
     """Return the jobs of the log that had GPUs and ran, and count the others."""
-    check_ids(path, log)
-    submitted = dates(path, [(f"[{i}].submitted_time", job.submitted_time) for i, job in enumerate(log)])
-    gangs = [gang_of(path, i, job) for i, job in enumerate(log)]
-    run_times = durations(path, log)
+    first: dict[str, int] = {}
+    gangs = []
+    for i, job in enumerate(log):
+        if first.setdefault(job.jobid, i) != i:
+            right = f"already used by [{first[job.jobid]}]; each occurs once"
+            raise InstanceError(f"{path}: [{i}].jobid = {shown(job.jobid)}: {right}")
+        sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
+        gangs.append(next((size for size in sizes if size > 0), 0))
+        if gangs[-1] > MAX_GANG:
+            raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: up to {MAX_GANG} for one job")
     frame = pd.DataFrame(
         {
             "id": [job.jobid for job in log],
-            "submit_s": submitted,
+            "submit_s": dates(path, [(f"[{i}].submitted_time", job.submitted_time) for i, job in enumerate(log)]),
             "gpus": gangs,
             "tenant": [job.vc or "" for job in log],
-            "duration_s": pd.Series(run_times, dtype=float),
+            "duration_s": pd.Series(durations(path, log), dtype=float),
             "status": [job.status for job in log],
         }
     )
     jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0, NEVER_RAN: frame["duration_s"].isna()})
     return Trace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters")
-
-
-def check_ids(path: Path, log: Sequence[LoggedJob]) -> None:
-    """Raise on the first job id that occurs twice."""
-    seen: dict[str, int] = {}
-    for i, job in enumerate(log):
-        if seen.setdefault(job.jobid, i) != i:
-            before = seen[job.jobid]
-            raise InstanceError(
-                f"{path}: [{i}].jobid = {shown(job.jobid)}: already used by [{before}]; each occurs once"
-            )
-
-
-def gang_of(path: Path, index: int, job: LoggedJob) -> int:
-    """Return the GPUs of the first attempt that lists any, 0 where none does."""
-    sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
-    gpus = next((size for size in sizes if size > 0), 0)
-    if gpus > MAX_GANG:
-        raise InstanceError(f"{path}: [{index}].attempts: {gpus} GPUs: up to {MAX_GANG} for one job")
-    return gpus
 
 
 def durations(path: Path, log: Sequence[LoggedJob]) -> list[float | None]:
