@@ -83,15 +83,14 @@ class Plugin:
 
     def described(self) -> dict[str, str]:
         """Return what ``run.json`` says of it."""
-        told = {"name": self.name, "kind": self.kind, "digest": self.digest, "distribution": self.distribution}
-        return {name: value for name, value in told.items() if value}
+        return {name: told for name in ("name", "kind", "digest", "distribution") if (told := getattr(self, name))}
 
 
 Entry = tuple[Any, Any]
 """A registry, and what is in it."""
 
-_registries: dict[str, Any] = {}
-"""All registries, by what their entries are."""
+registries: dict[str, Any] = {}
+"""All registries by what their entries are, so that workers find them; each enters itself."""
 
 _loaded: dict[str, Plugin] = {}
 """Plug-ins by name, in the order in which they came."""
@@ -115,11 +114,6 @@ _lock = threading.RLock()
 
 
 # what registries tell -----------------------------------------------------------------------------
-
-
-def known_registry(registry: Any) -> None:
-    """Note a registry, so that workers find it by its kind."""
-    _registries[registry.kind] = registry
 
 
 @contextmanager
@@ -155,14 +149,14 @@ def _check_method(registry: Any, spec: Any) -> None:
     if not getattr(spec, "paper", None):
         return
     importlib.import_module("schedgap.instances.views")
-    paper = _registries["paper"].get(spec.paper)
+    paper = registries["paper"].get(spec.paper)
     if hasattr(spec, "parameters") and not spec.id.startswith(f"{spec.paper}."):
         raise UsageError(f"{spec.id!r}: the id of a method begins with its paper: {spec.paper}.{spec.id}")
     if hasattr(spec, "problem"):
         paper.problem(spec.problem)
         for other, package in (("model", "schedgap.models"), ("heuristic", "schedgap.heuristics")):
             importlib.import_module(package)
-            if other != registry.kind and spec.id in _registries[other]:
+            if other != registry.kind and spec.id in registries[other]:
                 raise UsageError(f"{other} {spec.id!r} is registered already; choose another id")
 
 
@@ -253,7 +247,7 @@ def _run(plugin: Plugin) -> None:
                 exec(compile(plugin.content, plugin.name, "exec"), module.__dict__)
             elif plugin.kind == "live":
                 for kind, spec in pickle.loads(plugin.content):
-                    _registries[kind].register(spec)
+                    registries[kind].register(spec)
             else:
                 importlib.import_module(plugin.module)
     finally:

@@ -35,7 +35,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
-        plugins.known_registry(self)
+        plugins.registries[kind] = self
 
     @property
     def _all(self) -> dict[str, T]:

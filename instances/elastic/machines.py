@@ -69,8 +69,8 @@ class Machines:
     @cached_property
     def room(self) -> Ints:
         """``(M, h)`` workers of a type that fit on one empty server."""
-        found = np.stack([fitting(self.capacity, need) for need in self.worker]) if len(self.worker) else np.zeros((0,))
-        return np.where(self.able, found, 0) if len(self.worker) else np.zeros(self.able.shape, np.int64)
+        found = np.array([fitting(self.capacity, need) for need in self.worker], np.int64)
+        return np.where(self.able, found.reshape(self.able.shape), 0)
 
     def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
         """Return ``(h, R)`` what workers and parameter servers ``(h,)`` of some types take; PS type −1 in a ring."""

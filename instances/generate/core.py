@@ -41,6 +41,7 @@ class SpecFile(Record):
     published: tuple[Published, ...] = ()
 
 
+@dataclass(frozen=True)
 class Streams:
     """One stream of uniform random numbers per quantity, all from one master seed.
 
@@ -48,8 +49,7 @@ class Streams:
     functions, one number per item, so that the first n items are the same however many follow.
     """
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    seed: int
 
     def uniform(self, quantity: str, n: int) -> Array:
         """Return the first `n` numbers, in [0, 1), of a quantity's stream."""

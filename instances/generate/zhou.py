@@ -131,13 +131,8 @@ def _derived(spec: ZhouSpec) -> Iterator[str]:
 def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
     """Draw the jobs, which may still use every worker type and as many workers as they have chunks."""
     n = spec.jobs
-    whole = {
-        "arrivals": (0, spec.slots - 1),
-        "weights": spec.weights,
-        "epochs": spec.epochs,
-        "chunks": spec.chunks,
-        "mini-batches": spec.minibatches,
-    }
+    ranges = [(0, spec.slots - 1), spec.weights, spec.epochs, spec.chunks, spec.minibatches]
+    whole = dict(zip(("arrivals", "weights", "epochs", "chunks", "mini-batches"), ranges, strict=True))
     drawn = [[draws.whole(u, *ends) for u in streams.uniform(name, n).tolist()] for name, ends in whole.items()]
     gradients = draws.rounded(draws.between(streams.uniform("gradients", n), *spec.gradient_mb))
     rings = draws.rounded(draws.between(streams.uniform("ring updates", n), *spec.update_ms))

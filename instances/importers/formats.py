@@ -166,11 +166,7 @@ MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": ga
 """What turns the lines of a table into jobs where a line is not just a job."""
 
 
-def _register(id: str, facts: dict[str, Any]) -> None:
-    words = {name: facts.pop(name) for name in ("title", "layout", "source", "licence")}
-    table = Format(id, columns_of(facts.pop("columns")), **facts)
-    IMPORTERS.register(ImporterSpec(id, read=table.read, recognise=table.recognise, **words))
-
-
 for _id, _facts in tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text("utf-8")).items():
-    _register(_id, _facts)
+    _words = {name: _facts.pop(name) for name in ("title", "layout", "source", "licence")}
+    _table = Format(_id, columns_of(_facts.pop("columns")), **_facts)
+    IMPORTERS.register(ImporterSpec(_id, read=_table.read, recognise=_table.recognise, **_words))

@@ -43,21 +43,15 @@ def describe(instance: Content) -> list[tuple[str, str]]:
 
 
 def to_html(instance: Content) -> str:
-    """Return the facts as an HTML table; every text is escaped, since instances come from strangers."""
-    rows = "".join(
-        f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(what)}</th>"
-        f"<td style='text-align:left'>{_cell(words)}</td></tr>"
-        for what, words in describe(instance)
-    )
+    """Return the facts as an HTML table, many lines folded; texts are escaped, since instances come from strangers."""
+    rows = ""
+    for what, words in describe(instance):
+        lines = [html.escape(line) for line in words.splitlines()]
+        folded = f"<details><summary>{len(lines)} lines</summary>{'<br>'.join(lines)}</details>"
+        cell = lines[0] if len(lines) == 1 else folded
+        rows += f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(what)}</th>"
+        rows += f"<td style='text-align:left'>{cell}</td></tr>"
     return f"<table>{rows}</table>"
-
-
-def _cell(words: str) -> str:
-    """Return escaped text; many lines are folded away."""
-    lines = [html.escape(line) for line in words.splitlines()]
-    if len(lines) == 1:
-        return lines[0]
-    return f"<details><summary>{len(lines)} lines</summary>{'<br>'.join(lines)}</details>"
 
 
 def load(instance: Content) -> float | None:
