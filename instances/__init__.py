@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from schedgap.instances.discovery import lazy_attributes
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from schedgap.instances.catalogue import load

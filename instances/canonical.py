@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.schema import Instance
@@ -171,7 +170,10 @@ def _strange(value: object, path: str = "") -> Iterator[str]:
 
 def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
     """Return a pydantic error as one line: field, value, what would be right, and how many more there are."""
-    details = _causes(error)
+    details = error.errors(include_url=False)
+    # Without those that follow from others: a list is "too short" after its items failed.
+    within = {d["loc"][:n] for d in details for n in range(len(d["loc"]))}
+    details = [d for d in details if d["type"] != "too_short" or d["loc"] not in within]
     first = details[0]
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     path, wanted = _locate(model, first["loc"])
@@ -186,13 +188,6 @@ def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
     if first["type"] == "json_invalid":
         return first["msg"] + more
     return f"{path} = {_shown(first['input'])}: {wanted or first['msg'].lower()}{more}"
-
-
-def _causes(error: ValidationError) -> list[ErrorDetails]:
-    """Return the errors without those that follow from others (a list "too short" after its items failed)."""
-    details = error.errors(include_url=False)
-    within = {d["loc"][:n] for d in details for n in range(len(d["loc"]))}
-    return [d for d in details if d["type"] != "too_short" or d["loc"] not in within]
 
 
 def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str]:

@@ -13,13 +13,12 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -49,8 +48,7 @@ MAX_BASES = 8
 """Longest chain of ``base`` keys; a longer one is a mistake (or a circle)."""
 
 
-@dataclass(frozen=True)
-class CatalogueEntry:
+class CatalogueEntry(NamedTuple):
     """One line of ``harness list instances``."""
 
     ref: str
@@ -93,21 +91,14 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     if len(str(ref)) > MAX_REFERENCE or CONTROL.search(str(ref)):
         shown = f"{str(ref)[:60]!r}"
         raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")
-    target, query = (str(ref), "") if isinstance(ref, Path) else _split(ref)
+    # All of a text may be the path of a file, its question mark included.
+    target, _, query = (str(ref), "", "") if isinstance(ref, Path) or os.path.exists(ref) else ref.partition("?")
     asked = pairs(query, repr(str(ref)), "?load=1.2&seed=7", InstanceError) if query else {}
     changes: dict[str, Scalar] = {**asked, **(overrides or {})}
     document, name = _document(target)
     if "generator" in document:
         return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
     return _with_slots(canonical.validate({"name": name, **document}, where=target), changes, target)
-
-
-def _split(ref: str) -> tuple[str, str]:
-    """Split a reference at its first ``?``, unless all of it is the path of a file."""
-    if os.path.exists(ref):
-        return ref, ""
-    target, _, query = ref.partition("?")
-    return target, query
 
 
 def labelled(name: str, changes: Mapping[str, Scalar]) -> str:
@@ -130,30 +121,24 @@ def _document(target: str) -> tuple[dict[str, Any], str]:
         return _packaged(kind, name), target
     if os.path.isdir(target):
         raise InstanceError(f"{target}: a folder, not a file")
-    if os.path.exists(target) or _looks_like_path(target):
+    suffix = Path(target).suffix.lower()
+    if os.path.exists(target) or suffix in SUFFIXES or (suffix and os.sep in target and kind not in KINDS):
         return _inherit(canonical.read_mapping(Path(target)), None, target), Path(target).stem[:200]
     raise UnknownNameError(unknown("instance", target, references()))
 
 
-def _looks_like_path(target: str) -> bool:
-    """Whether a file is meant: by its suffix, or by a folder other than :data:`KINDS`."""
-    in_folder = os.sep in target and target.partition("/")[0] not in KINDS
-    return Path(target).suffix.lower() in SUFFIXES or (in_folder and bool(Path(target).suffix))
-
-
 @cache
 def _files(kind: str) -> dict[str, Traversable]:
-    """Files of a kind by name, smaller numbers first."""
+    """Files of a kind by name, ``50jobs`` before ``200jobs``, and numbers before words."""
     folder = resources.files("schedgap.instances").joinpath(kind)
     files = folder.iterdir() if folder.is_dir() else ()
     found = {Path(f.name).stem: f for f in files if f.name.endswith(SUFFIXES)}
-    return {name: found[name] for name in sorted(found, key=_natural)}
 
+    def natural(name: str) -> list[tuple[bool, int, str]]:
+        parts = [part for part in re.split(r"(\d+)", name) if part]
+        return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
 
-def _natural(name: str) -> list[tuple[bool, int, str]]:
-    """Sort key that puts ``50jobs`` before ``200jobs``, and numbers before words."""
-    parts = re.split(r"(\d+)", name)
-    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts if part]
+    return {name: found[name] for name in sorted(found, key=natural)}
 
 
 def _packaged(kind: str, name: str) -> dict[str, Any]:
@@ -162,9 +147,8 @@ def _packaged(kind: str, name: str) -> dict[str, Any]:
 
 
 def _parsed(file: Traversable) -> dict[str, Any]:
-    text = file.read_text("utf-8")
-    document: dict[str, Any] = json.loads(text) if file.name.endswith(".json") else tomllib.loads(text)
-    return document
+    parse: Callable[[str], dict[str, Any]] = json.loads if file.name.endswith(".json") else tomllib.loads
+    return parse(file.read_text("utf-8"))
 
 
 def _inherit(document: dict[str, Any], kind: str | None, where: str, depth: int = 0) -> dict[str, Any]:

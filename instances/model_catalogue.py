@@ -207,28 +207,25 @@ def _names() -> dict[tuple[str | None, str], CatalogueModel]:
 
 @cache
 def _load() -> dict[str, CatalogueModel]:
-    """Build all models in the order of the file; a derived one refers only to models above it, by `like`."""
+    """Build all models in the order of the file, those with batch sizes for each.
+
+    A derived one refers only to models above it, by `like`.
+    """
     models: dict[str, CatalogueModel] = {}
     for entry in _document()["models"]:
-        for variant in _variants(entry):
-            models[variant["name"]] = _model(variant, models)
+        if "batches" not in entry:
+            models[entry["name"]] = _model(entry, models)
+        for size, rates in entry.get("batches", {}).items():
+            default = int(size) == entry["default_batch"]
+            name = f"{entry['name']} (batch size {size})"
+            of_size = {
+                "name": name,
+                "batch_size": int(size),
+                "rates": dict(zip(entry["gpus"], rates, strict=True)),
+                "aliases": (entry["name"], *entry.get("aliases", ())) if default else (),
+            }
+            models[name] = _model(entry | of_size, models)
     return models
-
-
-def _variants(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Split an entry with a table of batch sizes into one entry for each."""
-    if "batches" not in entry:
-        yield entry
-        return
-    for size, rates in entry["batches"].items():
-        default = int(size) == entry["default_batch"]
-        yield {
-            **entry,
-            "name": f"{entry['name']} (batch size {size})",
-            "batch_size": int(size),
-            "rates": dict(zip(entry["gpus"], rates, strict=True)),
-            "aliases": (entry["name"], *entry.get("aliases", ())) if default else (),
-        }
 
 
 def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> CatalogueModel:
@@ -236,7 +233,10 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
     like = models.get(entry.get("like", ""))
     by_speedup = "speedup" in entry or "speedup_rank" in entry
     rates, rate_notes = _speedup_rates(entry, like) if by_speedup else _rates(entry, like)
-    sensitivity, sensitivity_notes = _sensitivity(entry)
+    # Of the entry, or of the model that it is taken from.
+    taken = entry.get("sensitivity_like")
+    matrix = (_entry(taken) if taken else entry).get("matrix", taken or entry["name"])
+    notes = [*rate_notes, f"sensitivity = matrix of {taken}"] if taken else rate_notes
     gradient = f"gradient_mb = 4 bytes x {entry['parameters_m']:g} M parameters ({entry['parameters_from']})"
     return CatalogueModel(
         name=entry["name"],
@@ -245,11 +245,11 @@ def _model(entry: dict[str, Any], models: Mapping[str, CatalogueModel]) -> Catal
         rates=rates,
         aliases=tuple(entry.get("aliases", ())),
         batch_size=entry.get("batch_size"),
-        sensitivity=sensitivity,
+        sensitivity=_matrix(matrix),
         pipeline=_pipeline(entry, rates[_base(rates)]),
         gradient_mb=significant(4 * entry["parameters_m"]),
         source=_document()["suites"][entry["suite"]],
-        derived=(*rate_notes, *sensitivity_notes, gradient),
+        derived=(*notes, gradient),
         suite=entry["suite"],
     )
 
@@ -285,14 +285,6 @@ def _speedup_rates(entry: dict[str, Any], like: CatalogueModel | None) -> tuple[
     if rank is not None:
         notes.append(f"speedup on RTX 3090 = {low} x ({high}/{low})^({rank}/5), between the printed VGG and LSTM")
     return {r: significant(base * s) for r, s in speedups.items()}, notes
-
-
-def _sensitivity(entry: dict[str, Any]) -> tuple[MatrixSensitivity, list[str]]:
-    """Return the matrix of an entry, or that of the model it is taken from."""
-    like = entry.get("sensitivity_like")
-    if like is None:
-        return _matrix(entry.get("matrix", entry["name"])), []
-    return _matrix(_entry(like).get("matrix", like)), [f"sensitivity = matrix of {like}"]
 
 
 def _pipeline(entry: dict[str, Any], rate: float) -> Pipeline:

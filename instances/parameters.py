@@ -87,17 +87,15 @@ class Parameter:
             If it is none of the values that :meth:`range` names.
         """
         if isinstance(default, bool):
-            return TRUTH[text.lower()] if text.lower() in TRUTH else _refuse(text)
-        if text in self.choices:
+            if text.lower() in TRUTH:
+                return TRUTH[text.lower()]
+        elif text in self.choices:
             return text
-        if isinstance(default, str) and not self.numeric:
-            return _refuse(text)
-        number = int(text) if isinstance(default, int) else float(text)
-        return number if math.isfinite(number) and self.least <= number <= self.most else _refuse(text)
-
-
-def _refuse(text: str) -> Value:
-    raise ValueError(text)
+        elif self.numeric or not isinstance(default, str):
+            number = int(text) if isinstance(default, int) else float(text)
+            if math.isfinite(number) and self.least <= number <= self.most:
+                return number
+        raise ValueError(text)
 
 
 @dataclass(frozen=True)
@@ -143,11 +141,6 @@ class Parametrised:
                 return default
         raise ValueError(f"no function takes the parameter {parameter.name!r} with a default")
 
-    def check(self) -> None:
-        """Raise ``ValueError`` if it declares a parameter that none of its functions takes."""
-        for parameter in self.parameters:
-            self.default(parameter)
-
     def documented(self) -> list[tuple[str, str]]:
         """Return each parameter as ``name = default`` with its range and meaning."""
         told = ((p, self.default(p)) for p in self.parameters)
@@ -182,13 +175,23 @@ def configured(spec: T, query: str) -> T:
             raise UnknownNameError(f"{spec.id}: unknown parameter {name!r}; {told}")
     settings: dict[str, Value] = {}
     for name, parameter in known.items():
-        if name in asked and (value := _read(spec, parameter, asked[name])) != spec.default(parameter):
+        default = spec.default(parameter)
+        try:
+            value = parameter.read(asked[name], default) if name in asked else default
+        except ValueError:
+            told = f"must be {parameter.range(default)}"
+            raise UsageError(f"{spec.id}: {name} = {asked[name]!r}: {told}") from None
+        if value != default:
             settings[name] = value
     if not settings:
         return spec
     text = "&".join(f"{name}={quote(_shown(value), safe='+')}" for name, value in settings.items())
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
-    functions = {name: _bound(f, settings) for name, f in spec._functions().items()}
+    functions = spec._functions()
+    for field_name, function in functions.items():
+        taken = inspect.signature(function).parameters
+        if mine := {name: value for name, value in settings.items() if name in taken}:
+            functions[field_name] = partial(function, **mine)
     changed = {name: to for key, value in settings.items() for name, to in known[key].changes.get(value, {}).items()}
     return replace(spec, id=f"{base_id(spec.id)}?{text}", settings=settings, **functions | changed)
 
@@ -209,20 +212,6 @@ def passing(function: F, *to: Callable[..., Any]) -> F:
     if not function.__doc__:
         function.__wrapped__ = to[0]  # type: ignore[attr-defined]
     return function
-
-
-def _bound(function: Callable[..., Any], settings: Mapping[str, Value]) -> Callable[..., Any]:
-    taken = inspect.signature(function).parameters
-    mine = {name: value for name, value in settings.items() if name in taken}
-    return partial(function, **mine) if mine else function
-
-
-def _read(spec: Any, parameter: Parameter, text: str) -> Value:
-    default = spec.default(parameter)
-    try:
-        return parameter.read(text, default)
-    except ValueError:
-        raise UsageError(f"{spec.id}: {parameter.name} = {text!r}: must be {parameter.range(default)}") from None
 
 
 def pairs(query: str, where: str, example: str, error: type[UsageError] = UsageError) -> dict[str, str]:

@@ -32,10 +32,10 @@ import traceback
 import types
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
@@ -84,32 +84,14 @@ class Plugin:
 
     def described(self) -> dict[str, str]:
         """Return what ``run.json`` says of it."""
-        told = {"name": self.name, "kind": self.kind, "digest": self.digest, "distribution": self.distribution}
-        return {name: value for name, value in told.items() if value}
+        return {name: told for name in ("name", "kind", "digest", "distribution") if (told := getattr(self, name))}
 
 
-class Registers(Protocol):
-    """A registry, as far as plug-ins need it."""
+Entry = tuple[Any, Any]
+"""A registry, and what is in it."""
 
-    kind: str
-
-    def register(self, spec: Any) -> Any:
-        """Add an entry."""
-        ...
-
-    def drop(self, ids: Iterable[str]) -> None:
-        """Take entries out."""
-        ...
-
-    def __contains__(self, name: object) -> bool:
-        """Whether there is an entry of that id."""
-        ...
-
-
-Entry = tuple[Registers, Any]
-
-_registries: dict[str, Registers] = {}
-"""All registries, by what their entries are."""
+registries: dict[str, Any] = {}
+"""All registries by what their entries are, so that workers find them; each enters itself."""
 
 _loaded: dict[str, Plugin] = {}
 """Plug-ins by name, in the order in which they came."""
@@ -135,11 +117,6 @@ _lock = threading.RLock()
 # what registries tell -----------------------------------------------------------------------------
 
 
-def known_registry(registry: Registers) -> None:
-    """Note a registry, so that workers find it by its kind."""
-    _registries[registry.kind] = registry
-
-
 @contextmanager
 def importing(name: str | None) -> Iterator[None]:
     """Let what is registered within the block belong to the plug-in of that name, or to the package (``None``)."""
@@ -150,7 +127,7 @@ def importing(name: str | None) -> Iterator[None]:
         _importing.pop()
 
 
-def make_room(registry: Registers, spec: Any) -> None:
+def make_room(registry: Any, spec: Any) -> None:
     """Forget what a notebook cell defined under this id before, and check what it defines now."""
     if any(known is registry and one.id == spec.id for known, one in _entries.get(spec.id, ())):
         _forget(spec.id)
@@ -158,7 +135,7 @@ def make_room(registry: Registers, spec: Any) -> None:
         _check_method(registry, spec)
 
 
-def note(registry: Registers, specs: Sequence[Any]) -> None:
+def note(registry: Any, specs: Sequence[Any]) -> None:
     """Note whose the specs are that have been registered."""
     owner = _importing[-1] if _importing else specs[0].id
     if owner is None:
@@ -168,28 +145,19 @@ def note(registry: Registers, specs: Sequence[Any]) -> None:
     _entries.setdefault(owner, []).extend((registry, spec) for spec in specs)
 
 
-def _check(name: str) -> None:
-    """Raise where a plug-in registered nothing, or something that cannot be."""
-    if name not in _entries:
-        raise UsageError("it registers nothing; call HEURISTICS.register(…), or decorate with @sg.heuristic")
-    for registry, spec in _entries[name]:
-        _check_method(registry, spec)
-
-
-def _check_method(registry: Registers, spec: Any) -> None:
+def _check_method(registry: Any, spec: Any) -> None:
     """Raise where a method belongs to no paper or problem, or where its id is another paper's or method's."""
     if not getattr(spec, "paper", None):
         return
     importlib.import_module("schedgap.instances.views")
-    papers: Any = _registries["paper"]
-    paper = papers.get(spec.paper)
+    paper = registries["paper"].get(spec.paper)
     if hasattr(spec, "parameters") and not spec.id.startswith(f"{spec.paper}."):
         raise UsageError(f"{spec.id!r}: the id of a method begins with its paper: {spec.paper}.{spec.id}")
     if hasattr(spec, "problem"):
         paper.problem(spec.problem)
         for other, package in (("model", "schedgap.models"), ("heuristic", "schedgap.heuristics")):
             importlib.import_module(package)
-            if other != registry.kind and spec.id in _registries[other]:
+            if other != registry.kind and spec.id in registries[other]:
                 raise UsageError(f"{other} {spec.id!r} is registered already; choose another id")
 
 
@@ -215,11 +183,8 @@ def load_plugin(name: str | os.PathLike[str]) -> Plugin:
     """
     text = os.fspath(name)
     path = Path(text)
-    is_file = path.suffix == ".py" or os.sep in text or path.exists()
-    return _load(_of_file(path) if is_file else _of_module(text, "module"))
-
-
-def _of_file(path: Path) -> Plugin:
+    if path.suffix != ".py" and os.sep not in text and not path.exists():
+        return _load(_of_module(text, "module"))
     if path.is_dir():
         raise UsageError(f"{path}: a folder; a plug-in is one .py file, or a module that is installed")
     if path.suffix != ".py":
@@ -228,7 +193,7 @@ def _of_file(path: Path) -> Plugin:
         source = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: the plug-in cannot be read: {error.strerror or error}") from None
-    return Plugin(str(path), "file", _digest([source]), source)
+    return _load(Plugin(str(path), "file", _digest([source]), source))
 
 
 def _of_module(name: str, kind: Literal["module", "installed"], distribution: str = "") -> Plugin:
@@ -261,7 +226,6 @@ def _load(plugin: Plugin) -> Plugin:
     _forget(plugin.name)
     try:
         _run(plugin)
-        _check(plugin.name)
     except BaseException as error:
         _forget(plugin.name)
         if earlier:
@@ -274,32 +238,25 @@ def _load(plugin: Plugin) -> Plugin:
 
 
 def _run(plugin: Plugin) -> None:
-    """Run what registers; what it prints goes to standard error, since standard output is for data."""
+    """Run what registers, and check that; what it prints goes to standard error, since standard output is for data."""
     before = set(sys.modules)
     try:
         with importing(plugin.name), redirect_stdout(sys.stderr):
-            _RUN[plugin.kind](plugin)
+            if plugin.kind == "file":
+                module = sys.modules[plugin.module] = types.ModuleType(plugin.module)
+                module.__file__ = os.path.abspath(plugin.name)
+                exec(compile(plugin.content, plugin.name, "exec"), module.__dict__)
+            elif plugin.kind == "live":
+                for kind, spec in pickle.loads(plugin.content):
+                    registries[kind].register(spec)
+            else:
+                importlib.import_module(plugin.module)
     finally:
         _modules[plugin.name] = [n for n in sys.modules if f"{n}.".startswith(f"{plugin.module}.") and n not in before]
-
-
-def _run_file(plugin: Plugin) -> None:
-    module = types.ModuleType(plugin.module)
-    module.__file__ = os.path.abspath(plugin.name)
-    sys.modules[plugin.module] = module
-    exec(compile(plugin.content, plugin.name, "exec"), module.__dict__)
-
-
-def _run_module(plugin: Plugin) -> None:
-    importlib.import_module(plugin.module)
-
-
-def _run_definition(plugin: Plugin) -> None:
-    for kind, spec in pickle.loads(plugin.content):
-        _registries[kind].register(spec)
-
-
-_RUN = {"file": _run_file, "module": _run_module, "installed": _run_module, "live": _run_definition}
+    if plugin.name not in _entries:
+        raise UsageError("it registers nothing; call HEURISTICS.register(…), or decorate with @sg.heuristic")
+    for registry, spec in _entries[plugin.name]:
+        _check_method(registry, spec)
 
 
 def _what(error: BaseException, plugin: Plugin) -> str:
@@ -347,7 +304,11 @@ def loaded() -> tuple[Plugin, ...]:
     load_installed()
     for name, plugin in _loaded.items():
         if plugin.kind == "live" and not plugin.content:
-            _loaded[name] = _pickled(plugin)
+            # Variants come with the method that has them.
+            specs = [(at.kind, spec) for at, spec in _entries[name] if not getattr(spec, "settings", None)]
+            with suppress(Exception):  # whatever a stranger's object raises: it is told where the definition is used
+                content = dumps(specs)
+                _loaded[name] = replace(plugin, content=content, digest=_digest([content]))
     return tuple(plugin for plugin in _loaded.values() if plugin.kind != "live" or plugin.content)
 
 
@@ -356,16 +317,6 @@ def refresh() -> None:
     for name, plugin in _loaded.items():
         if plugin.kind == "live":
             _loaded[name] = Plugin(name, "live")
-
-
-def _pickled(plugin: Plugin) -> Plugin:
-    # Variants come with the method that has them.
-    specs = [(registry.kind, spec) for registry, spec in _entries[plugin.name] if not getattr(spec, "settings", None)]
-    try:
-        content = dumps(specs)
-    except Exception:  # whatever a stranger's object raises: it is told where the definition is used
-        return plugin
-    return replace(plugin, content=content, digest=_digest([content]))
 
 
 def used(ids: Iterable[str]) -> list[Plugin]:
@@ -421,43 +372,35 @@ def agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
+INSTALLED = tuple(f"{path}{os.sep}" for path in set(sysconfig.get_paths().values()) if path)
+"""Folders of the standard library and of installed packages."""
+
+
 def dumps(value: Any) -> bytes:
     """Return a value pickled, with what notebooks and scripts define by value: workers cannot import that."""
     if not any(plugin.kind == "live" for plugin in _loaded.values()):
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     import cloudpickle
 
-    strange = _strange(tuple(sys.modules))
-    for module in strange:
+    # Code goes without the name of its file, which differs between kernels that run the same cells.
+    usual = cloudpickle.Pickler.dispatch_table
+    nameless = {types.CodeType: lambda code: usual[types.CodeType](code.replace(co_filename="<cell>"))}
+    stream = io.BytesIO()
+    pickler = cloudpickle.Pickler(stream)
+    pickler.dispatch_table = ChainMap(nameless, usual)
+    beside = _beside(tuple(sys.modules))
+    for module in beside:
         cloudpickle.register_pickle_by_value(module)
     try:
-        return _by_value(value)
+        pickler.dump(value)
     finally:
-        for module in strange:
+        for module in beside:
             cloudpickle.unregister_pickle_by_value(module)
-
-
-INSTALLED = tuple(f"{path}{os.sep}" for path in set(sysconfig.get_paths().values()) if path)
-"""Folders of the standard library and of installed packages."""
+    return stream.getvalue()
 
 
 @functools.lru_cache(maxsize=1)
-def _strange(names: Sequence[str]) -> list[types.ModuleType]:
+def _beside(names: Sequence[str]) -> list[types.ModuleType]:
     """Return the modules that workers may not find, since they lie beside a script or notebook; looked for once."""
-    ours = [name for name in names if name != "__main__" and not name.startswith("schedgap")]
-    files = {name: getattr(sys.modules[name], "__file__", None) or INSTALLED[0] for name in ours}
-    return [sys.modules[name] for name, file in files.items() if not file.startswith(INSTALLED)]
-
-
-def _by_value(value: Any) -> bytes:
-    """Pickle code without the name of its file, which differs between kernels that run the same cells."""
-    import cloudpickle
-
-    usual = cloudpickle.Pickler.dispatch_table
-    stream = io.BytesIO()
-    pickler = cloudpickle.Pickler(stream)
-    pickler.dispatch_table = ChainMap(
-        {types.CodeType: lambda code: usual[types.CodeType](code.replace(co_filename="<cell>"))}, usual
-    )
-    pickler.dump(value)
-    return stream.getvalue()
+    ours = [sys.modules[name] for name in names if not name.startswith(("schedgap", "__main__"))]
+    return [one for one in ours if not (getattr(one, "__file__", None) or INSTALLED[0]).startswith(INSTALLED)]

@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from schedgap.instances import plugins
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -32,17 +32,8 @@ Status = Literal[
 """How a method ends; solvers know no others, and memory and skipping are the harness's."""
 
 
-class Named(Protocol):
-    """Anything with an id."""
-
-    @property
-    def id(self) -> str:
-        """Name under which it is registered."""
-        ...
-
-
-T = TypeVar("T", bound=Named)
-
+T = TypeVar("T", bound=Any)
+"""Anything with an ``id``."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,7 +50,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
-        plugins.known_registry(self)
+        plugins.registries[kind] = self
 
     @property
     def _all(self) -> dict[str, T]:
@@ -80,7 +71,8 @@ class Registry(Generic[T]):
         plugins.make_room(self, spec)
         entries = [spec]
         if isinstance(spec, Parametrised):
-            spec.check()
+            for parameter in spec.parameters:
+                spec.default(parameter)
             entries += [configured(spec, variant) for variant in spec.variants]
         for one in entries:
             if one.id in self._entries:

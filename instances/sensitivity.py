@@ -21,7 +21,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.schema import Instance, Job, MatrixSensitivity, PipelineSensitivity, Sensitivity
+from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity, Sensitivity
 from schedgap.instances.workload import Servers, Workload
 
 ROUNDING = 1e-9
@@ -75,8 +75,8 @@ class Profiles:
 
 def least_per_gpu(cluster: Servers, types: int) -> Array:
     """Return ``(k, 2)`` the fewest CPUs and gigabytes per GPU of any server of a GPU type; 0 for a type without."""
-    hosts = [np.flatnonzero((cluster.gpu_type == i) & (cluster.gpus > 0)) for i in range(types)]
     each = np.column_stack((cluster.cpus, cluster.memory_gb))
+    hosts = cluster.with_gpus(types)
     return np.array([(each[h] / cluster.gpus[h, None]).min(axis=0) if h.size else np.zeros(2) for h in hosts])
 
 
@@ -104,16 +104,12 @@ def profiles(instance: Instance, work: Workload, cluster: Servers) -> Profiles:
     index: dict[tuple[Sensitivity, int, tuple[float, ...]], int] = {}
     kind = np.zeros(work.size, np.int64)
     for j, job in enumerate(instance.jobs):
-        kind[j] = index.setdefault((_sensitivity(job, j), job.gpus, tuple(work.rates[j].tolist())), len(index))
+        if job.sensitivity is None:
+            wanted = "a matrix of progress by CPUs and memory, or a pipeline; harness import fills it from the model"
+            raise InstanceError(f"jobs[{j}].sensitivity = none: {wanted}")
+        kind[j] = index.setdefault((job.sensitivity, job.gpus, tuple(work.rates[j].tolist())), len(index))
     tables = [_table(given, gpus, np.array(rates), cluster) for given, gpus, rates in index]
     return _stacked(kind, np.array([gpus for _, gpus, _ in index]), tables)
-
-
-def _sensitivity(job: Job, position: int) -> Sensitivity:
-    if job.sensitivity is None:
-        wanted = "a matrix of progress by CPUs and memory, or a pipeline"
-        raise InstanceError(f"jobs[{position}].sensitivity = none: {wanted}; harness import fills it from the model")
-    return job.sensitivity
 
 
 Table = tuple[Array, Array, Array]

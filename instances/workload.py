@@ -67,6 +67,10 @@ class Servers:
         """Number of servers."""
         return len(self.names)
 
+    def with_gpus(self, types: int) -> list[Ints]:
+        """Return the servers that have GPUs, by type, of which there are so many."""
+        return [np.flatnonzero((self.gpu_type == i) & (self.gpus > 0)) for i in range(types)]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GangView:
@@ -124,10 +128,9 @@ def workload(instance: Instance) -> Workload:
         tenants.setdefault(job.tenant or job.id, Tenant(id=job.tenant or job.id))
     index = {name: i for i, name in enumerate(tenants)}
     owners = [tenants[job.tenant or job.id] for job in instance.jobs]
-    pairs = list(zip(instance.jobs, owners, strict=True))
-    given = [_rates(job, owner, i) for i, (job, owner) in enumerate(pairs)]
+    given = map(_rates, instance.jobs, owners, range(len(owners)))
     rates = np.array([[row.get(r, 0.0) for r in types] for row in given])
-    arrival_s = np.array([max(job.submit_s, owner.arrive_s) for job, owner in pairs])
+    arrival_s = np.array([max(job.submit_s, owner.arrive_s) for job, owner in zip(instance.jobs, owners, strict=True)])
     return Workload(
         ids=tuple(job.id for job in instance.jobs),
         tenants=tuple(tenants),

@@ -48,7 +48,7 @@ def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
     if kind is Kind.INSTANCES:
         from schedgap.instances.catalogue import known
 
-        return ("instance", "kind", "what it is"), [(entry.ref, entry.kind, entry.title) for entry in known()]
+        return ("instance", "kind", "what it is"), [tuple(entry) for entry in known()]
     if kind is Kind.FORMATS:
         from schedgap.instances.importers import IMPORTERS
 

@@ -190,7 +190,7 @@ def price_field(of: Architecture, schedule: Schedule) -> Array:
         used = np.cumsum(change, axis=0)[:-1].T
         # What sums leave of nothing would have a price.
         used[used <= NOTHING * machines.capacity[server][:, None]] = 0.0
-        total[machines.kind[server]] += of.prices_of(used[None], np.array([server]))[0]
+        total[machines.kind[server]] += of.prices(used[None], np.array([server]))[0]
     return (total / classes.count[:, None, None]).reshape(-1, total.shape[2])
 
 

@@ -97,7 +97,7 @@ def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Pla
         if found:
             touched = ledger.book(found)
             used = a.machines.capacity[touched, :, None] - ledger.free[touched]
-            ledger.post(a.prices_of(used, touched), touched)
+            ledger.post(a.prices(used, touched), touched)
             plan.append((job, found))
     return plan
 

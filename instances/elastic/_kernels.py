@@ -2,7 +2,7 @@
 
 Imported when they are needed, because numba takes a while. Shapes: ``h`` servers (entries, of which there are
 ``copies``), ``R`` resources, ``M`` and ``P`` types, ``T`` slots, ``L`` levels of sliding minima: level l holds minima
-over 2^l slots. Where what is free is the same in all slots, its tables have one slot.
+over 2^l slots. Where what is free is the same in all slots, its table has one slot.
 """
 
 from __future__ import annotations
@@ -10,21 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
 
 SLACK = 1e-9
 ROUNDING = 1e-9
-LONGEST = 1e15
 BELOW = 1 - 1e-9
 """Factor that keeps floors, which are other sums than the prices of windows, below these."""
 PRINTED = 1
 """Way of placing: Algorithms 4 and 7 as printed; 0 is the exact one."""
-
-
-Table = NDArray[np.int64]
 
 
 class Servers(NamedTuple):
@@ -40,13 +35,12 @@ class Servers(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Workers that fit ``(L, M, h, T)``, what is free ``(L, R, h, T)``, summed prices ``(types, h, T + 1)``.
+    """What is free of each resource and how many workers fit ``(L, R + M, h, T)``, summed prices ``(types, h, T + 1)``.
 
     The floors ``(types, T + 1)`` sum up the price where it is lowest in each slot: no window costs less anywhere.
     """
 
-    fit: NDArray[np.int32]
-    free: Array
+    low: Array
     worker_sum: Array
     ps_sum: Array
     worker_floor: Array
@@ -100,27 +94,21 @@ class Best(NamedTuple):
 
 
 @njit(cache=True)
-def minima(touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, tables: Tables) -> None:
-    """Fill in, for some servers, how many workers fit and what is free, where that depends on some slots."""
-    levels, types, _, length = tables.fit.shape
+def minima(touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, low: Array) -> None:
+    """Fill in, for some servers, what is free and how many workers fit, where that depends on some slots."""
+    levels, rows, _, length = low.shape
     resources = servers.capacity.shape[1]
     for h in touched:
         for t in range(first, last):
             for r in range(resources):
-                tables.free[0, r, h, t] = free[h, r, t]
-            for m in range(types):
-                tables.fit[0, m, h, t] = fitting(free, servers, m, h, t) if able[m, h] else 0
+                low[0, r, h, t] = free[h, r, t]
+            for m in range(rows - resources):
+                low[0, resources + m, h, t] = fitting(free, servers, m, h, t) if able[m, h] else 0
         for level in range(1, levels):
             half = 1 << (level - 1)
-            begin, end = max(first - 2 * half + 1, 0), min(last, length - 2 * half + 1)
-            for r in range(resources):
-                for t in range(begin, end):
-                    a, b = tables.free[level - 1, r, h, t], tables.free[level - 1, r, h, t + half]
-                    tables.free[level, r, h, t] = min(a, b)
-            for m in range(types):
-                for t in range(begin, end):
-                    i, j = tables.fit[level - 1, m, h, t], tables.fit[level - 1, m, h, t + half]
-                    tables.fit[level, m, h, t] = min(i, j)
+            for row in range(rows):
+                for t in range(max(first - 2 * half + 1, 0), min(last, length - 2 * half + 1)):
+                    low[level, row, h, t] = min(low[level - 1, row, h, t], low[level - 1, row, h, t + half])
 
 
 @njit(cache=True)
@@ -161,19 +149,9 @@ def floors(summed: Array, floor: Array) -> None:
 
 
 @njit(cache=True)
-def level_of(slots: int) -> int:
-    """Return the largest level whose minima are over at most so many slots."""
-    level = 0
-    while (2 << level) <= slots:
-        level += 1
-    return level
-
-
-@njit(cache=True)
-def free_in(tables: Tables, r: int, h: int, at: Ints) -> float:
-    """Return what is free of a resource of a server in all slots of a window."""
-    a = tables.free[at[4], r, h, at[2]]
-    return float(min(a, tables.free[at[4], r, h, at[2] + at[3] - (1 << at[4])]))
+def lowest(low: Array, row: int, h: int, at: Ints) -> float:
+    """Return what is free of a resource of a server, or how many workers fit, in all slots of a window."""
+    return float(min(low[at[4], row, h, at[2]], low[at[4], row, h, at[2] + at[3] - (1 << at[4])]))
 
 
 @njit(cache=True)
@@ -183,19 +161,13 @@ def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
 
 
 @njit(cache=True)
-def between(floor: Array, k: int, at: Ints) -> float:
-    """Return what one of a type costs at least in a window."""
-    return float(floor[k, at[1]] - floor[k, at[0]])
-
-
-@njit(cache=True)
 def holds(tables: Tables, servers: Servers, at: Ints, m: int, p: int, h: int, workers: int, ps: int) -> bool:
     """Return whether so many workers and parameter servers fit on a server in all slots of a window."""
     for r in range(servers.capacity.shape[1]):
         need = workers * servers.worker[m, r]
         if ps > 0:
             need += ps * servers.ps[p, r]
-        if need > 0 and need > free_in(tables, r, h, at) + SLACK * servers.capacity[h, r]:
+        if need > 0 and need > lowest(tables.low, r, h, at) + SLACK * servers.capacity[h, r]:
             return False
     return True
 
@@ -220,44 +192,14 @@ def needed(workers: int, worker_bandwidth: float, ps_bandwidth: float) -> int:
 
 
 @njit(cache=True)
-def before(window: Window, a: int, b: int) -> bool:
-    """Return whether server `a` comes before `b`: room first, then the cost of a worker, then the number."""
-    if (window.room[a] > 0) != (window.room[b] > 0):
-        return bool(window.room[a] > 0)
-    if window.cost[a] != window.cost[b]:
-        return bool(window.cost[a] < window.cost[b])
-    return a < b
-
-
-@njit(cache=True)
 def sort(window: Window, count: Ints) -> None:
-    """Sort the servers of a window and sum up their room and cost (heapsort: numpy's takes seconds to compile)."""
-    order = window.order
-    n = order.size
-    for i in range(n):
-        order[i] = i
-    start, end = n // 2, n
-    while end > 1:
-        if start > 0:
-            start -= 1
-        else:
-            end -= 1
-            order[0], order[end] = order[end], order[0]
-        root = start
-        while 2 * root + 1 < end:
-            child = 2 * root + 1
-            if child + 1 < end and before(window, order[child], order[child + 1]):
-                child += 1
-            if not before(window, order[root], order[child]):
-                break
-            order[root], order[child] = order[child], order[root]
-            root = child
+    """Sort the servers of a window by the cost of a worker, those without room last; sum up their room and cost."""
+    window.order[:] = np.argsort(np.where(window.room > 0, window.cost, np.inf), kind="mergesort")
     running, paid = 0, 0.0
-    for i in range(n):
-        h = order[i]
+    for i, h in enumerate(window.order):
         window.rank[h] = i
-        running += window.room[h] * count[h]
         if window.room[h] > 0:
+            running += window.room[h] * count[h]
             paid += window.room[h] * count[h] * window.cost[h]
         window.filled[i], window.spent[i] = running, paid
     window.at[5] = 1
@@ -268,17 +210,11 @@ def cheapest(window: Window, workers: int) -> float:
     """Return what the cheapest so many workers cost, infinite where they do not fit."""
     if workers <= 0:
         return 0.0
-    low, high = 0, window.order.size - 1
-    while low < high:
-        middle = (low + high) // 2
-        if window.filled[middle] >= workers:
-            high = middle
-        else:
-            low = middle + 1
-    if window.filled[low] < workers:
+    last = np.searchsorted(window.filled, workers)
+    if last == window.order.size:
         return np.inf
-    done = window.filled[low - 1] if low > 0 else 0
-    return float((window.spent[low - 1] if low > 0 else 0.0) + (workers - done) * window.cost[window.order[low]])
+    done, spent = (window.filled[last - 1], window.spent[last - 1]) if last > 0 else (0, 0.0)
+    return float(spent + (workers - done) * window.cost[window.order[last]])
 
 
 @njit(cache=True)
@@ -306,11 +242,9 @@ def wanted(best: Best, value: float, end: int) -> bool:
 def offer(best: Best, window: Window, value: float, paid: float, part: float, where: tuple[int, int, int, int]) -> None:
     """Take a run if it is better: by total, then end, then share of the cluster."""
     end = window.at[1]
-    if value == best.value[0]:
-        same = best.where[0] >= 0 and end == best.where[2]
-        if not (best.where[0] >= 0 and (end < best.where[2] or (same and part < best.value[2]))):
-            return
-    elif value > best.value[0]:
+    equal = value == best.value[0] and best.where[0] >= 0
+    sooner = end < best.where[2] or (end == best.where[2] and part < best.value[2])
+    if not (value < best.value[0] or (equal and sooner)):
         return
     best.value[0], best.value[1], best.value[2] = value, paid, part
     best.where[0], best.where[1], best.where[2] = where[0], window.at[0], end
@@ -321,10 +255,10 @@ def offer(best: Best, window: Window, value: float, paid: float, part: float, wh
 def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[float, int, int]:
     """Fill in a window for workers of a type; return the least cost, and most workers on one and on all servers."""
     least, most, total = np.inf, 0, 0
-    at = window.at
+    at, row = window.at, tables.low.shape[1] - tables.worker_sum.shape[0] + m
     at[5] = 0
     for h in range(count.size):
-        number = min(tables.fit[at[4], m, h, at[2]], tables.fit[at[4], m, h, at[2] + at[3] - (1 << at[4])])
+        number = int(lowest(tables.low, row, h, at))
         window.room[h] = number
         if number > 0:
             window.cost[h] = paid_in(tables.worker_sum, m, h, at)
@@ -408,8 +342,8 @@ def alike(window: Window, tables: Tables, a: int, b: int) -> bool:
     """Return whether two servers have the same room, price of a worker and free resources in a window."""
     if window.room[a] != window.room[b] or (window.room[a] > 0 and window.cost[a] != window.cost[b]):
         return False
-    for r in range(tables.free.shape[1]):
-        if free_in(tables, r, a, window.at) != free_in(tables, r, b, window.at):
+    for r in range(tables.low.shape[1] - tables.worker_sum.shape[0]):
+        if lowest(tables.low, r, a, window.at) != lowest(tables.low, r, b, window.at):
             return False
     return True
 
@@ -450,7 +384,7 @@ def printed(
                 most = 1_000_000.0
                 for r in range(servers.total.size):
                     if servers.ps[p, r] > 0:
-                        free = free_in(tables, r, k, window.at) - g * servers.worker[m, r]
+                        free = lowest(tables.low, r, k, window.at) - g * servers.worker[m, r]
                         most = min(most, np.floor((free + SLACK * servers.capacity[k, r]) / servers.ps[p, r]))
                 asked = needed(number - g, servers.worker_bandwidth[m], servers.ps_bandwidth[p])
                 if most >= asked:
@@ -490,11 +424,13 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
 
 @njit(cache=True)
 def start(window: Window, tables: Tables, begin: int, slots: int) -> None:
-    """Move a window."""
-    constant = tables.fit.shape[3] == 1
+    """Move a window; its level is the largest whose minima are over at most so many slots."""
+    constant = tables.low.shape[3] == 1
     window.at[0], window.at[1] = begin, begin + slots
     window.at[2], window.at[3] = (0, 1) if constant else (begin, slots)
-    window.at[4] = level_of(window.at[3])
+    window.at[4] = 0
+    while (2 << window.at[4]) <= window.at[3]:
+        window.at[4] += 1
 
 
 @njit(cache=True)
@@ -502,15 +438,16 @@ def search_window(
     choices: Choices, first: int, last: int, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best
 ) -> None:
     """Offer the options of one duration in one window."""
-    end = window.at[1]
+    begin, end = window.at[0], window.at[1]
     late = goal.late[end]
     m, least, most, total = -1, np.inf, 0, 0
     for o in range(first, last):
         p, number = choices.ps_type[o], choices.workers[o]
-        floor = number * between(tables.worker_floor, choices.worker_type[o], window.at)
+        floor = tables.worker_floor[choices.worker_type[o]]
+        least_paid = number * (floor[end] - floor[begin])
         if p >= 0:
-            floor += between(tables.ps_floor, p, window.at)
-        if not wanted(best, late + BELOW * floor, end):
+            least_paid += tables.ps_floor[p, end] - tables.ps_floor[p, begin]
+        if not wanted(best, late + BELOW * least_paid, end):
             continue
         if choices.worker_type[o] != m:
             m = choices.worker_type[o]
@@ -547,62 +484,6 @@ def place(choices: Choices, servers: Servers, tables: Tables, window: Window, be
         here = min(left, window.room[h] * count)
         workers[h] += here
         left -= here
-
-
-# options: Pareto pairs of workers and slots, and what dominates what -------------------------------
-
-
-@njit(cache=True)
-def pareto(work: Array, most: Ints, largest: Ints, rates: tuple[Array, Array, Array], ring: bool) -> Table:
-    """Return ``(6, o)``: job, slots, worker type, PS type, together, workers: the fewest workers for each duration."""
-    out = np.zeros((6, 1024), np.int64)
-    used = 0
-    for job in range(work.size):
-        for m in range(largest.shape[0]):
-            if not np.isfinite(rates[0][job, m]):
-                continue
-            for p in range(largest.shape[1]):
-                for one in range(2):
-                    number = min(most[job], largest[m, p, one])
-                    while used + number > out.shape[1]:
-                        out = twice(out)
-                    used = pairs(out, used, (job, m, p, one), number, work[job], rates, ring)
-    return out[:, :used].copy()
-
-
-@njit(cache=True)
-def twice(out: Table) -> Table:
-    """Return a table with twice as many columns."""
-    larger = np.zeros((out.shape[0], 2 * out.shape[1]), np.int64)
-    larger[:, : out.shape[1]] = out
-    return larger
-
-
-@njit(cache=True)
-def pairs(
-    out: Table,
-    used: int,
-    which: tuple[int, int, int, int],
-    most: int,
-    work: float,
-    rates: tuple[Array, Array, Array],
-    ring: bool,
-) -> int:
-    """Append the options of one job and its types, on one server or several; return how many there are now."""
-    compute, update, transfer = rates
-    job, m, p, one = which
-    others = update[job, p] + (0.0 if one else transfer[job, m])
-    fastest = 2**62
-    for number in range(2 if ring and not one else 1, most + 1):
-        part = (number - 1) / number if ring else 1.0
-        slots = min(work * (compute[job, m] + part * others) / number, LONGEST)
-        whole = max(int(np.ceil(slots * (1 - ROUNDING))), 1)
-        if whole < fastest:
-            fastest = whole
-            out[0, used], out[1, used], out[2, used] = job, whole, m
-            out[3, used], out[4, used], out[5, used] = -1 if ring else p, one, number
-            used += 1
-    return used
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.schema import Instance, PSType, WorkerType
+from schedgap.instances.schema import Instance, PSType, ServerGroup, WorkerType
 from schedgap.instances.workload import server_names
 
 SLACK = 1e-9
@@ -69,8 +69,8 @@ class Machines:
     @cached_property
     def room(self) -> Ints:
         """``(M, h)`` workers of a type that fit on one empty server."""
-        found = np.stack([fitting(self.capacity, need) for need in self.worker]) if len(self.worker) else np.zeros((0,))
-        return np.where(self.able, found, 0) if len(self.worker) else np.zeros(self.able.shape, np.int64)
+        found = np.array([fitting(self.capacity, need) for need in self.worker], np.int64)
+        return np.where(self.able, found.reshape(self.able.shape), 0)
 
     def use(self, worker_type: int, ps_type: int, workers: Ints, ps: Ints) -> Array:
         """Return ``(h, R)`` what workers and parameter servers ``(h,)`` of some types take; PS type −1 in a ring."""
@@ -106,6 +106,16 @@ def classes(machines: Machines) -> Machines:
         kind=np.arange(len(first)),
         able=np.ascontiguousarray(machines.able[:, first]),
     )
+
+
+def able(workers: Sequence[WorkerType], gpu_types: Sequence[str]) -> Bools:
+    """Return ``(M, h)`` which workers can run on servers of these GPU types."""
+    return np.array([[w.gpu_type in (None, g) for g in gpu_types] for w in workers], bool).reshape(-1, len(gpu_types))
+
+
+def takes(parts: Sequence[WorkerType] | Sequence[PSType] | Sequence[ServerGroup]) -> Array:
+    """Return ``(types, 4)`` GPUs, CPUs, gigabytes and Gbit/s of one worker, parameter server or server of each type."""
+    return np.array([[x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps] for x in parts], float).reshape(-1, 4)
 
 
 def machines_of(

@@ -8,6 +8,7 @@ others in everything: at prices of 0 or more, what takes less of everything for 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,9 +16,17 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic.machines import Machines, classes, fitting
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
 
 ROUNDING = 1e-9
 """Relative error of work that counts as none."""
+
+LONGEST = 1e15
+"""Most slots that a run counts with."""
+
+MBIT_PER_MB = 8.0
+MBIT_PER_GBIT = 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +50,61 @@ class Rates:
     transfer: Array
     ring: bool
 
-    def slots(self, job: int, worker_type: int, ps_type: int, workers: int, together: bool) -> float:
-        """Return the slots that one worker takes for a mini-batch; `ps_type` is −1 in a ring."""
+    def slots(
+        self, job: int, worker_type: Ints | int, ps_type: Ints | int, workers: Ints | int, together: Bools | bool
+    ) -> Array:
+        """Return the slots that one worker takes for a mini-batch; all but the job broadcast. A ring has no PS type."""
         share = (workers - 1) / workers if self.ring else 1.0
         others = self.update[job, 0 if self.ring else ps_type]
-        others += 0.0 if together else self.transfer[job, worker_type]
-        return float(self.compute[job, worker_type] + share * others)
+        others = others + np.where(together, 0.0, self.transfer[job, worker_type])
+        return np.asarray(self.compute[job, worker_type] + share * others)
+
+
+def rates(
+    jobs: Sequence[Job], workers: Sequence[WorkerType], servers: Sequence[PSType], slot_s: float
+) -> tuple[Rates, Rates]:
+    """Return the rates with parameter servers, and those in a ring, by worker and PS type.
+
+    Units are converted here, once: mini-batch and update times are milliseconds in the file, gradients megabytes,
+    bandwidths Gbit/s; rates are slots per mini-batch.
+
+    A job's profile gives its mini-batch times by worker type; where it does not, they are those of its rates (one
+    worker with g GPUs does g times the iterations of one GPU). Rates that a profile gives for all types alike
+    (`colocated_rate_per_s`, `spread_rate_per_s`) replace mini-batch, update and transfer times.
+
+    Raises
+    ------
+    InstanceError
+        If a job has neither profile nor rates.
+    """
+    rows = [_seconds(job, i, workers, servers) for i, job in enumerate(jobs)]
+    parts = (np.array([row[part] for row in rows], float) / slot_s for part in range(4))
+    compute, update, ring, transfer = parts
+    return Rates(compute, update, transfer, ring=False), Rates(compute, ring, transfer, ring=True)
+
+
+def _seconds(
+    job: Job, position: int, workers: Sequence[WorkerType], servers: Sequence[PSType]
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Return the seconds of a mini-batch by worker type, of an update by PS type and in a ring, and of a transfer."""
+    profile = job.distributed or DistributedProfile()
+    if together := profile.colocated_rate_per_s:
+        apart = max(1 / (profile.spread_rate_per_s or together) - 1 / together, 0.0)
+        return [1 / together] * len(workers), [0.0] * len(servers), [0.0], [apart] * len(workers)
+    times = profile.minibatch_ms
+    if not times and not job.rates:
+        raise InstanceError(f"jobs[{position}]: a distributed job has mini-batch times, rates, or a colocated rate")
+    ring_ms = profile.ring_update_ms
+    # Gradients are sent and received through a worker's bandwidth (Zhou's 2π/b).
+    sent = 2 * profile.gradient_mb * MBIT_PER_MB
+    rates = [job.rates.get(w.gpu_type or "", 0.0) * w.gpus for w in workers]
+    compute = [1 / rate if rate > 0 else math.inf for rate in rates]
+    return (
+        [times[w.name] / 1000 if w.name in times else own for w, own in zip(workers, compute, strict=True)],
+        [profile.update_ms.get(s.name, 0.0) / 1000 for s in servers],
+        [(min(profile.update_ms.values(), default=0.0) if ring_ms is None else ring_ms) / 1000],
+        [sent / (w.bandwidth_gbps * MBIT_PER_GBIT) for w in workers],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,15 +224,31 @@ def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bo
     """
     from schedgap.instances.elastic import _kernels as kernels
 
-    each = (rates.compute, rates.update, rates.transfer)
-    most_by_type = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
-    found = kernels.pareto(np.asarray(work, float), np.asarray(most, np.int64), most_by_type, each, rates.ring)
+    fitting_most = largest(classes(machines), rates.ring, int(np.max(most, initial=1)))
+    each = [_pareto(job, work[job], np.minimum(most[job], fitting_most), rates) for job in range(len(work))]
+    found = np.concatenate([np.zeros((6, 0), np.int64), *each], axis=1)
     if prune:
         costs = _costs(machines, found)
         order = np.lexsort((costs.sum(axis=1), found[1], found[4], found[0]))
         group = 2 * found[0, order] + found[4, order]
         found = found[:, order[kernels.undominated(group, np.ascontiguousarray(costs[order]))]]
     return _sorted(found, len(work))
+
+
+def _pareto(job: int, work: float, most: Ints, rates: Rates) -> Ints:
+    """Return ``(6, o)`` the options of a job with the fewest workers for each duration; `most` is ``(M, P, 2)``."""
+    number = np.arange(1, int(most.max(initial=0)) + 1)
+    kinds, servers = np.flatnonzero(np.isfinite(rates.compute[job])), np.arange(most.shape[1])
+    where = kinds[:, None, None, None], servers[:, None, None]
+    each = rates.slots(job, *where, number, np.array([[False], [True]]))
+    slots = np.maximum(np.ceil(np.minimum(work * each / number, LONGEST) * (1 - ROUNDING)), 1)
+    able = number <= most[kinds][..., None]
+    able[:, :, 0] &= number > int(rates.ring)
+    slots = np.where(able, slots, np.inf)
+    before = np.minimum.accumulate(np.insert(slots, 0, np.inf, axis=3), axis=3)[..., :-1]
+    kind, server, one, at = found = np.nonzero(slots < before)
+    ps_type = np.full_like(server, -1) if rates.ring else server
+    return np.stack([np.full_like(kind, job), slots[found].astype(np.int64), kinds[kind], ps_type, one, number[at]])
 
 
 def _sorted(found: Ints, jobs: int) -> Options:
@@ -198,8 +272,8 @@ def printed_rings(kept: Options, work: Array, most: Ints, rates: Rates) -> Optio
     rows = [np.stack([column[alone] for column in columns]).astype(np.int64)]
     for job, m in np.argwhere(np.isfinite(rates.compute)).tolist():
         number = np.arange(1, int(most[job]) + 1)
-        each = [rates.slots(job, m, -1, int(n), False) for n in number]
-        slots = np.unique(np.maximum(np.ceil(work[job] * np.array(each) / number * (1 - ROUNDING)), 1)).astype(np.int64)
+        each = work[job] * rates.slots(job, m, -1, number, False) / number
+        slots = np.unique(np.maximum(np.ceil(each * (1 - ROUNDING)), 1)).astype(np.int64)
         rows.append(np.stack(np.broadcast_arrays(job, slots, m, -1, 0, slots)))
     return _sorted(np.concatenate(rows, axis=1), len(work))
 
@@ -230,18 +304,15 @@ def largest(m: Machines, ring: bool, most: int) -> Ints:
 
     What fits with N workers fits with one fewer, too, but for a ring on several servers, which has at least two.
     """
-    servers = 1 if ring else len(m.ps)
-    found = np.zeros((len(m.worker), servers, 2), np.int64)
-    for worker in range(len(m.worker)):
-        for server in range(servers):
-            found[worker, server] = _ring(m, worker) if ring else _with_servers(m, worker, server, most)
+    found = np.zeros((len(m.worker), 1 if ring else len(m.ps), 2), np.int64)
+    for worker, server in np.ndindex(found.shape[:2]):
+        if ring:
+            room = m.room[worker]
+            several = int(m.count[room > 0].sum()) > 1
+            found[worker, server] = room @ m.count if several else 0, room.max(initial=0)
+        else:
+            found[worker, server] = _with_servers(m, worker, server, most)
     return found
-
-
-def _ring(m: Machines, worker: int) -> tuple[int, int]:
-    room = m.room[worker]
-    usable = int(m.count[room > 0].sum())
-    return int(room @ m.count) if usable > 1 else 0, int(room.max(initial=0))
 
 
 def _with_servers(m: Machines, worker: int, server: int, most: int) -> tuple[int, int]:

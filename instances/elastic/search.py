@@ -97,11 +97,8 @@ class Ledger:
             m.count, m.capacity, m.worker, m.ps, m.worker_bandwidth, m.ps_bandwidth, m.total
         )
         sums = [(types, h), (servers, h), (types,), (servers,)]
-        self._tables = kernels.Tables(
-            np.zeros((levels, types, h, length), np.int32),
-            np.zeros((levels, resources, h, length)),
-            *(np.zeros((*shape, slots + 1)) for shape in sums),
-        )
+        low = np.zeros((levels, resources + types, h, length))
+        self._tables = kernels.Tables(low, *(np.zeros((*shape, slots + 1)) for shape in sums))
         whole = (np.zeros(h, np.int64) for _ in range(4))
         room, order, rank, filled = whole
         self._window = kernels.Window(np.zeros(h), room, order, rank, filled, np.zeros(h), np.zeros(6, np.int64))
@@ -111,8 +108,8 @@ class Ledger:
         self._changed(self._everywhere, 0, length)
 
     def _changed(self, servers: Ints, first: int, last: int) -> None:
-        able = self.machines.able
-        self._kernels.minima(servers, first, last, self.free, self._servers, able, self._tables)
+        low = self._tables.low
+        self._kernels.minima(servers, first, last, self.free, self._servers, self.machines.able, low)
 
     def post(self, price: Array, servers: Ints | None = None) -> None:
         """Set the prices of some servers (all by default): ``(len(servers), R, T)`` per unit and slot, 0 or more."""
@@ -126,12 +123,12 @@ class Ledger:
     @property
     def sums(self) -> tuple[Array, ...]:
         """The posted prices as tables that :meth:`repost` takes back later."""
-        return tuple(self._tables[2:])
+        return tuple(self._tables[1:])
 
     def repost(self, sums: tuple[Array, ...] | None) -> None:
         """Take back the prices of earlier :attr:`sums`, or make room for others (``None``) without changing those."""
         new = [np.zeros_like(table) for table in self.sums] if sums is None else sums
-        self._tables = self._kernels.Tables(*self._tables[:2], *new)
+        self._tables = self._kernels.Tables(self._tables.low, *new)
 
     def find(
         self,

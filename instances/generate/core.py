@@ -41,6 +41,7 @@ class SpecFile(Record):
     published: tuple[Published, ...] = ()
 
 
+@dataclass(frozen=True)
 class Streams:
     """One stream of uniform random numbers per quantity, all from one master seed.
 
@@ -48,8 +49,7 @@ class Streams:
     functions, one number per item, so that the first n items are the same however many follow.
     """
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    seed: int
 
     def uniform(self, quantity: str, n: int) -> Array:
         """Return the first `n` numbers, in [0, 1), of a quantity's stream."""
@@ -95,22 +95,25 @@ def generate(
         If the family or a parameter is not known; the message names the nearest known ones.
     """
     file = parse(SpecFile, document, where)
-    family = _family(file.generator, where)
-    check_overrides(family.spec, overrides, where)
+    wanted = str(file.generator.get("family"))
+    if wanted not in FAMILIES:
+        raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, wanted[:60], FAMILIES.ids())}")
+    family = FAMILIES.get(wanted)
+    allowed = parameters(family.spec)
+    for key in overrides:
+        if key not in allowed:
+            raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
     table = {**file.generator, **{k: _number(v) for k, v in overrides.items()}}
     spec = parse(family.spec, table, where)
+    changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
+    words: dict[str, Any] = {"name": name[:200], "title": file.title, "source": file.source, "licence": file.licence}
+    published = tuple(entry for entry in file.published if _holds(entry, changed))
     try:
-        parts = dict(family.build(spec, Streams(spec.seed)))
+        return Instance(**words, **family.build(spec, Streams(spec.seed)), published=published)
+    except ValidationError as error:
+        raise InstanceError(f"{where}: {describe(error)}") from None
     except InstanceError as error:
         raise InstanceError(f"{where}: {error}") from None
-    except ValidationError as error:
-        raise InstanceError(f"{where}: {describe(error)}") from None
-    changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
-    parts["published"] = tuple(entry for entry in file.published if _holds(entry, changed))
-    try:
-        return Instance(name=name[:200], title=file.title, source=file.source, licence=file.licence, **parts)
-    except ValidationError as error:
-        raise InstanceError(f"{where}: {describe(error)}") from None
 
 
 def _holds(entry: Published, changed: Mapping[str, Any]) -> bool:
@@ -121,13 +124,6 @@ def _holds(entry: Published, changed: Mapping[str, Any]) -> bool:
     )
 
 
-def _family(table: Mapping[str, Any], where: str) -> Family:
-    wanted = str(table.get("family"))
-    if wanted not in FAMILIES:
-        raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, wanted[:60], FAMILIES.ids())}")
-    return FAMILIES.get(wanted)
-
-
 def parameters(spec: type[GeneratorSpec]) -> list[str]:
     """Return the names of the parameters that a reference may override: single numbers and words."""
     single = (int, float, bool, str)
@@ -136,14 +132,6 @@ def parameters(spec: type[GeneratorSpec]) -> list[str]:
         for name, field in spec.model_fields.items()
         if name != "family" and (field.annotation in single or get_origin(field.annotation) is Literal)
     ]
-
-
-def check_overrides(spec: type[GeneratorSpec], overrides: Mapping[str, Scalar], where: str) -> None:
-    """Raise on the first override that is no parameter of the family."""
-    allowed = parameters(spec)
-    for key in overrides:
-        if key not in allowed:
-            raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
 
 
 def _number(value: Scalar) -> Scalar:

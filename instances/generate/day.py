@@ -7,9 +7,8 @@ or two per tenant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,89 +75,55 @@ def _groups(spec: DaySpec, streams: Streams) -> list[Group]:
     return groups
 
 
-def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> list[Job]:
+def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[Job]:
     """Draw the jobs; each uniform stream gives one number per job."""
-    n = spec.jobs
-    submit, durations = workload.arrivals(spec, streams), workload.durations(spec, streams)
+    submit = workload.arrivals(spec, spec.jobs_per_day / workload.DAY_S, streams)
+    durations = workload.durations(spec, streams)
     gangs = workload.gang_sizes(spec, streams)
-    owner = (streams.uniform("job tenants", n) * len(groups)).astype(int)
-    pick = streams.uniform("job models", n)
-    drawn = np.stack([streams.uniform(name, n) for name in ("epochs", "chunks", "weights", "deadlines", "updates")])
-    profiles: dict[str, _ModelProfile] = {}
-    jobs = []
-    for i in range(n):
-        tenant, models = groups[owner[i]]
-        model = models[int(pick[i] * len(models))]
-        profile = profiles.setdefault(model.name, _ModelProfile.of(spec, model))
-        u = _Uniform(*drawn[:, i].tolist())
-        work = durations[i] * gangs[i] * profile.mean_rate
-        name = f"job-{i + 1:04d}"
-        jobs.append(profile.job(spec, u, name, tenant.id, submit_s=submit[i], gpus=gangs[i], work=work))
-    return jobs
-
-
-class _Uniform(NamedTuple):
-    """One job's uniform numbers."""
-
-    epochs: float
-    chunks: float
-    weight: float
-    deadline: float
-    update: float
-
-
-@dataclass(frozen=True)
-class _ModelProfile:
-    """What all jobs of a model have in common."""
-
-    model: CatalogueModel
-    rates: dict[str, float]
-    mean_rate: float
-    gradient_mb: float
-    minibatch_ms: dict[str, float]
-
-    @classmethod
-    def of(cls, spec: DaySpec, model: CatalogueModel) -> _ModelProfile:
-        rates = workload.model_rates(spec, model)
+    quantities = ("job tenants", "job models", "epochs", "chunks", "weights", "deadlines", "updates")
+    drawn = zip(*(streams.uniform(name, spec.jobs).tolist() for name in quantities), strict=True)
+    rates_of = {kind.name: dict(kind.rates) for tenant, _ in groups for kind in tenant.job_types}
+    minibatch_ms = {name: _minibatch_ms(spec, rates) for name, rates in rates_of.items()}
+    for i, (u_tenant, u_model, u_epochs, u_chunks, u_weight, u_deadline, u_update) in enumerate(drawn):
+        tenant, models = groups[int(u_tenant * len(groups))]
+        model = models[int(u_model * len(models))]
+        rates = rates_of[model.name]
+        work = durations[i] * gangs[i] * workload.mean_rate(rates)
+        epochs, chunks, batches = split(work, spec, u_epochs, u_chunks)
+        shortest = epochs * chunks * batches / (gangs[i] * max(rates.values()))
+        slack = draws.between(u_deadline, *spec.deadline_factor) * shortest + spec.deadline_slack_s
         low, high = spec.gradient_mb
-        times = {
-            w.name: significant(1000 / (w.gpus * rates[w.gpu_type]))
-            for w in spec.worker_types
-            if w.gpu_type in rates and w.gpus > 0
-        }
-        return cls(model, rates, workload.mean_rate(rates), min(max(model.gradient_mb, low), high), times)
-
-    def job(
-        self, spec: DaySpec, u: _Uniform, name: str, tenant: str, *, submit_s: float, gpus: int, work: float
-    ) -> Job:
-        """Return a job of this model with `work` iterations, rounded to whole mini-batches per chunk."""
-        epochs, chunks, batches = split(work, spec, u.epochs, u.chunks)
-        shortest = epochs * chunks * batches / (gpus * max(self.rates.values()))
-        slack = draws.between(u.deadline, *spec.deadline_factor) * shortest + spec.deadline_slack_s
-        return Job(
-            id=name,
-            tenant=tenant,
-            model=self.model.name,
-            submit_s=submit_s,
-            gpus=gpus,
+        yield Job(
+            id=f"job-{i + 1:04d}",
+            tenant=tenant.id,
+            model=model.name,
+            submit_s=submit[i],
+            gpus=gangs[i],
             epochs=epochs,
             chunks=chunks,
             minibatches_per_chunk=batches,
-            weight=float(draws.whole(u.weight, *spec.weights)),
-            deadline_s=significant(submit_s + slack),
-            rates=self.rates,
-            sensitivity=self.model.sensitivity,
-            distributed=self.distributed(spec, u.update),
+            weight=float(draws.whole(u_weight, *spec.weights)),
+            deadline_s=significant(submit[i] + slack),
+            rates=rates,
+            sensitivity=model.sensitivity,
+            distributed=DistributedProfile(
+                gradient_mb=min(max(model.gradient_mb, low), high),
+                minibatch_ms=minibatch_ms[model.name],
+                update_ms=_update_ms(spec, draws.between(u_update, *spec.update_ms)),
+            ),
         )
 
-    def distributed(self, spec: DaySpec, u: float) -> DistributedProfile:
-        """Return the job's profile; a PS type with more CPUs updates faster, within the spec's range."""
-        low, high = spec.update_ms
-        smallest = min((p.cpus for p in spec.ps_types), default=1.0)
-        drawn = draws.between(u, low, high)
-        speedup = {p.name: ((p.cpus or 1.0) / (smallest or 1.0)) ** 0.5 for p in spec.ps_types}
-        updates = {name: significant(low + (drawn - low) / faster) for name, faster in speedup.items()}
-        return DistributedProfile(gradient_mb=self.gradient_mb, minibatch_ms=self.minibatch_ms, update_ms=updates)
+
+def _minibatch_ms(spec: DaySpec, rates: Mapping[str, float]) -> dict[str, float]:
+    workers = [w for w in spec.worker_types if w.gpus > 0 and w.gpu_type in rates]
+    return {w.name: significant(1000 / (w.gpus * rates[str(w.gpu_type)])) for w in workers}
+
+
+def _update_ms(spec: DaySpec, drawn: float) -> dict[str, float]:
+    """Return the times of updates; a PS type with more CPUs updates faster, within the spec's range."""
+    low, smallest = spec.update_ms[0], min((p.cpus for p in spec.ps_types), default=1.0)
+    speedup = {p.name: ((p.cpus or 1.0) / (smallest or 1.0)) ** 0.5 for p in spec.ps_types}
+    return {name: significant(low + (drawn - low) / faster) for name, faster in speedup.items()}
 
 
 def split(work: float, spec: DaySpec, u_epochs: float, u_chunks: float) -> tuple[int, int, int]:

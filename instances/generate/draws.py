@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.model_catalogue import significant
 
 
@@ -31,14 +31,17 @@ def log_uniform(u: Array, mean: float, spread: float) -> Array:
     return low * np.power(spread, u)
 
 
-def choice(u: Array, probabilities: Sequence[float]) -> NDArray[np.int64]:
+def choice(u: Array, probabilities: Sequence[float]) -> Ints:
     """Return indices drawn with these probabilities."""
     edges = np.cumsum(probabilities)
     return np.minimum(np.searchsorted(edges / edges[-1], u, side="right"), len(probabilities) - 1)
 
 
-def between(u: float, low: float, high: float) -> float:
-    """Return a value uniform between `low` and `high`."""
+Uniform = TypeVar("Uniform", float, Array)
+
+
+def between(u: Uniform, low: float, high: float) -> Uniform:
+    """Return a value (or values) uniform between `low` and `high`."""
     return low + (high - low) * u
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from schedgap.instances.generate import draws, workload
@@ -31,11 +30,6 @@ Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0)]
 
 
-def iterations(model: CatalogueModel, seconds: float) -> int:
-    """Return the iterations that a model does in so many seconds on one GPU of type :data:`REFERENCE`, at least one."""
-    return max(1, round(seconds * rates_on(model, [REFERENCE])[0][REFERENCE]))
-
-
 def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
     """Return slots for every method to finish in, also those that know no GPU types and never move a job.
 
@@ -53,8 +47,8 @@ def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
 
 
 def _job(name: str, model: CatalogueModel, rates: Mapping[str, float], gpus: int, seconds: float) -> Job:
-    """Return a job, there from the start, that takes so many GPU-seconds of the reference."""
-    work = iterations(model, seconds)
+    """Return a job, there from the start, of the iterations that one GPU of the reference does in so many seconds."""
+    work = max(1, round(seconds * rates_on(model, [REFERENCE])[0][REFERENCE]))
     return Job(id=name, model=model.name, gpus=gpus, epochs=1, minibatches_per_chunk=work, rates=rates)
 
 
@@ -110,24 +104,19 @@ class TraceSpec(GangSpec):
 def build_trace(spec: TraceSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     cluster, pool = workload.cluster(spec), workload.catalogue_models(spec)
-    jobs = tuple(_trace_jobs(spec, streams, pool))
-    return {
-        "cluster": cluster,
-        "jobs": jobs,
-        "horizon": horizon(cluster, jobs, spec.slot_s),
-        "derived": (f"models drawn by sizes = {spec.sizes}", *_notes(pool, spec.types)),
-    }
-
-
-def _trace_jobs(spec: TraceSpec, streams: Streams, pool: Sequence[CatalogueModel]) -> list[Job]:
-    kind: NDArray[np.int64] = draws.choice(streams.uniform("models", spec.jobs), spec.probabilities)
+    kind = draws.choice(streams.uniform("models", spec.jobs), spec.probabilities)
     gangs, u = workload.gang_sizes(spec, streams), streams.uniform("sizes", spec.jobs)
     rates = [workload.model_rates(spec, model) for model in pool]
     jobs = []
     for i, k in enumerate(kind.tolist()):
         hours = draws.between(float(u[i]), *spec.gpu_hours[spec.categories[k]])
         jobs.append(_job(f"job-{i + 1:04d}", pool[k], rates[k], gangs[i], 3600 * hours))
-    return jobs
+    return {
+        "cluster": cluster,
+        "jobs": tuple(jobs),
+        "horizon": horizon(cluster, jobs, spec.slot_s),
+        "derived": (f"models drawn by sizes = {spec.sizes}", *_notes(pool, spec.types)),
+    }
 
 
 # mixes on five nodes ------------------------------------------------------------------------------

@@ -16,17 +16,7 @@ from schedgap.instances.generate import draws, workload
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import WorkloadSpec
 from schedgap.instances.model_catalogue import CatalogueModel, significant
-from schedgap.instances.schema import (
-    Cluster,
-    GpuType,
-    Horizon,
-    Job,
-    JobType,
-    ServerGroup,
-    Tenant,
-    check_size,
-    rule,
-)
+from schedgap.instances.schema import Cluster, GpuType, Horizon, Job, JobType, ServerGroup, Tenant, check_size, rule
 
 LEAST_STEP = 1.01
 """A faster GPU type stays at least 1 % faster, whatever the hyper-parameters."""
@@ -42,17 +32,39 @@ class TenantsSpec(WorkloadSpec):
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     kinds = _job_types(spec, streams)
-    submit = workload.arrivals(spec, streams) if spec.arrivals == "poisson" else [0.0] * spec.jobs
+    submit = workload.arrivals(spec, (spec.arrivals == "poisson") * spec.jobs_per_day / workload.DAY_S, streams)
     owner = (streams.uniform("job tenants", spec.jobs) * spec.tenants).astype(int)
     owner[: spec.tenants] = np.arange(min(spec.tenants, spec.jobs))
+    names = [f"tenant-{i + 1:02d}" for i in range(spec.tenants)]
+    arrive_s = submit[: spec.tenants] + [0.0] * (spec.tenants - spec.jobs)
     tenants = tuple(
-        Tenant(id=_tenant(i), job_types=(kind,), arrive_s=submit[i] if i < spec.jobs else 0.0)
-        for i, (_, kind) in enumerate(kinds)
+        Tenant(id=name, job_types=(kind,), arrive_s=at)
+        for name, (_, kind), at in zip(names, kinds, arrive_s, strict=True)
     )
+    gangs, durations = workload.gang_sizes(spec, streams), workload.durations(spec, streams)
+    u = streams.uniform("epochs", spec.jobs)
+    jobs = []
+    for i, of in enumerate(owner.tolist()):
+        model, kind = kinds[of]
+        work = durations[i] * gangs[i] * workload.mean_rate(kind.rates)
+        epochs = max(1, min(draws.whole(u[i], *spec.epochs), int(work)))
+        jobs.append(
+            Job(
+                id=f"job-{i + 1:04d}",
+                tenant=names[of],
+                model=model.name,
+                submit_s=submit[i],
+                gpus=gangs[i],
+                epochs=epochs,
+                minibatches_per_chunk=max(1, round(work / epochs)),
+                rates=kind.rates,
+                sensitivity=model.sensitivity,
+            )
+        )
     return {
         "cluster": workload.cluster(spec),
         "tenants": tenants,
-        "jobs": tuple(_jobs(spec, streams, kinds, submit, owner)),
+        "jobs": tuple(jobs),
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
         "derived": (
             *workload.derivations(spec),
@@ -62,22 +74,15 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     }
 
 
-def _tenant(i: int) -> str:
-    return f"tenant-{i + 1:02d}"
-
-
 def _job_types(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel, JobType]]:
     """Draw each tenant's model, in turn from the pool, and its rates with its own hyper-parameters."""
     pool = workload.catalogue_models(spec)
     types = len(spec.types)
     scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
     steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
-    kinds = []
-    for i, factors in enumerate(steps.reshape(spec.tenants, types)):
-        model = pool[i % len(pool)]
-        rates = vary(workload.model_rates(spec, model), scale[i], factors)
-        kinds.append((model, JobType(name=model.name, rates=rates)))
-    return kinds
+    each = zip(itertools.cycle(pool), scale, steps.reshape(spec.tenants, types), strict=False)
+    rates = [(model, vary(workload.model_rates(spec, model), *varied)) for model, *varied in each]
+    return [(model, JobType(name=model.name, rates=own)) for model, own in rates]
 
 
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:
@@ -86,37 +91,6 @@ def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -
     steps = [max(LEAST_STEP, b / a * f) for a, b, f in zip(values[:-1], values[1:], factors[1:], strict=True)]
     varied = itertools.accumulate([values[0] * scale, *steps], lambda a, b: a * b)
     return {name: significant(value) for name, value in zip(names, varied, strict=True)}
-
-
-def _jobs(
-    spec: TenantsSpec,
-    streams: Streams,
-    kinds: list[tuple[CatalogueModel, JobType]],
-    submit: list[float],
-    owner: np.ndarray[Any, Any],
-) -> list[Job]:
-    gangs, durations = workload.gang_sizes(spec, streams), workload.durations(spec, streams)
-    u = streams.uniform("epochs", spec.jobs)
-    jobs = []
-    for i in range(spec.jobs):
-        model, kind = kinds[owner[i]]
-        rates = dict(kind.rates)
-        work = durations[i] * gangs[i] * workload.mean_rate(rates)
-        epochs = max(1, min(draws.whole(u[i], *spec.epochs), int(work)))
-        jobs.append(
-            Job(
-                id=f"job-{i + 1:04d}",
-                tenant=_tenant(owner[i]),
-                model=model.name,
-                submit_s=submit[i],
-                gpus=gangs[i],
-                epochs=epochs,
-                minibatches_per_chunk=max(1, round(work / epochs)),
-                rates=rates,
-                sensitivity=model.sensitivity,
-            )
-        )
-    return jobs
 
 
 class ScaleSpec(GeneratorSpec):

@@ -17,21 +17,10 @@ from pydantic import Field, model_validator
 
 from schedgap.instances.generate import draws
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
-from schedgap.instances.generate.workload import JobsSpec, Range, gang_sizes, slots_until
-from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
+from schedgap.instances.generate.workload import JobsSpec, Range, ServerSpec, arrivals, gang_sizes, slots_until
+from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on, significant
 from schedgap.instances.registry import unknown
-from schedgap.instances.schema import (
-    Cluster,
-    Horizon,
-    Instance,
-    Job,
-    Name,
-    Sensitivity,
-    ServerGroup,
-    check_size,
-    rule,
-    violation,
-)
+from schedgap.instances.schema import Cluster, Horizon, Instance, Job, Name, ServerGroup, check_size, rule, violation
 from schedgap.instances.sensitivity import profiles
 from schedgap.instances.workload import servers, workload
 
@@ -60,14 +49,9 @@ class ClusterSpec(GeneratorSpec):
     def cluster(self) -> Cluster:
         """The cluster."""
         chip = gpu_type(self.gpu_type)
-        group = ServerGroup(
-            name=f"{chip.name}-server",
-            count=self.servers,
-            gpu_type=chip.name,
-            gpus=self.gpus_per_server,
-            cpus=self.cpus_per_gpu * self.gpus_per_server,
-            memory_gb=self.memory_gb_per_gpu * self.gpus_per_server,
-        )
+        cpus, memory_gb = self.cpus_per_gpu, self.memory_gb_per_gpu
+        one = ServerSpec(gpus=self.gpus_per_server, cpus_per_gpu=cpus, memory_gb_per_gpu=memory_gb)
+        group = ServerGroup(name=f"{chip.name}-server", count=self.servers, gpu_type=chip.name, **one.capacities)
         return Cluster(gpu_types=(chip,), servers=(group,))
 
 
@@ -128,7 +112,10 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     cluster, pool = spec.cluster, _pool(spec)
     kinds, gangs = _models(spec, streams), [1] * spec.jobs if spec.gpus == "single" else gang_sizes(spec, streams)
     rates = _rates_at_share(spec)
-    submit, minutes = _arrivals(spec, streams), _minutes(spec, streams)
+    submit = arrivals(spec, spec.load / 3600, streams)
+    long = streams.uniform("long", spec.jobs)[:, None] < spec.long
+    low, high = np.where(long, [spec.long_exponents], [spec.exponents]).T
+    minutes = draws.rounded(np.power(10.0, low + (high - low) * streams.uniform("sizes", spec.jobs)))
     jobs = []
     for i, kind in enumerate(zip(kinds, gangs, strict=True)):
         work = max(1, round(MINUTE_S * minutes[i] * rates[kind]))
@@ -154,34 +141,12 @@ def _models(spec: SynergySpec, streams: Streams) -> list[int]:
     return [starts[t] + draws.whole(float(x), 0, starts[t + 1] - starts[t] - 1) for t, x in zip(tasks, u, strict=True)]
 
 
-def _arrivals(spec: SynergySpec, streams: Streams) -> list[float]:
-    if spec.load == 0:
-        return [0.0] * spec.jobs
-    return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), spec.load / 3600))
-
-
-def _minutes(spec: SynergySpec, streams: Streams) -> list[float]:
-    """Return the minutes of each job at its proportional share."""
-    u = streams.uniform("sizes", spec.jobs)
-    low, high = np.where(
-        streams.uniform("long", spec.jobs)[:, None] < spec.long, [spec.long_exponents], [spec.exponents]
-    ).T
-    return draws.rounded(np.power(10.0, low + (high - low) * u))
-
-
-def _sensitivity(spec: SynergySpec, model: CatalogueModel, gpus: int) -> Sensitivity | None:
-    return model.sensitivity if spec.sensitivity == "matrix" else model.pipeline.of_gang(gpus)
-
-
-def _rates(spec: SynergySpec, model: CatalogueModel) -> dict[str, float]:
-    """Return the job's rates: with 3 CPUs and 62.5 GB for a matrix, of a GPU that never waits for a pipeline."""
-    factor = 1.0 if spec.sensitivity == "matrix" else model.pipeline.compute
-    rates, _ = rates_on(model, [gpu_type(spec.gpu_type).name])
-    return dict(zip(rates, draws.rounded(factor * np.array([*rates.values()])), strict=True))
-
-
 def _job(spec: SynergySpec, name: str, pool: Sequence[CatalogueModel], kind: Kind, submit_s: float, work: int) -> Job:
+    """Return a job; its rates are with 3 CPUs and 62.5 GB for a matrix, of a GPU that never waits for a pipeline."""
     model, gpus = pool[kind[0]], kind[1]
+    measured = spec.sensitivity == "matrix"
+    factor = 1.0 if measured else model.pipeline.compute
+    rates, _ = rates_on(model, [gpu_type(spec.gpu_type).name])
     return Job(
         id=name,
         model=model.name,
@@ -189,8 +154,8 @@ def _job(spec: SynergySpec, name: str, pool: Sequence[CatalogueModel], kind: Kin
         gpus=gpus,
         epochs=1,
         minibatches_per_chunk=work,
-        rates=_rates(spec, model),
-        sensitivity=_sensitivity(spec, model, gpus),
+        rates={name: significant(factor * rate) for name, rate in rates.items()},
+        sensitivity=model.sensitivity if measured else model.pipeline.of_gang(gpus),
     )
 
 

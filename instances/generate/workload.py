@@ -9,6 +9,7 @@ keeps the jobs of a shorter one.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -136,7 +137,7 @@ def model_rates(spec: GangSpec, model: CatalogueModel) -> dict[str, float]:
     return rates_on(model, spec.types)[0]
 
 
-def mean_rate(rates: dict[str, float]) -> float:
+def mean_rate(rates: Mapping[str, float]) -> float:
     """Return the rate of the average GPU (all types have equally many)."""
     return sum(rates.values()) / len(rates)
 
@@ -160,10 +161,11 @@ def cluster(spec: GangSpec) -> Cluster:
     return Cluster(gpu_types=tuple(gpu_type(name) for name in spec.types), servers=tuple(groups))
 
 
-def arrivals(spec: WorkloadSpec, streams: Streams) -> list[float]:
-    """Return the submission times of the jobs, in seconds."""
-    rate = spec.jobs_per_day / DAY_S
-    return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), rate))
+def arrivals(spec: JobsSpec, per_s: float, streams: Streams) -> list[float]:
+    """Return the submission times of the jobs in seconds; all 0 where none arrive in a second."""
+    if per_s == 0:
+        return [0.0] * spec.jobs
+    return draws.rounded(draws.poisson_arrivals(streams.uniform("arrivals", spec.jobs), per_s))
 
 
 def gang_sizes(spec: JobsSpec, streams: Streams) -> list[int]:

@@ -20,8 +20,8 @@ import numpy as np
 from pydantic import model_validator
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic.options import ROUNDING
-from schedgap.instances.elastic.profiles import rates, takes
+from schedgap.instances.elastic.machines import takes
+from schedgap.instances.elastic.options import ROUNDING, rates
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.generate import draws
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
@@ -131,16 +131,11 @@ def _derived(spec: ZhouSpec) -> Iterator[str]:
 def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
     """Draw the jobs, which may still use every worker type and as many workers as they have chunks."""
     n = spec.jobs
-    whole = {
-        "arrivals": (0, spec.slots - 1),
-        "weights": spec.weights,
-        "epochs": spec.epochs,
-        "chunks": spec.chunks,
-        "mini-batches": spec.minibatches,
-    }
+    ranges = [(0, spec.slots - 1), spec.weights, spec.epochs, spec.chunks, spec.minibatches]
+    whole = dict(zip(("arrivals", "weights", "epochs", "chunks", "mini-batches"), ranges, strict=True))
     drawn = [[draws.whole(u, *ends) for u in streams.uniform(name, n).tolist()] for name, ends in whole.items()]
-    gradients = _within(streams.uniform("gradients", n), spec.gradient_mb)
-    rings = _within(streams.uniform("ring updates", n), spec.update_ms)
+    gradients = draws.rounded(draws.between(streams.uniform("gradients", n), *spec.gradient_mb))
+    rings = draws.rounded(draws.between(streams.uniform("ring updates", n), *spec.update_ms))
     slots = _ordered(streams, "mini-batch times", n, [w.name for w in spec.worker_types], spec.minibatch_slots)
     updates = _ordered(streams, "updates", n, [p.name for p in spec.ps_types], spec.update_ms)
     for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(*drawn, strict=True)):
@@ -162,17 +157,12 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
         )
 
 
-def _within(u: Array, ends: tuple[float, float]) -> list[float]:
-    """Return values uniform between `ends`."""
-    return [significant(draws.between(value, *ends)) for value in u.tolist()]
-
-
 def _ordered(
     streams: Streams, quantity: str, n: int, names: Sequence[str], ends: tuple[float, float]
 ) -> list[dict[str, float]]:
     """Return each job's values by type, uniform between `ends`, the first type's the smallest."""
     u = np.sort(streams.uniform(quantity, n * len(names)).reshape(n, len(names)), axis=1)
-    return [dict(zip(names, _within(row, ends), strict=True)) for row in u]
+    return [dict(zip(names, draws.rounded(draws.between(row, *ends)), strict=True)) for row in u]
 
 
 def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:

@@ -12,9 +12,8 @@ from pydantic import ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.registry import Options
-from schedgap.instances.importers.table import Column, parse_table, read_text
-from schedgap.instances.importers.trace import Trace, TraceJob
+from schedgap.instances.importers.registry import Options, Trace, TraceJob
+from schedgap.instances.importers.table import Column, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster
 
@@ -38,20 +37,18 @@ NODE_COLUMNS = (
 
 
 def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derived: list[str]) -> Cluster:
-    """Return the user's cluster, or the format's default, grown until the largest gang fits on each type.
-
-    Raises
-    ------
-    UsageError
-        If the user names a GPU type that neither the catalogue nor the trace's own rates know.
-    """
+    """Return the user's cluster, or the format's default, grown until the largest gang fits on each type."""
     if options.nodes is not None:
         return read_nodes(Path(options.nodes), derived)
     per_server = options.gpus_per_server or trace.default_per_server
     cpus, memory_gb = options.cpus_per_gpu or CPUS_PER_GPU, options.memory_gb_per_gpu or MEMORY_GB_PER_GPU
     gpus = options.gpus
     if gpus is not None:
-        check_types(gpus, jobs)
+        recorded = {*UNDISCLOSED, *(name for job in jobs for name in job.rates)}
+        for name in gpus:
+            if gpu_type(chip(name)).tflops is None and name not in recorded:
+                known = "the catalogue has V100, P100, K80, T4, A10, A100, …"
+                raise UsageError(f"gpus: unknown GPU type {name!r}; {known}")
     else:
         largest = max(job.gpus for job in jobs)
         wanted = math.ceil(largest / per_server) * per_server
@@ -67,13 +64,7 @@ def cluster_for(trace: Trace, jobs: Sequence[TraceJob], options: Options, derive
 
 
 def cluster_of(gpus: Mapping[str, int], per_server: int, cpus_per_gpu: float, memory_gb_per_gpu: float) -> Cluster:
-    """Return a cluster of servers of `per_server` GPUs, and a smaller one where a type does not divide.
-
-    Raises
-    ------
-    InstanceError
-        If the schema refuses it (more than a million servers, a type named twice).
-    """
+    """Return a cluster of servers of `per_server` GPUs, and a smaller one where a type does not divide."""
     servers = tuple(
         {
             "name": f"{chip(name)}-{size}gpu",
@@ -91,36 +82,27 @@ def cluster_of(gpus: Mapping[str, int], per_server: int, cpus_per_gpu: float, me
 
 
 def read_nodes(path: Path, derived: list[str]) -> Cluster:
-    """Return the cluster of an openb node list: one group for identical servers, none for those without GPU.
-
-    Raises
-    ------
-    InstanceError
-        If the file is no node list.
-    """
-    nodes = parse_table(path, read_text(path), NODE_COLUMNS)
+    """Return the cluster of an openb node list: one group for identical servers, none for those without GPU."""
+    nodes = parse_headed(path, read_text(path), NODE_COLUMNS)
     with_gpu = nodes[(nodes["gpu"] > 0) & (nodes["model"] != "")]
     if with_gpu.empty:
         raise InstanceError(f"{path}: no server has a GPU and names its model")
     with_gpu = with_gpu.assign(model=with_gpu["model"].map(chip))
     if len(with_gpu) < len(nodes):
         derived.append(f"{len(nodes) - len(with_gpu)} of {len(nodes)} servers left out: they have no GPU")
-    kinds = with_gpu.groupby(["model", "gpu", "cpu_milli", "memory_mib"]).size().reset_index(name="servers")
-    groups = tuple(node_group(kind) for kind in kinds.to_dict("records"))
+    kinds: dict[Any, int] = with_gpu.groupby(["model", "gpu", "cpu_milli", "memory_mib"]).size().to_dict()
+    groups = tuple(
+        {
+            "name": f"{model}-{gpus:.0f}gpu-{milli / 1000:.15g}cpu-{mib / 1024:.15g}gib",
+            "count": servers,
+            "gpu_type": model,
+            "gpus": int(gpus),
+            "cpus": milli / 1000,
+            "memory_gb": mib / 1024 * 1024**3 / 1e9,
+        }
+        for (model, gpus, milli, mib), servers in kinds.items()
+    )
     return validated(str(path), sorted(set(with_gpu["model"])), groups)
-
-
-def node_group(kind: Mapping[Any, Any]) -> dict[str, object]:
-    """Return a group of identical servers of a node list."""
-    gpus, cpus, memory_gib = int(kind["gpu"]), kind["cpu_milli"] / 1000, kind["memory_mib"] / 1024
-    return {
-        "name": f"{kind['model']}-{gpus}gpu-{cpus:.15g}cpu-{memory_gib:.15g}gib",
-        "count": int(kind["servers"]),
-        "gpu_type": kind["model"],
-        "gpus": gpus,
-        "cpus": cpus,
-        "memory_gb": memory_gib * 1024**3 / 1e9,
-    }
 
 
 def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object], ...]) -> Cluster:
@@ -136,14 +118,6 @@ def validated(where: str, types: Iterable[str], servers: tuple[dict[str, object]
 def chip(name: str) -> str:
     """Return the catalogue's name for a GPU type; one that it does not know keeps its own."""
     return gpu_type(ALIASES.get(name, name)).name
-
-
-def check_types(gpus: Mapping[str, int], jobs: Sequence[TraceJob]) -> None:
-    """Raise UsageError where a user's GPU type is unknown to the catalogue and to the trace's own rates."""
-    recorded = {name for job in jobs for name in job.rates}
-    for name in gpus:
-        if gpu_type(chip(name)).tflops is None and name not in recorded and name not in UNDISCLOSED:
-            raise UsageError(f"gpus: unknown GPU type {name!r}; the catalogue has V100, P100, K80, T4, A10, A100, …")
 
 
 def count(n: int, noun: str = "job") -> str:

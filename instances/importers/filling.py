@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -31,9 +31,8 @@ from pydantic import ValidationError
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import chip, cluster_for, count
-from schedgap.instances.importers.registry import IMPORTERS, Options
+from schedgap.instances.importers.registry import IMPORTERS, REFERENCE, Options, Trace, TraceJob
 from schedgap.instances.importers.table import CONTROL
-from schedgap.instances.importers.trace import REFERENCE, Trace, TraceJob
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.schema import Instance, Job, Tenant, limits
 
@@ -61,13 +60,7 @@ class Filled:
 
 
 def to_instance(trace: Trace, options: Options) -> Instance:
-    """Return the instance of a trace, with every filling recorded.
-
-    Raises
-    ------
-    InstanceError
-        If no job is left, or if a job does not fit on the cluster.
-    """
+    """Return the instance of a trace, with every filling recorded; raise where no job is left, or one does not fit."""
     if not trace.jobs:
         reasons = "; ".join(told_left_out(trace))
         raise InstanceError(f"{trace.path}: no job to schedule: {reasons or 'the trace is empty'}")
@@ -80,8 +73,7 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     cluster = cluster_for(trace, jobs, options, derived)
     filled = [with_rates(job, trace) for job in jobs]
     types = [g.name for g in cluster.gpu_types]
-    derived += told_rates(filled, trace) + told_types(filled, types)
-    derived += told_work(filled, types, trace) + told_tenants(filled, trace)
+    derived += told_fillings(filled, types, trace)
     tenants = [tenant_of(f) for f in filled]
     spec = IMPORTERS.get(trace.format)
     try:
@@ -131,14 +123,13 @@ def with_rates(job: TraceJob, trace: Trace) -> Filled:
 
 def chosen(job_id: str) -> CatalogueModel:
     """Return the catalogue model for a job that names none: the same for the same id everywhere."""
-    names = reference_models()
+    names = _reference_models()
     return MODELS[names[int.from_bytes(hashlib.sha256(job_id.encode()).digest()[:8]) % len(names)]]
 
 
 @cache
-def reference_models() -> tuple[str, ...]:
-    """Return the names of the catalogue models with a rate on the reference type, sorted."""
-    return tuple(sorted(name for name, model in MODELS.items() if model.rates.get(REFERENCE, 0) > 0))
+def _reference_models() -> list[str]:
+    return sorted(name for name, model in MODELS.items() if model.rates.get(REFERENCE, 0) > 0)
 
 
 def rates_for(stand_in: CatalogueModel, known: Mapping[str, float], types: Sequence[str]) -> list[float]:
@@ -209,63 +200,40 @@ def told_left_out(trace: Trace) -> list[str]:
     return [f"{n} of {count(total)} left out: {reason}" for reason, n in trace.left_out.items() if n > 0]
 
 
-def told_rates(filled: Sequence[Filled], trace: Trace) -> list[str]:
-    """Say where rates come from."""
-    unknown = sorted({f.job.model for f in filled if f.naming == "unknown" and f.job.model})
+def told_fillings(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> Iterator[str]:
+    """Yield where rates, work, deadlines, sensitivity and tenants come from."""
+    unknown = listed(sorted({f.job.model for f in filled if f.naming == "unknown" and f.job.model}))
     source = {
         "named": "the catalogue models that the trace names",
         "unnamed": "catalogue models chosen by a hash of the job id: the trace names none",
-        "unknown": f"catalogue models chosen by a hash of the job id: the catalogue has no {listed(unknown)}",
+        "unknown": f"catalogue models chosen by a hash of the job id: the catalogue has no {unknown}",
     }
-    told = []
+    each = ", divided by the gang: an iteration is a step of the whole gang" if trace.gang_iterations else ""
+    how = {
+        "catalogue": f"from {{}}{each}",
+        "measured": f"on {trace.reference} from their iterations and durations, "
+        "on other GPU types in the proportions of {}",
+    }
     for (rating, naming), n in Counter((f.rating, f.naming) for f in filled).items():
-        if rating == "catalogue":
-            each = ", divided by the gang: an iteration is a step of the whole gang" if trace.gang_iterations else ""
-            told.append(f"rates of {count(n)} from {source[naming]}{each}")
-        elif rating == "measured":
-            told.append(
-                f"rates of {count(n)} on {trace.reference} from their iterations and durations, "
-                f"on other GPU types in the proportions of {source[naming]}"
-            )
-    return told
-
-
-def told_types(filled: Sequence[Filled], types: Sequence[str]) -> list[str]:
-    """Say which GPU types got their rates from others."""
-    unknown = [name for name in types if gpu_type(chip(name)).tflops is None]
-    derived = Counter(name for f in filled for name in types if chip(name) not in f.rates)
-    told = [
-        f"rates of {count(n)} on {name} by the ratio of its TFLOPS to a measured type's"
-        for name, n in derived.items()
-        if name not in unknown
-    ]
-    if unknown:
-        told.append(f"{listed(unknown)} as fast as a {REFERENCE}: their TFLOPS are not disclosed")
-    return told
-
-
-def told_work(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> list[str]:
-    """Say which jobs got work, deadlines, sensitivity and GPU types by rule."""
-    of = Counter(f.job.gpu_type or trace.reference for f in filled if f.job.iterations is None)
-    told = [f"work of {count(n)} = duration × GPUs × rate on {name}, in iterations" for name, n in of.items()]
-    free = sum(bool(f.job.allowed) and not set(types) & set(f.job.allowed) for f in filled)
-    if free:
-        told.append(f"{count(free)} may use every GPU type: the cluster has none of those they ask for")
-    deadlines = sum(f.job.slo is not None for f in filled)
-    if deadlines:
-        told.append(f"deadlines of {count(deadlines)} = arrival + SLO × time alone on {trace.reference}")
-    sensitive = sum(f.stand_in.sensitivity is not None for f in filled)
-    if sensitive:
-        told.append(f"CPU and memory sensitivity of {count(sensitive)} from their catalogue models")
-    return told
-
-
-def told_tenants(filled: Sequence[Filled], trace: Trace) -> list[str]:
-    """Say what the tenants are."""
+        if rating != "recorded":
+            yield f"rates of {count(n)} {how[rating].format(source[naming])}"
+    undisclosed = [name for name in types if gpu_type(chip(name)).tflops is None]
+    for name, n in Counter(name for f in filled for name in types if chip(name) not in f.rates).items():
+        if name not in undisclosed:
+            yield f"rates of {count(n)} on {name} by the ratio of its TFLOPS to a measured type's"
+    if undisclosed:
+        yield f"{listed(undisclosed)} as fast as a {REFERENCE}: their TFLOPS are not disclosed"
+    for name, n in Counter(f.job.gpu_type or trace.reference for f in filled if f.job.iterations is None).items():
+        yield f"work of {count(n)} = duration × GPUs × rate on {name}, in iterations"
+    if free := sum(bool(f.job.allowed) and not set(types) & set(f.job.allowed) for f in filled):
+        yield f"{count(free)} may use every GPU type: the cluster has none of those they ask for"
+    if deadlines := sum(f.job.slo is not None for f in filled):
+        yield f"deadlines of {count(deadlines)} = arrival + SLO × time alone on {trace.reference}"
+    if sensitive := sum(f.stand_in.sensitivity is not None for f in filled):
+        yield f"CPU and memory sensitivity of {count(sensitive)} from their catalogue models"
     if trace.tenants is None:
-        return ["tenants are the families of the jobs' models: the trace names no users"]
-    told = [f"tenants are the trace's {trace.tenants}"]
-    empty = sum(f.job.tenant == "" for f in filled)
-    if empty:
-        told.append(f"tenant 'unknown' for {count(empty)}: the trace names none for them")
-    return told
+        yield "tenants are the families of the jobs' models: the trace names no users"
+        return
+    yield f"tenants are the trace's {trace.tenants}"
+    if empty := sum(f.job.tenant == "" for f in filled):
+        yield f"tenant 'unknown' for {count(empty)}: the trace names none for them"

@@ -1,18 +1,7 @@
-"""Gavel's traces (stanford-futuredata/gavel) and its throughput table.
+"""Gavel's traces with its throughput table (stanford-futuredata/gavel).
 
-One job per line, tab-separated, no header; seven columns (old) or ten (new). Fields may end in spaces.
-
-- old: job type, command, steps argument, needs data dir, total steps, arrival (s), scale factor
-- new: job type, command, working dir, steps argument, needs data dir, total steps, scale factor, priority
-  weight, SLO, arrival (s)
-
-The scale factor is the number of GPUs; the SLO is a multiple of the job's own duration, negative for none. A
-job type is ``ResNet-50 (batch size 64)``. Commands are never looked at.
-
-The table is JSON: worker type → ``('job type', scale factor)`` → ``"null"`` → iterations/s of the WHOLE job
-alone on its GPUs, all on few servers; the other keys (packed with another job) and the worker types
-``*_unconsolidated`` (spread over servers) are not used. The rate of one GPU is the whole job's divided by the
-scale factor.
+``formats.toml`` has the layout of both. Here are the rates of the jobs by the table: worker type →
+``('job type', scale factor)`` → ``"null"`` → iterations/s of the WHOLE job alone on its GPUs.
 """
 
 from __future__ import annotations
@@ -22,38 +11,14 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import chip, count
-from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import (
-    CONTROL,
-    LARGEST,
-    Column,
-    arrival,
-    check_format,
-    first_line,
-    gang,
-    parse_lines,
-    read_text,
-    shown,
-    work,
-)
-from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
-from schedgap.instances.schema import Instance
-
-TYPE = Column("job type", "text", "a job type such as 'ResNet-50 (batch size 64)'")
-STEPS = work("total steps")
-SCALE = gang("scale factor")
-PRIORITY = Column("priority weight", "number", "a weight, 0 or more")
-SLO = Column("SLO", "number", "a multiple of the job's duration, or a negative number for none", low=-LARGEST)
-ARRIVAL = arrival("arrival")
-OLD = {0: TYPE, 4: STEPS, 5: ARRIVAL, 6: SCALE}
-NEW = {0: TYPE, 5: STEPS, 6: SCALE, 7: PRIORITY, 8: SLO, 9: ARRIVAL}
-LAYOUTS = {7: OLD, 10: NEW}
+from schedgap.instances.importers.registry import NO_GPU, Options
+from schedgap.instances.importers.table import CONTROL, LARGEST, Jobs, shown, sifted
 
 KEY = re.compile(r"\('([^']{1,200})', ([1-9]\d{0,5})\)")
 SPREAD = "_unconsolidated"
@@ -62,42 +27,24 @@ Table = Mapping[str, Mapping[tuple[str, int], float]]
 """GPU type → (job type, scale factor) → iterations/s of the whole job."""
 
 
-def recognise(line: str) -> int:
-    """Return 7 or 10 for a first line of that many tab-separated fields."""
-    fields = line.count("\t") + 1
-    return fields if fields in LAYOUTS else 0
-
-
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Gavel trace (see :func:`schedgap.instances.importers.import_trace`)."""
-    text = read_text(path)
-    check_format(path, text, "gavel", "a line has 7 or 10 tab-separated fields")
-    width = recognise(first_line(text))
-    frame = parse_lines(path, text, LAYOUTS[width], width, "\t")
+def gavel(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
+    """Return the jobs of a trace, with the rates that the throughput table of the options has for them."""
     table = read_table(Path(options.throughputs)) if options.throughputs else {}
-    asked = set(zip(frame["job type"], frame["scale factor"], strict=True))
-    known = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in asked}
-    jobs = [to_job(i, row, known) for i, row in enumerate(frame.to_dict("records")) if row["scale factor"] > 0]
-    notes = told(jobs, table, Path(options.throughputs).name) if options.throughputs else []
-    left_out = {NO_GPU: len(frame) - len(jobs)}
-    return to_instance(Trace("gavel", path, jobs, left_out, tuple(notes), tenants="job types"), options)
-
-
-def to_job(index: int, row: Mapping[Any, Any], known: Mapping[tuple[str, float], dict[str, float]]) -> TraceJob:
-    """Return the job of one line; as in Gavel, its id is its place in the file, from 0."""
-    kind, gpus = row["job type"], row["scale factor"]
-    slo = row.get("SLO", -1.0)
-    return TraceJob(
-        id=f"job-{index}",
-        submit_s=row["arrival"],
-        gpus=int(gpus),
-        tenant=kind.split(" (")[0],
-        model=kind,
-        iterations=int(row["total steps"]),
-        rates=known[kind, gpus],
-        weight=row.get("priority weight", 1.0),
-        slo=slo if slo > 0 else None,
-    )
+    asked = pd.Series(list(zip(frame["model"], frame["gpus"], strict=True)), index=frame.index)
+    known = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in set(asked)}
+    frame = frame.assign(tenant=frame["model"].str.split(" (", regex=False).str[0], rates=asked.map(known.__getitem__))
+    if "slo" in frame:
+        frame["slo"] = frame["slo"].where(frame["slo"] > 0)
+    jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0})
+    if not options.throughputs:
+        return jobs, left_out, {}
+    name = Path(options.throughputs).name
+    recorded = [one for one, given in zip(asked.reindex(jobs.index), jobs["rates"], strict=True) if given]
+    notes = [f"rates of {count(len(recorded))} from {name}: whole job's / scale factor"]
+    if inexact := sum(not all(one in whole for whole in table.values()) for one in recorded):
+        n = count(inexact)
+        notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
+    return jobs, left_out, {"notes": notes}
 
 
 def rates(kind: str, gpus: int, table: Table) -> dict[str, float]:
@@ -110,25 +57,8 @@ def rates(kind: str, gpus: int, table: Table) -> dict[str, float]:
     return found if any(found.values()) else {}
 
 
-def told(jobs: list[TraceJob], table: Table, name: str) -> list[str]:
-    """Say how many jobs have rates from the table, and for how many it lacks the scale factor."""
-    recorded = [job for job in jobs if job.rates]
-    exact = sum(all((job.model, job.gpus) in whole for whole in table.values()) for job in recorded)
-    notes = [f"rates of {count(len(recorded))} from {name}: whole job's / scale factor"]
-    if exact < len(recorded):
-        n = count(len(recorded) - exact)
-        notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
-    return notes
-
-
 def read_table(path: Path) -> Table:
-    """Read Gavel's throughput JSON.
-
-    Raises
-    ------
-    InstanceError
-        If it is not of the form described at the head of this module.
-    """
+    """Return Gavel's throughput JSON, or raise where it is not of that form."""
     try:
         data = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
@@ -159,16 +89,3 @@ def whole_rates(path: Path, gpu: str, kinds: object) -> dict[tuple[str, int], fl
             raise InstanceError(f"{path}: {where}: iterations per second of the whole job, 0 or more")
         found[match[1], int(match[2])] = float(rate)
     return found
-
-
-IMPORTERS.register(
-    ImporterSpec(
-        id="gavel",
-        title="Gavel trace",
-        layout=__doc__,
-        source="stanford-futuredata/gavel (Narayanan et al., OSDI 2020), or a trace of that form",
-        licence="MIT; Philly arrivals among them: CC BY 4.0 (msr-fiddle/philly-traces)",
-        read=read,
-        recognise=recognise,
-    )
-)

@@ -23,9 +23,16 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import check_format, read_text, seconds, shown
-from schedgap.instances.importers.trace import MAX_DURATION_S, MAX_GANG, NO_GPU, Trace, TraceJob
+from schedgap.instances.importers.registry import (
+    IMPORTERS,
+    MAX_DURATION_S,
+    MAX_GANG,
+    NO_GPU,
+    ImporterSpec,
+    Options,
+    Trace,
+)
+from schedgap.instances.importers.table import check_format, jobs_of, read_text, seconds, shown, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"
@@ -84,45 +91,28 @@ def read(path: Path, options: Options) -> Instance:
 
 def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
     """Return the jobs of the log that had GPUs and ran, and count the others."""
-    check_ids(path, log)
-    submitted = dates(path, [(f"[{i}].submitted_time", job.submitted_time) for i, job in enumerate(log)])
-    gangs = [gang_of(path, i, job) for i, job in enumerate(log)]
-    run_times = durations(path, log)
-    jobs = [
-        TraceJob(
-            id=job.jobid,
-            submit_s=submit,
-            gpus=gpus,
-            tenant=job.vc or "",
-            duration_s=run_time,
-            status=job.status,
-        )
-        for job, submit, gpus, run_time in zip(log, submitted, gangs, run_times, strict=True)
-        if gpus > 0 and run_time is not None
-    ]
-    without = gangs.count(0)
-    left_out = {NO_GPU: without, NEVER_RAN: len(log) - without - len(jobs)}
-    return Trace("philly_json", path, jobs, left_out, tenants="virtual clusters")
-
-
-def check_ids(path: Path, log: Sequence[LoggedJob]) -> None:
-    """Raise on the first job id that occurs twice."""
-    seen: dict[str, int] = {}
+    first: dict[str, int] = {}
+    gangs = []
     for i, job in enumerate(log):
-        if seen.setdefault(job.jobid, i) != i:
-            before = seen[job.jobid]
-            raise InstanceError(
-                f"{path}: [{i}].jobid = {shown(job.jobid)}: already used by [{before}]; each occurs once"
-            )
-
-
-def gang_of(path: Path, index: int, job: LoggedJob) -> int:
-    """Return the GPUs of the first attempt that lists any, 0 where none does."""
-    sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
-    gpus = next((size for size in sizes if size > 0), 0)
-    if gpus > MAX_GANG:
-        raise InstanceError(f"{path}: [{index}].attempts: {gpus} GPUs: up to {MAX_GANG} for one job")
-    return gpus
+        if first.setdefault(job.jobid, i) != i:
+            right = f"already used by [{first[job.jobid]}]; each occurs once"
+            raise InstanceError(f"{path}: [{i}].jobid = {shown(job.jobid)}: {right}")
+        sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
+        gangs.append(next((size for size in sizes if size > 0), 0))
+        if gangs[-1] > MAX_GANG:
+            raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: up to {MAX_GANG} for one job")
+    frame = pd.DataFrame(
+        {
+            "id": [job.jobid for job in log],
+            "submit_s": dates(path, [(f"[{i}].submitted_time", job.submitted_time) for i, job in enumerate(log)]),
+            "gpus": gangs,
+            "tenant": [job.vc or "" for job in log],
+            "duration_s": pd.Series(durations(path, log), dtype=float),
+            "status": [job.status for job in log],
+        }
+    )
+    jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0, NEVER_RAN: frame["duration_s"].isna()})
+    return Trace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters")
 
 
 def durations(path: Path, log: Sequence[LoggedJob]) -> list[float | None]:

@@ -6,20 +6,17 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from math import isnan
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers.registry import find_formats
-from schedgap.instances.importers.trace import MAX_DURATION_S, MAX_GANG
+from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX_GANG, TraceJob
 from schedgap.instances.schema import MAX_ITERATIONS
 
 MAX_LINES = 3_000_000
@@ -35,6 +32,10 @@ COMPRESSED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2", b"\xfd7": "xz",
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?")
+
+
+Jobs = tuple[pd.DataFrame, dict[str, int], dict[str, Any]]
+"""Jobs, the reason and number of those left out, and fields of the trace that depend on them."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Column:
         Whether a field may be empty: an empty text is ``""``, an empty number or date NaN.
     optional
         Whether the whole column may be missing; it is then left out of the table.
+    field
+        The field of :class:`~schedgap.instances.importers.registry.TraceJob` that it is, if it is one.
     """
 
     name: str
@@ -62,43 +65,30 @@ class Column:
     high: float = LARGEST
     blank: bool = False
     optional: bool = False
+    field: str = ""
 
 
-gang = partial(Column, kind="whole", right=f"a whole number of GPUs, 0 to {MAX_GANG}", high=MAX_GANG)
-_iterations = f"a whole number of iterations, 1 to {MAX_ITERATIONS:g}"
-work = partial(Column, kind="whole", right=_iterations, low=1, high=MAX_ITERATIONS)
-duration = partial(Column, kind="number", right=f"seconds, 0 to {MAX_DURATION_S:g}", high=MAX_DURATION_S)
-arrival = partial(Column, kind="number", right=f"a time, 0 to {LARGEST:g}")
-"""Columns of a job by name: its GPUs, iterations, run time in seconds, and arrival in the format's unit."""
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "gang": {"kind": "whole", "right": f"a whole number of GPUs, 0 to {MAX_GANG}", "high": MAX_GANG},
+    "work": {
+        "kind": "whole",
+        "right": f"a whole number of iterations, 1 to {MAX_ITERATIONS:g}",
+        "low": 1,
+        "high": MAX_ITERATIONS,
+    },
+    "duration": {"kind": "number", "right": f"seconds, 0 to {MAX_DURATION_S:g}", "high": MAX_DURATION_S},
+    "arrival": {"kind": "number", "right": f"a time, 0 to {LARGEST:g}"},
+}
+"""What all formats say of GPUs, iterations, run times in seconds, and arrivals in the unit of the format."""
 
 
-def numbers_at(line: str, width: int, positions: Sequence[int]) -> int:
-    """Return `width` where `line` has so many fields, with numbers at `positions`, otherwise 0."""
-    fields = line.split(",")
-    if len(fields) != width:
-        return 0
-    return width if all(NUMBER.fullmatch(fields[i].strip()) for i in positions) else 0
-
-
-def header_of(columns: Sequence[Column], delimiter: str = ",") -> Callable[[str], int]:
-    """Return the `recognise` of a format whose header has these columns (optional ones may be missing)."""
-
-    def recognise(first_line: str) -> int:
-        names = {name.strip() for name in first_line.split(delimiter)}
-        required = [c.name for c in columns if not c.optional]
-        return sum(c.name in names for c in columns) if names.issuperset(required) else 0
-
-    return recognise
+def columns_of(given: Mapping[str, Mapping[str, Any]]) -> list[Column]:
+    """Return columns by name, whose kind may be one of :data:`KINDS`."""
+    return [Column(name, **{**facts, **KINDS.get(facts["kind"], {})}) for name, facts in given.items()]
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a trace.
-
-    Raises
-    ------
-    InstanceError
-        If the file is missing, a folder, too large, empty, compressed, or not UTF-8 text.
-    """
+    """Return the text of a trace; raise where the file is too long, empty, compressed, or not UTF-8 text."""
     content = read_bytes(path)
     kind = COMPRESSED.get(content[:2])
     if kind is not None and b"\x00" in content:
@@ -123,11 +113,10 @@ def check_format(path: Path, text: str, format: str, wanted: str) -> None:
     `format` is what the user chose, `wanted` says for the message what a first line of it looks like.
     """
     first = first_line(text)
-    found = find_formats(first)
-    best = max(found, key=lambda name: (found[name], name == format), default=None)
-    if best == format:
+    score, _, best = max((spec.recognise(first), spec.id == format, spec.id) for spec in IMPORTERS)
+    if score and best == format:
         return
-    looks = f"this looks like format {best}" if best else f"the line is {shown(first)}"
+    looks = f"this looks like format {best}" if score else f"the line is {shown(first)}"
     raise InstanceError(f"{path}: line 1: not {format}: {wanted}; {looks}")
 
 
@@ -136,44 +125,14 @@ def first_line(text: str) -> str:
     return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 
-def read_table(path: Path, format: str, columns: Sequence[Column]) -> pd.DataFrame:
-    """Read a CSV file with a header.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The named columns, converted by kind, in the order of the file; the index is the line number. Columns
-        of the file that are not named are left out.
-
-    Raises
-    ------
-    InstanceError
-        On the first thing that is wrong.
-    """
-    text = read_text(path)
-    required = [c.name for c in columns if not c.optional]
-    names = {name.strip() for name in first_line(text).split(",")}
-    missing = ", ".join(name for name in required if name not in names)
-    lacks = f"no column {missing}; " if missing else ""
-    check_format(path, text, format, f"{lacks}its columns are {', '.join(required)}")
-    return parse_table(path, text, columns)
-
-
-def parse_table(path: Path, text: str, columns: Sequence[Column]) -> pd.DataFrame:
-    """Return the named columns of CSV `text`, whose first line is the header (see :func:`read_table`)."""
-    lines = split(path, text, ",", '"')
-    _, header = next(lines)
-    names = [name.strip() for name in header]
-    present = [c for c in columns if c.name in names]
+def parse_headed(path: Path, text: str, columns: Sequence[Column]) -> pd.DataFrame:
+    """Return the named columns of CSV `text`, whose first line is the header; see :func:`parse`."""
+    _, names = next(split(path, text, ",", '"'))
+    at = {name.strip(): place for place, name in enumerate(names)}
     for column in columns:
-        if column.name not in names and not column.optional:
+        if column.name not in at and not column.optional:
             raise InstanceError(f"{path}: line 1: no column {column.name!r}: {column.right}")
-    return to_frame(path, lines, present, [names.index(c.name) for c in present], len(names))
-
-
-def parse_lines(path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str) -> pd.DataFrame:
-    """Return the `columns`, by position, of `text` without header that has `width` fields in every line."""
-    return to_frame(path, split(path, text, delimiter, None), list(columns.values()), list(columns), width)
+    return parse(path, text, {at[c.name]: c for c in columns if c.name in at}, len(names), headed=True)
 
 
 def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -188,32 +147,31 @@ def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[
         raise InstanceError(f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}") from error
 
 
-def to_frame(
-    path: Path,
-    lines: Iterable[tuple[int, list[str]]],
-    columns: Sequence[Column],
-    positions: Sequence[int],
-    width: int,
+def parse(
+    path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str = ",", headed: bool = False
 ) -> pd.DataFrame:
-    """Return `columns`, found at `positions` of lines that have `width` fields each."""
-    numbers: list[int] = []
-    fields: list[list[str]] = [[] for _ in columns]
+    """Return columns by their places in lines that have `width` fields each, or raise on the first thing that is wrong.
+
+    They are converted by kind; the index is the line number. Without a header, quotes are part of a field.
+    """
+    lines = split(path, text, delimiter, '"' if headed else None)
+    if headed:
+        next(lines)
+    rows = {}
     for number, line in lines:
         if len(line) != width:
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {width}")
-        numbers.append(number)
-        for values, position in zip(fields, positions, strict=True):
-            values.append(line[position].strip())
-    if not numbers:
+        rows[number] = [line[place].strip() for place in columns]
+    if not rows:
         raise InstanceError(f"{path}: only a header: a trace has at least one job")
-    index = np.array(numbers)
-    data = {c.name: convert(path, index, values, c) for c, values in zip(columns, fields, strict=True)}
-    return pd.DataFrame(data, index=index)
+    table = pd.DataFrame(
+        list(rows.values()), index=list(rows), columns=[c.name for c in columns.values()], dtype=object
+    )
+    return pd.DataFrame({column.name: convert(path, table[column.name], column) for column in columns.values()})
 
 
-def convert(path: Path, lines: NDArray[np.int64], values: list[str], column: Column) -> pd.Series:
+def convert(path: Path, raw: pd.Series, column: Column) -> pd.Series:
     """Return the values of one column by its kind, or raise on the first that is wrong."""
-    raw = pd.Series(values, index=lines, dtype=object)
     empty = raw == ""
     good: pd.Series
     if column.kind == "text":
@@ -231,6 +189,28 @@ def convert(path: Path, lines: NDArray[np.int64], values: list[str], column: Col
         line = first_where(wrong)
         raise InstanceError(f"{path}: line {line}: {column.name} = {shown(raw.loc[line])}: {column.right}")
     return good
+
+
+def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the rows to which no reason to leave them out applies, and for how many others each is the first."""
+    left_out = {}
+    for reason, applies in reasons.items():
+        out = applies.reindex(frame.index)
+        left_out[reason] = int(out.sum())
+        frame = frame[~out]
+    return frame, left_out
+
+
+def jobs_of(frame: pd.DataFrame) -> list[TraceJob]:
+    """Return a job for each row of a table whose columns have the names of its fields; numbers as ids are ``job-0``."""
+    known = {field.name for field in fields(TraceJob)}
+    jobs = []
+    for row in frame[[name for name in frame if name in known]].to_dict("records"):
+        given = {str(name): value for name, value in row.items() if not (isinstance(value, float) and isnan(value))}
+        whole = {name: int(given[name]) for name in ("gpus", "iterations") if name in given}
+        name = given["id"] if isinstance(given["id"], str) else f"job-{given['id']:.0f}"
+        jobs.append(TraceJob(**given | whole | {"id": name, "status": given.get("status") or None}))
+    return jobs
 
 
 def first_where(wrong: pd.Series) -> int:

@@ -29,23 +29,13 @@ def servers(count: int = 1, chip: str = "V100", gpus: int = 8, cpus: float = 24.
 
 
 def job(
-    model: str = "Synergy ResNet18",
-    gpus: int = 1,
-    seconds: float = 3600.0,
-    submit_s: float = 0.0,
-    *,
-    iterations: int | None = None,
-    rates: Mapping[str, float] | None = None,
-    sensitivity: Mapping[str, Any] | None = None,
-    id: str | None = None,
+    model: str = "Synergy ResNet18", gpus: int = 1, seconds: float = 3600.0, submit_s: float = 0.0, **given: Any
 ) -> dict[str, Any]:
-    """Return a job: rates and matrix of a catalogue model unless given.
+    """Return a job: rates and matrix of a catalogue model unless `given` (``rates``, ``sensitivity``, ``id``).
 
-    Its work is `iterations`, or what it does in `seconds` at progress 1 on its first GPU type.
+    Its work is ``iterations``, or what it does in `seconds` at progress 1 on its first GPU type.
     """
-    found = {"model": model, "gpus": gpus, "seconds": seconds, "submit_s": submit_s, "iterations": iterations}
-    given = {"rates": rates, "sensitivity": sensitivity, "id": id}
-    return {**found, **{key: value for key, value in given.items() if value is not None}}
+    return {"model": model, "gpus": gpus, "seconds": seconds, "submit_s": submit_s, **given}
 
 
 def matrix(cpus: Sequence[float], memory_gb: Sequence[float], progress: Sequence[Sequence[float]]) -> dict[str, Any]:
@@ -109,7 +99,7 @@ def _record(given: JobLike, position: int, chips: Sequence[str]) -> dict[str, An
     described = given if isinstance(given, Mapping) else job(*given)
     known = MODELS[described["model"]]
     rates = described.get("rates") or rates_on(known, chips)[0]
-    work = described["iterations"] or max(1, round(described["seconds"] * described["gpus"] * rates[chips[0]]))
+    work = described.get("iterations") or max(1, round(described["seconds"] * described["gpus"] * rates[chips[0]]))
     return {
         "id": described.get("id", f"J{position + 1}"),
         "model": described["model"],

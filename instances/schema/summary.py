@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from schedgap.instances.schema.content import Content
-from schedgap.instances.schema.job import Job
 
 MAX_LISTED = 6
 """So many of a kind are named; the rest is counted."""
@@ -16,19 +15,24 @@ MAX_LISTED = 6
 
 def describe(instance: Content) -> list[tuple[str, str]]:
     """Return facts about the instance as (what, in words), in the order shown; what was derived has many lines."""
+    cluster, jobs, horizon = instance.cluster, instance.jobs, instance.horizon
+    totals = [f"{count} {name}" for name, count in cluster.gpus_by_type.items()]
+    gangs = [f"{n} of {size} GPU{'s' * (size > 1)}" for size, n in sorted(Counter(job.gpus for job in jobs).items())]
+    types = f"worker types: {len(instance.worker_types)}, PS types: {len(instance.ps_types)}"
+    fluid = load(instance)
     facts = [
         ("instance", instance.name),
         ("title", instance.title),
-        ("cluster", _cluster(instance)),
+        ("cluster", f"{cluster.gpus} GPUs: {_joined(totals)}"),
         ("servers", _servers(instance)),
         ("tenants", _tenants(instance)),
         ("jobs", _jobs(instance)),
         ("arrivals", _arrivals(instance)),
-        ("load", _load(instance)),
-        ("gangs", _gangs(instance.jobs)),
-        ("models", _named(Counter(job.model for job in instance.jobs if job.model))),
-        ("workers and parameter servers", _worker_types(instance)),
-        ("horizon", _horizon(instance)),
+        ("load", f"{fluid:.2f} of the average GPUs, from the start to the last arrival" if fluid is not None else ""),
+        ("gangs", _joined(gangs)),
+        ("models", _named(Counter(job.model for job in jobs if job.model))),
+        ("workers and parameter servers", types if instance.worker_types or instance.ps_types else ""),
+        ("horizon", f"{horizon.slots} slots of {horizon.slot_s:g} s ({_duration(horizon.end_s)})" if horizon else ""),
         ("published", _named(Counter(p.method for p in instance.published))),
         ("source", instance.source),
         ("licence", instance.licence),
@@ -39,21 +43,15 @@ def describe(instance: Content) -> list[tuple[str, str]]:
 
 
 def to_html(instance: Content) -> str:
-    """Return the facts as an HTML table; every text is escaped, since instances come from strangers."""
-    rows = "".join(
-        f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(what)}</th>"
-        f"<td style='text-align:left'>{_cell(words)}</td></tr>"
-        for what, words in describe(instance)
-    )
+    """Return the facts as an HTML table, many lines folded; texts are escaped, since instances come from strangers."""
+    rows = ""
+    for what, words in describe(instance):
+        lines = [html.escape(line) for line in words.splitlines()]
+        folded = f"<details><summary>{len(lines)} lines</summary>{'<br>'.join(lines)}</details>"
+        cell = lines[0] if len(lines) == 1 else folded
+        rows += f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(what)}</th>"
+        rows += f"<td style='text-align:left'>{cell}</td></tr>"
     return f"<table>{rows}</table>"
-
-
-def _cell(words: str) -> str:
-    """Return escaped text; many lines are folded away."""
-    lines = [html.escape(line) for line in words.splitlines()]
-    if len(lines) == 1:
-        return lines[0]
-    return f"<details><summary>{len(lines)} lines</summary>{'<br>'.join(lines)}</details>"
 
 
 def load(instance: Content) -> float | None:
@@ -63,23 +61,15 @@ def load(instance: Content) -> float | None:
     jobs have no rates, or all arrive at once.
     """
     totals = instance.cluster.gpus_by_type
-    works = [work for job in instance.jobs if (work := _gpu_seconds(job, totals)) is not None]
+    work_s = 0.0
+    for job in instance.jobs:
+        gpus = sum(totals[r] for r, rate in job.rates.items() if rate > 0)
+        speed = sum(totals[r] * rate for r, rate in job.rates.items())
+        work_s += job.iterations * gpus / speed if speed > 0 else 0.0
     times = [job.submit_s for job in instance.jobs]
-    if not works or max(times) == min(times):
+    if not work_s or max(times) == min(times):
         return None
-    return sum(works) / (instance.cluster.gpus * max(times))
-
-
-def _gpu_seconds(job: Job, totals: Mapping[str, int]) -> float | None:
-    """Work of a job in seconds of the average of the GPUs on which it runs."""
-    gpus = sum(totals[r] for r, rate in job.rates.items() if rate > 0)
-    speed = sum(totals[r] * rate for r, rate in job.rates.items())
-    return job.iterations * gpus / speed if speed > 0 else None
-
-
-def _cluster(instance: Content) -> str:
-    totals = instance.cluster.gpus_by_type
-    return f"{instance.cluster.gpus} GPUs: {_joined(f'{count} {name}' for name, count in totals.items())}"
+    return work_s / (instance.cluster.gpus * max(times))
 
 
 def _servers(instance: Content) -> str:
@@ -126,27 +116,6 @@ def _arrivals(instance: Content) -> str:
     if max(times) == min(times):
         return f"all at {_duration(times[0])}"
     return f"from {_duration(min(times))} to {_duration(max(times))}"
-
-
-def _load(instance: Content) -> str:
-    value = load(instance)
-    return f"{value:.2f} of the average GPUs, from the start to the last arrival" if value is not None else ""
-
-
-def _gangs(jobs: Iterable[Job]) -> str:
-    sizes = Counter(job.gpus for job in jobs)
-    return _joined(f"{count} of {size} GPU{'s' * (size > 1)}" for size, count in sorted(sizes.items()))
-
-
-def _worker_types(instance: Content) -> str:
-    if not instance.worker_types and not instance.ps_types:
-        return ""
-    return f"worker types: {len(instance.worker_types)}, PS types: {len(instance.ps_types)}"
-
-
-def _horizon(instance: Content) -> str:
-    horizon = instance.horizon
-    return f"{horizon.slots} slots of {horizon.slot_s:g} s ({_duration(horizon.end_s)})" if horizon else ""
 
 
 def _duration(seconds: float) -> str:

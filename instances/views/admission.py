@@ -19,7 +19,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Elastic, Machines, Runs, machines_of
-from schedgap.instances.elastic.profiles import rates
+from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType
@@ -69,9 +69,17 @@ def view(instance: Instance) -> View:
     NotApplicableError
         If there are no jobs, no worker types, no PS slots or types, or no horizon, or if jobs lack rates.
     """
-    reason = _missing(instance)
-    if reason or instance.horizon is None:
-        raise NotApplicableError(f"admission: {instance.name} has no {reason}")
+    needed = {
+        f"at most {MAX_SERVERS} servers": sum(group.count for group in instance.cluster.servers) <= MAX_SERVERS,
+        "jobs": instance.jobs,
+        "worker types with GPUs": any(worker.gpus > 0 for worker in instance.worker_types),
+        "PS types": instance.ps_types,
+        "PS slots on servers": any(group.ps_slots for group in instance.cluster.servers),
+        "horizon": instance.horizon,
+    }
+    missing = next((name for name, there in needed.items() if not there), None)
+    if missing or instance.horizon is None:
+        raise NotApplicableError(f"admission: {instance.name} has no {missing}")
     workers, server = _types(instance)
     slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
     try:
@@ -95,20 +103,6 @@ def view(instance: Instance) -> View:
         most=np.array([job.chunks for job in jobs]),
         utilities=utilities(jobs, np.asarray(arrival * slot_s, float), best),
     )
-
-
-def _missing(instance: Instance) -> str | None:
-    """Return what the view needs and the instance does not have."""
-    has = {
-        "jobs": instance.jobs,
-        "worker types with GPUs": any(worker.gpus > 0 for worker in instance.worker_types),
-        "PS types": instance.ps_types,
-        "PS slots on servers": any(group.ps_slots for group in instance.cluster.servers),
-        "horizon": instance.horizon,
-    }
-    if sum(group.count for group in instance.cluster.servers) > MAX_SERVERS:
-        return f"at most {MAX_SERVERS} servers"
-    return next((name for name, there in has.items() if not there), None)
 
 
 def _types(instance: Instance) -> tuple[list[WorkerType], PSType]:

@@ -28,8 +28,7 @@ def view(instance: Instance) -> View:
 
 def describe(v: View) -> str:
     """Return the caption of a comparison: jobs, GPUs, slots."""
-    gpus = ", ".join(f"{c} {name}" for name, c in zip(v.workload.gpu_types, v.capacity, strict=True))
-    return f"{v.size} jobs on {gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
+    return f"{v.size} jobs on {v.gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
 
 
 MAKESPAN = Problem("gavel.makespan", "earliest end of the last job when every job completes", "min", "s")

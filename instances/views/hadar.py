@@ -10,6 +10,7 @@ Rounding: arrivals up to the next slot, work in full, a deadline is met by a slo
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +21,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import Utilities, utilities
-from schedgap.instances.workload import GangView, Servers, Workload, servers, told_hopeless, workload
+from schedgap.instances.workload import GangView, Workload, servers, told_hopeless, workload
 
 SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Slot lengths to choose from where an instance has no horizon: the first with at most :data:`SLOTS` slots."""
@@ -49,6 +50,11 @@ class View(GangView):
     slots: int
     utilities: Utilities
     capacity: Ints
+
+    @property
+    def gpus(self) -> str:
+        """GPUs of each type in words."""
+        return ", ".join(f"{c} {name}" for name, c in zip(self.workload.gpu_types, self.capacity, strict=True))
 
     @cached_property
     def progress(self) -> Array:
@@ -113,8 +119,7 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
     if np.any(last > view.capacity[gpu_type]):
         raise ValueError("more GPUs of a type in a slot than there are")
     rows = [np.zeros((0, 4), np.int64)]
-    for r in range(len(view.capacity)):
-        hosts = np.flatnonzero((view.servers.gpu_type == r) & (view.servers.gpus > 0))
+    for r, hosts in enumerate(view.servers.with_gpus(len(view.capacity))):
         ends = np.cumsum(view.servers.gpus[hosts])
         mine = gpu_type == r
         a, b = first[mine], last[mine]
@@ -143,32 +148,27 @@ def view(instance: Instance) -> View:
         jobs, hosts = workload(instance), servers(instance)
     except InstanceError as error:
         raise NotApplicableError(f"Hadar: {error}") from error
-    with np.errstate(over="ignore", divide="ignore"):  # what is beyond all numbers is beyond every horizon as well
-        return _view(instance, jobs, hosts)
-
-
-def _view(instance: Instance, jobs: Workload, hosts: Servers) -> View:
-    slot_s, slots = _horizon(instance, jobs, hosts)
-    arrival = np.minimum(np.ceil(jobs.arrival_s / slot_s * (1 - ROUNDING)), NEVER).astype(np.int64)
     capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types)).astype(np.int64)
-    return View(
-        instance=instance,
-        workload=jobs,
-        servers=hosts,
-        slot_s=slot_s,
-        slots=slots,
-        arrival=arrival,
-        utilities=utilities(instance.jobs, np.asarray(arrival * slot_s, float), jobs.rates.max(axis=1)),
-        capacity=capacity,
-        hopeless=tuple(_hopeless(jobs, capacity, slot_s, slots - arrival)),
-    )
+    with np.errstate(over="ignore", divide="ignore"):  # what is beyond all numbers is beyond every horizon as well
+        slot_s, slots = _horizon(instance, jobs, capacity)
+        arrival = np.minimum(np.ceil(jobs.arrival_s / slot_s * (1 - ROUNDING)), NEVER).astype(np.int64)
+        return View(
+            instance=instance,
+            workload=jobs,
+            servers=hosts,
+            slot_s=slot_s,
+            slots=slots,
+            arrival=arrival,
+            utilities=utilities(instance.jobs, np.asarray(arrival * slot_s, float), jobs.rates.max(axis=1)),
+            capacity=capacity,
+            hopeless=tuple(_hopeless(jobs, capacity, slot_s, slots - arrival)),
+        )
 
 
-def _horizon(instance: Instance, jobs: Workload, hosts: Servers) -> tuple[float, int]:
+def _horizon(instance: Instance, jobs: Workload, capacity: Ints) -> tuple[float, int]:
     """Slot length and number of slots: the instance's own, or long enough for first come, first served."""
     if instance.horizon:
         return instance.horizon.slot_s, instance.horizon.slots
-    capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types))
     speed = np.array([_best_rate(*row, capacity) for row in zip(jobs.gpus, jobs.rates, strict=True)])
     able = speed > 0
     longest = np.divide(jobs.work, speed, out=np.zeros(jobs.size), where=able)
@@ -189,27 +189,24 @@ def _best_rate(gpus: int, rates: Array, capacity: Ints) -> float:
     return float(gpus * rates[order[enough.argmax()]]) if enough.any() else 0.0
 
 
-def _hopeless(jobs: Workload, capacity: Ints, slot_s: float, left: Ints) -> list[str | None]:
-    """Say for each job why it can complete in no schedule, or ``None``; `left` is the slots from its arrival on."""
-    reasons: list[str | None] = []
+def _hopeless(jobs: Workload, capacity: Ints, slot_s: float, left: Ints) -> Iterator[str | None]:
+    """Yield for each job why it can complete in no schedule, or ``None``; `left` is the slots from its arrival on."""
     for name, gpus, rates, work, slots in zip(jobs.ids, jobs.gpus, jobs.rates, jobs.work, left, strict=True):
         rate = _best_rate(gpus, rates, capacity)
         if rate <= 0:
-            reasons.append(f"{name}: its gang of {gpus} fits on no GPUs with a positive rate")
+            yield f"{name}: its gang of {gpus} fits on no GPUs with a positive rate"
         elif work > rate * slot_s * max(slots, 0) * (1 + ROUNDING):
             alone = f"{name}: needs {math.ceil(min(work / (rate * slot_s), 1e15))} slots alone"
-            reasons.append(f"{alone}, {max(slots, 0)} are left from its arrival to the horizon")
+            yield f"{alone}, {max(slots, 0)} are left from its arrival to the horizon"
         else:
-            reasons.append(None)
-    return reasons
+            yield None
 
 
 def describe(v: View) -> str:
     """Return the caption of a comparison: slots, GPUs, and who can never complete."""
-    gpus = ", ".join(f"{c} {name}" for name, c in zip(v.workload.gpu_types, v.capacity, strict=True))
     derived = "" if v.instance.horizon else " (derived)"
     slots = f"{v.slots} slots of {v.slot_s:g} s{derived}{told_hopeless(v.hopeless, 'complete')}"
-    return f"{v.size} jobs on {gpus}, {slots}; objective: total utility of completed jobs"
+    return f"{v.size} jobs on {v.gpus}, {slots}; objective: total utility of completed jobs"
 
 
 FORKED = Problem("hadar.forked", "largest total utility with jobs as several copies at once", "max", "utility")

@@ -8,14 +8,15 @@ split into virtual tenants that share its weight equally (§4.2.4); rows of all 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, JobType
@@ -50,12 +51,12 @@ class View:
     tenants: tuple[str, ...]
     labels: tuple[str, ...]
     gpu_types: tuple[str, ...]
-    owner: NDArray[np.int64]
+    owner: Ints
     weight: Array
     capacity: Array
     speedups: Array
     true_speedups: Array
-    min_demand: NDArray[np.int64]
+    min_demand: Ints
 
     @property
     def size(self) -> int:
@@ -86,7 +87,7 @@ class Allocation:
     """
 
     devices: Array
-    rounds: NDArray[np.int64] | None = None
+    rounds: Ints | None = None
 
 
 def efficiency(speedups: Array, devices: Array) -> Array:
@@ -94,7 +95,7 @@ def efficiency(speedups: Array, devices: Array) -> Array:
     return np.asarray(np.einsum("lj,lj->l", speedups, devices))
 
 
-def replicated(v: View, largest: int = 10_000) -> tuple[View, NDArray[np.int64]]:
+def replicated(v: View, largest: int = 10_000) -> tuple[View, Ints]:
     """Return the unweighted view of §4.2.3, where each virtual tenant stands as often as its weight says.
 
     Returns
@@ -119,13 +120,13 @@ def replicated(v: View, largest: int = 10_000) -> tuple[View, NDArray[np.int64]]
     return _rows(v, original, labels, np.ones(len(original))), original
 
 
-def _rows(v: View, rows: NDArray[np.int64], labels: tuple[str, ...], weight: Array) -> View:
+def _rows(v: View, rows: Ints, labels: tuple[str, ...], weight: Array) -> View:
     """Return the view of some virtual tenants, which may repeat, under other labels and weights."""
     kept = {name: getattr(v, name)[rows] for name in ("owner", "speedups", "true_speedups", "min_demand")}
     return replace(v, labels=labels, weight=weight, **kept)
 
 
-def merged(v: View) -> tuple[View, NDArray[np.int64]]:
+def merged(v: View) -> tuple[View, Ints]:
     """Return the view in which virtual tenants with the same speedups are one, of their total weight.
 
     It has the same optima wherever only efficiency per weight counts: dividing the bundle of a merged tenant in
@@ -166,14 +167,6 @@ def matrix_view(speedups: Array, capacity: Array, weight: Array | None = None) -
     )
 
 
-@dataclass(frozen=True)
-class _VirtualTenant:
-    tenant: str
-    kind: JobType
-    weight: float
-    min_demand: int
-
-
 def view(instance: Instance) -> View:
     """Return the OEF view of `instance`.
 
@@ -187,19 +180,25 @@ def view(instance: Instance) -> View:
         than :data:`LARGEST_RANGE`.
     """
     types = [r for r, count in instance.cluster.gpus_by_type.items() if count > 0]
-    rows = _declared(instance) or _from_jobs(instance, types)
+    smallest = {t.id: min((j.gpus for j in instance.jobs if j.tenant == t.id), default=1) for t in instance.tenants}
+    declared = [
+        _VirtualTenant(t.id, kind, t.weight / len(t.job_types), smallest[t.id])
+        for t in instance.tenants
+        for kind in t.job_types
+    ]
+    rows = declared or _from_jobs(instance, types)
     if not rows:
         raise NotApplicableError(f"OEF needs tenants with a positive rate on each GPU type ({', '.join(types)})")
     true = np.array([[row.kind.rates[r] for r in types] for row in rows])
     order = np.argsort(np.log(true).mean(axis=0), kind="stable")
     reported = np.array([[(row.kind.reported_rates or row.kind.rates)[r] for r in types] for row in rows])
-    tenants = tuple(dict.fromkeys(row.tenant for row in rows))
     _check_range("rates of one tenant", np.concatenate([true, reported]))
     _check_range("weights of tenants", np.array([[row.weight for row in rows]]))
-    several = {t for t in tenants if sum(row.tenant == t for row in rows) > 1} if len(tenants) < len(rows) else set()
+    count = Counter(row.tenant for row in rows)
+    tenants = tuple(count)
     return View(
         tenants=tenants,
-        labels=tuple(f"{row.tenant}/{row.kind.name}" if row.tenant in several else row.tenant for row in rows),
+        labels=tuple(f"{row.tenant}/{row.kind.name}" if count[row.tenant] > 1 else row.tenant for row in rows),
         gpu_types=tuple(types[j] for j in order),
         owner=np.array([tenants.index(row.tenant) for row in rows]),
         weight=np.array([row.weight for row in rows]),
@@ -218,14 +217,11 @@ def _check_range(what: str, numbers: Array) -> None:
             raise NotApplicableError(f"{what} {apart}: OEF needs them within a factor of {LARGEST_RANGE:g}")
 
 
-def _declared(instance: Instance) -> list[_VirtualTenant]:
-    """Virtual tenants from the job types that tenants declare."""
-    smallest = {t.id: min((j.gpus for j in instance.jobs if j.tenant == t.id), default=1) for t in instance.tenants}
-    return [
-        _VirtualTenant(t.id, kind, t.weight / len(t.job_types), smallest[t.id])
-        for t in instance.tenants
-        for kind in t.job_types
-    ]
+class _VirtualTenant(NamedTuple):
+    tenant: str
+    kind: JobType
+    weight: float
+    min_demand: int
 
 
 def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
@@ -240,16 +236,12 @@ def _from_jobs(instance: Instance, types: list[str]) -> list[_VirtualTenant]:
             # Twelve digits: the same speedups computed from other rates differ in the last ones.
             key = (job.model or "job", tuple(float(f"{rate / max(rates):.12g}") for rate in rates))
             kinds[key] = min(kinds.get(key, job.gpus), job.gpus)
-    return [
-        _VirtualTenant(
-            tenant,
-            JobType(name=model, rates=dict(zip(types, rates, strict=True))),
-            weights.get(tenant, 1.0) / len(kinds),
-            gpus,
-        )
-        for tenant, kinds in demands.items()
-        for (model, rates), gpus in kinds.items()
-    ]
+    rows = []
+    for tenant, kinds in demands.items():
+        for (model, speeds), gpus in kinds.items():
+            kind = JobType(name=model, rates=dict(zip(types, speeds, strict=True)))
+            rows.append(_VirtualTenant(tenant, kind, weights.get(tenant, 1.0) / len(kinds), gpus))
+    return rows
 
 
 def describe(v: View) -> str:
@@ -259,26 +251,20 @@ def describe(v: View) -> str:
     return f"{len(v.tenants)} tenants{virtual} share {devices}; objective: total speedup over the slowest type"
 
 
-ALLOCATION = Problem("oef.allocation", "largest total efficiency within capacity", "max", "slowest-GPU equivalents")
-EQUAL = replace(
-    ALLOCATION,
-    id="oef.equal_efficiency",
-    title="largest total efficiency at equal efficiency for all tenants",
+_largest = partial(Problem, sense="max", unit="slowest-GPU equivalents")
+ALLOCATION = _largest("oef.allocation", "largest total efficiency within capacity")
+EQUAL = _largest(
+    "oef.equal_efficiency",
+    "largest total efficiency at equal efficiency for all tenants",
     restricts=ALLOCATION.id,
 )
-SHARING = replace(
-    ALLOCATION,
-    id="oef.sharing_incentive",
-    title="largest total efficiency with at least an equal split for everybody",
+SHARING = _largest(
+    "oef.sharing_incentive",
+    "largest total efficiency with at least an equal split for everybody",
     restricts=ALLOCATION.id,
 )
 # At the optimum without envy all devices are given out; summing the envy rows gives sharing incentive (Theorem 5.1).
-ENVY_FREE = replace(
-    ALLOCATION,
-    id="oef.envy_free",
-    title="largest total efficiency without envy between tenants",
-    restricts=SHARING.id,
-)
+ENVY_FREE = _largest("oef.envy_free", "largest total efficiency without envy between tenants", restricts=SHARING.id)
 
 PAPERS.register(
     PaperSpec(

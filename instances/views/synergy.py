@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Pools:
     @staticmethod
     def of(cluster: Servers, types: int) -> Pools:
         """Return the pools of a cluster."""
-        hosts = [np.flatnonzero((cluster.gpu_type == i) & (cluster.gpus > 0)) for i in range(types)]
+        hosts = cluster.with_gpus(types)
         each = np.column_stack((cluster.gpus, cluster.cpus, cluster.memory_gb)).astype(float)
         total = np.array([each[h].sum(axis=0) for h in hosts])
         least = least_per_gpu(cluster, types)
@@ -164,13 +164,12 @@ class View(GangView):
             if left == 0:
                 break
             wanted = gpus[j]
-            for i in self.preference[kind[j]]:
-                if free[i] >= wanted:
-                    free[i] -= wanted
-                    left -= wanted
-                    jobs.append(j)
-                    types.append(i)
-                    break
+            i = next((i for i in self.preference[kind[j]] if free[i] >= wanted), None)
+            if i is not None:
+                free[i] -= wanted
+                left -= wanted
+                jobs.append(j)
+                types.append(i)
         return np.array(jobs, np.int64), np.array(types, np.int64)
 
     @cached_property
@@ -325,41 +324,21 @@ def describe(v: View) -> str:
     pools = v.pools
     amounts = zip(v.workload.gpu_types, pools.gpus, pools.cpus, pools.memory_gb, strict=True)
     cluster = ", ".join(f"{g} {name} with {c:g} CPUs and {m:g} GB" for name, g, c, m in amounts if g)
-    rejected = told_hopeless(v.hopeless, "run")
     return (
-        f"{v.size} jobs on {cluster}{rejected}; one round: the first {v.runnable.size} jobs by arrival, which fill the "
-        f"GPUs, progress in units of each job's proportional share; the run: rounds of {v.slot_s:g} s, mean completion "
-        "time"
+        f"{v.size} jobs on {cluster}{told_hopeless(v.hopeless, 'run')}; one round: the first {v.runnable.size} jobs by "
+        "arrival, which fill the GPUs, progress in units of each job's proportional share; the run: rounds of "
+        f"{v.slot_s:g} s, mean completion time"
     )
 
 
-FREE = Problem(
-    "synergy.free", "most progress of a round, one machine per GPU type, jobs may be left out", "max", "fair shares"
-)
-IDEAL = Problem(
-    "synergy.ideal",
-    "most progress of a round, one machine per GPU type, every job at least at its fair progress there",
-    "max",
-    "fair shares",
-    FREE.id,
-)
-FAIR = Problem(
-    "synergy.fair",
-    "most progress of a round on servers, every job at least at its fair progress",
-    "max",
-    "fair shares",
-    IDEAL.id,
-)
-ROUND = Problem(
-    "synergy.round", "most progress of a round on servers, jobs may be left out", "max", "fair shares", FREE.id
-)
-ORACLE = Problem(
-    "synergy.oracle",
-    "most progress of a round, one machine per GPU type, every job at least at the oracle's fair progress",
-    "max",
-    "fair shares",
-    FREE.id,
-)
+_most = partial(Problem, sense="max", unit="fair shares")
+MACHINE = "most progress of a round, one machine per GPU type"
+FREE = _most("synergy.free", f"{MACHINE}, jobs may be left out")
+IDEAL = _most("synergy.ideal", f"{MACHINE}, every job at least at its fair progress there", restricts=FREE.id)
+ORACLE = _most("synergy.oracle", f"{MACHINE}, every job at least at the oracle's fair progress", restricts=FREE.id)
+SERVERS = "most progress of a round on servers"
+FAIR = _most("synergy.fair", f"{SERVERS}, every job at least at its fair progress", restricts=IDEAL.id)
+ROUND = _most("synergy.round", f"{SERVERS}, jobs may be left out", restricts=FREE.id)
 PLACEMENT = Problem(
     "synergy.placement", "fewest jobs over several servers, at the CPUs and memory of Synergy-Opt", "min", "jobs"
 )

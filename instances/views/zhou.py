@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Elastic, Ledger, Machines, Options, Runs, machines_of, printed_rings
-from schedgap.instances.elastic.profiles import able, rates, takes
+from schedgap.instances.elastic.machines import able, takes
+from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -189,11 +190,7 @@ class Architecture(Elastic):
         used[:, 0] = np.floor(used[:, 0])
         return np.asarray(used)
 
-    def prices(self, used: Array) -> Array:
-        """Return the prices (11) of servers where `used` ``(h, R, …)`` is in use; see :meth:`prices_of`."""
-        return self.prices_of(used, np.arange(self.machines.size))
-
-    def prices_of(self, used: Array, servers: Ints) -> Array:
+    def prices(self, used: Array, servers: Ints | slice = slice(None)) -> Array:
         """Return the prices (11) per unit and slot of some servers, of which `used` ``(servers, R, …)`` is in use.
 
         F counts a server's whole capacity of a resource as 1, and so must the price: ``(λ^(used/C) − 1)/C`` per unit.
@@ -331,21 +328,12 @@ def describe(v: View) -> str:
 
 
 def _problems(name: str, title: str) -> tuple[Problem, ...]:
-    interrupted = Problem(
-        f"zhou.{name}.preemptive",
-        f"least total weighted completion time with {title}, jobs may be interrupted",
-        "min",
-        "weight × slots",
-    )
+    least = partial(Problem, sense="min", unit="weight × slots")
+    time = f"least total weighted completion time with {title}"
+    interrupted = least(f"zhou.{name}.preemptive", f"{time}, jobs may be interrupted")
     return (
         interrupted,
-        Problem(
-            f"zhou.{name}.completion",
-            f"least total weighted completion time with {title}",
-            "min",
-            "weight × slots",
-            interrupted.id,
-        ),
+        least(f"zhou.{name}.completion", time, restricts=interrupted.id),
         Problem(f"zhou.{name}.weight", f"largest weight completed by τ with {title}, all jobs there", "max", "weight"),
         Problem(f"zhou.{name}.cost", f"least cost of the heaviest job at given prices with {title}", "min", "cost"),
     )

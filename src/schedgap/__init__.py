@@ -16,7 +16,7 @@ import importlib.metadata
 import sys
 from typing import TYPE_CHECKING, Any
 
-from schedgap.instances.lazy import lazy_attributes
+from schedgap.instances.discovery import lazy_attributes
 
 if TYPE_CHECKING:
     from schedgap.harness.adversary.row import Adversary as Adversary

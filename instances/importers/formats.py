@@ -1,0 +1,172 @@
+"""Traces that are one CSV table: ``formats.toml`` says how each looks, and what more some of them need stands here."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers.clusters import count
+from schedgap.instances.importers.filling import to_instance
+from schedgap.instances.importers.gavel import gavel
+from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, NO_GPU, ImporterSpec, Options, Trace
+from schedgap.instances.importers.table import (
+    NUMBER,
+    Column,
+    Jobs,
+    check_format,
+    check_run_times,
+    check_unique,
+    columns_of,
+    first_line,
+    jobs_of,
+    parse,
+    parse_headed,
+    read_text,
+    shown,
+    sifted,
+)
+from schedgap.instances.schema import Instance
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a table adds to its :class:`~schedgap.instances.importers.registry.ImporterSpec`.
+
+    Attributes
+    ----------
+    header
+        Whether it may have a header.
+    places, numbers
+        Place of each column where it may have none (-1 for nowhere), by the number of fields in a line, and which
+        fields are numbers in the first line.
+    form
+        What a first line looks like, for messages; by default, which columns it has.
+    per_s
+        Units of time in a second, for arrivals and durations.
+    about
+        Further fields of :class:`~schedgap.instances.importers.registry.Trace`.
+    """
+
+    id: str
+    columns: Sequence[Column]
+    header: bool = True
+    delimiter: str = ","
+    places: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    numbers: Sequence[int] = ()
+    form: str = ""
+    per_s: float = 1.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def recognise(self, line: str) -> int:
+        """Return how many columns of a header `line` has, or fields of a first job."""
+        return self.header_in(line) or self.fields_in(line)
+
+    def header_in(self, line: str) -> int:
+        """Return how many columns of the header `line` has; 0 where a column is missing that is not optional."""
+        names = {name.strip() for name in line.split(",")}
+        found = [c for c in self.columns if c.name in names or c.optional] if self.header else []
+        return sum(c.name in names for c in found) if len(found) == len(self.columns) else 0
+
+    def fields_in(self, line: str) -> int:
+        """Return the fields of a first line without header, 0 where their number or the numbers among them differ."""
+        fields = line.split(self.delimiter)
+        fine = str(len(fields)) in self.places and all(NUMBER.fullmatch(fields[i].strip()) for i in self.numbers)
+        return len(fields) if fine else 0
+
+    def read(self, path: Path, options: Options) -> Instance:
+        """Return the instance of a trace (see :func:`schedgap.instances.importers.import_trace`)."""
+        text = read_text(path)
+        first = first_line(text)
+        check_format(path, text, self.id, self.form or self.lacking(first))
+        width = 0 if self.header_in(first) else self.fields_in(first)
+        places = {at: c for at, c in zip(self.places.get(str(width), ()), self.columns, strict=False) if at >= 0}
+        frame = parse(path, text, places, width, self.delimiter) if width else parse_headed(path, text, self.columns)
+        named = {c.field: c.name for c in self.columns if c.field and c.name in frame}
+        if "id" in named:
+            check_unique(path, frame[named["id"]])
+        frame = frame.assign(id=np.arange(len(frame))).assign(**{key: frame[name] for key, name in named.items()})
+        for key in ("submit_s", "duration_s"):
+            if key in frame:
+                frame[key] /= self.per_s
+        jobs, left_out, about = MORE.get(self.id, plain)(path, frame, options)
+        return to_instance(Trace(self.id, path, jobs_of(jobs), left_out, **{**self.about, **about}), options)
+
+    def lacking(self, line: str) -> str:
+        """Return the columns of the header, and which of them `line` does not have."""
+        required = [c.name for c in self.columns if not c.optional]
+        names = {name.strip() for name in line.split(",")}
+        missing = ", ".join(name for name in required if name not in names)
+        return f"{f'no column {missing}; ' if missing else ''}its columns are {', '.join(required)}"
+
+
+def plain(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
+    """Return a job for each line; without an id, that is its place in the file."""
+    reasons = {NO_GPU: frame["gpus"] == 0}
+    if "duration_s" in frame:
+        reasons["they have no duration"] = frame["duration_s"].isna()
+    return *sifted(frame, reasons), {}
+
+
+def openb(path: Path, pods: pd.DataFrame, options: Options) -> Jobs:
+    """Return the pods that ran, with the part of a GPU that they share."""
+    start, end = pods["scheduled_time"], pods["deletion_time"]
+    check_run_times(path, start[pods["gpus"] > 0], end[pods["gpus"] > 0])
+    pods = pods.assign(
+        duration_s=end - start,
+        gpus_used=pods["gpu_milli"].where(pods["gpus"] == 1) / 1000,
+        allowed=pods["gpu_spec"].map(lambda spec: tuple(filter(None, spec.split("|")))),
+    )
+    reasons = {
+        NO_GPU: pods["gpus"] == 0,
+        "they were never scheduled (Pending)": start.isna(),
+        "they have no deletion time": end.isna(),
+    }
+    ran, left_out = sifted(pods, reasons)
+    sharing = int((ran["gpus_used"] < 1).sum())
+    note = f"{count(sharing)} use a part of a GPU: they get a whole one, and their work counts with the part"
+    return ran, left_out, {"notes": [note] if sharing else []}
+
+
+def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
+    """Return the jobs that tasks on GPUs make up; they end with the last task, which has their status and user."""
+    tasks["used"] = tasks["inst_num"].fillna(1) * tasks["plan_gpu"].fillna(0) / 100
+    on_gpus = tasks[tasks["used"] > 0]
+    endless = on_gpus["start_time"].isna() | on_gpus["end_time"].isna()
+    unfinished = set(on_gpus.loc[endless, "job_name"])
+    ran = on_gpus[~on_gpus["job_name"].isin(unfinished)]
+    check_run_times(path, ran["start_time"], ran["end_time"])
+    grouped = ran.groupby("job_name", sort=False)
+    jobs = grouped.agg(submit_s=("start_time", "min"), end=("end_time", "max"), used=("used", "sum"))
+    jobs = jobs.join(grouped["gpu_type"].first())
+    last = ran.sort_values("end_time", kind="stable").groupby("job_name", sort=False).last()
+    jobs = jobs.join(last[["status"]]).join(last[["user"]].set_axis(["tenant"], axis=1) if "user" in last else last[[]])
+    for name, gpus in jobs.loc[jobs["used"] > MAX_GANG, "used"].items():
+        raise InstanceError(f"{path}: job {shown(str(name))}: {gpus:g} GPUs: up to {MAX_GANG} for one job")
+    gpus = np.ceil(jobs["used"])
+    part = jobs["used"].where(jobs["used"] < gpus)
+    jobs = jobs.assign(id=jobs.index, gpus=gpus, gpus_used=part, duration_s=jobs["end"] - jobs["submit_s"])
+    left_out = {
+        NO_GPU: tasks["job_name"].nunique() - on_gpus["job_name"].nunique(),
+        "a task of them has no start or no end": len(unfinished),
+    }
+    note = f"gangs of {count(part.count())} rounded up to whole GPUs; their work counts with the part they ask for"
+    about = {"notes": [note] if part.any() else [], "tenants": "users" if "user" in tasks else None}
+    return jobs, left_out, about
+
+
+MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": gavel, "openb": openb, "pai2020": pai2020}
+"""What turns the lines of a table into jobs where a line is not just a job."""
+
+
+for _id, _facts in tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text("utf-8")).items():
+    _words = {name: _facts.pop(name) for name in ("title", "layout", "source", "licence")}
+    _table = Format(_id, columns_of(_facts.pop("columns")), **_facts)
+    IMPORTERS.register(ImporterSpec(_id, read=_table.read, recognise=_table.recognise, **_words))
