@@ -36,8 +36,8 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
     """Return the LP over the schedules that column generation found."""
     jobs = admitting(view, problem)
     grid = coarse(jobs, view.classes)
-    packing = grid.packing(jobs)
-    return statement(packing, generate(packing, Pricing(jobs, grid)).columns)
+    pricing = Pricing(jobs, grid)
+    return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
 def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
