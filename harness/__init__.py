@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from schedgap.harness.compare.sweep import sweep
     from schedgap.harness.engine.limits import Limits
     from schedgap.harness.explain import Explanation, explain
-    from schedgap.harness.page import figures, to_html
+    from schedgap.harness.figure import figures
+    from schedgap.harness.page import to_html
     from schedgap.harness.simulate.row import Simulation
     from schedgap.harness.simulate.run import simulate
 
@@ -42,7 +43,7 @@ _HOME = {
     "Limits": "engine.limits",
     "Explanation": "explain",
     "explain": "explain",
-    "figures": "page",
+    "figures": "figure",
     "to_html": "page",
     "Simulation": "simulate.row",
     "simulate": "simulate.run",

@@ -16,13 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar
 
-import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
 
-Array = NDArray[np.float64]
 Mechanism = Callable[[View], Allocation]
 """Decides on a view's reported speedups."""
 
@@ -88,28 +86,25 @@ def whole_tenants(view: View, devices: Array) -> tuple[View, Array]:
     return seen, bundle
 
 
-def envy_free(view: View, devices: Array) -> Finding[nx.DiGraph[str]]:
+def envy_free(view: View, devices: Array) -> Finding[dict[tuple[str, str], float]]:
     """Nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
+
+    Envy is compared in units of what the tenant has from an equal split, so that nobody's scale hides another's.
 
     Returns
     -------
     Finding
-        Witness: a digraph of the virtual tenants' labels with an edge ``l → i``, its ``envy`` the efficiency
-        per weight that ``l`` would gain, for everybody who envies. Margin: minus the largest envy.
+        Witness: the efficiency per weight that a tenant would gain with the allocation of another, for every pair of
+        labels in which it is positive. Margin: minus the largest envy.
     """
     value = view.speedups @ (devices / view.weight[:, None]).T
     envy = value - np.diag(value)[:, None]
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(view.labels)
-    allowed = TOLERANCE * view.split_efficiency / view.weight
-    for envious, other in np.argwhere(envy > allowed[:, None]):
-        graph.add_edge(view.labels[envious], view.labels[other], envy=float(envy[envious, other]))
-    worst = float(envy.max())
-    if not graph.edges:
-        return Finding("envy-free", True, graph, -worst, "nobody envies anybody")
-    envious, other = np.unravel_index(int(envy.argmax()), envy.shape)
-    text = f"{view.labels[envious]} would gain {worst:.4g} with the allocation of {view.labels[other]}"
-    return Finding("envy-free", False, graph, -worst, text)
+    relative = envy / (_alone(view) / view.weight)[:, None]
+    pairs = {(view.labels[l], view.labels[i]): float(envy[l, i]) for l, i in np.argwhere(relative > TOLERANCE)}
+    l, i = map(int, np.unravel_index(relative.argmax(), envy.shape))
+    text = f"{view.labels[l]} envies {view.labels[i]}: {value[l, i]:.6g} is more than its {value[l, l]:.6g}"
+    text = text if pairs else "nobody envies anybody"
+    return Finding("envy-free", not pairs, pairs, -float(envy.max()), text)
 
 
 def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
@@ -121,8 +116,9 @@ def equal_efficiency(view: View, devices: Array) -> Finding[Array]:
         Witness: ``(v,)`` efficiencies per weight. Margin: minus their spread, relative to the largest.
     """
     level = efficiency(view.speedups, devices) / view.weight
-    spread = float(np.ptp(level) / level.max()) if level.max() > 0 else 0.0
-    text = f"from {level.min():.6g} to {level.max():.6g} per weight"
+    low, high = int(level.argmin()), int(level.argmax())
+    spread = float(np.ptp(level) / level[high]) if level[high] > 0 else 0.0
+    text = f"{view.labels[low]} has {level[low]:.6g} per weight, {view.labels[high]} has {level[high]:.6g}"
     return Finding("equal efficiency", spread <= TOLERANCE, level, -spread, text)
 
 
@@ -135,12 +131,18 @@ def sharing_incentive(view: View, devices: Array) -> Finding[dict[str, float]]:
         Witness: what each tenant below its equal split loses, by label. Margin: the least relative
         gain over it.
     """
-    split = view.split_efficiency
-    relative = efficiency(view.speedups, devices) / split - 1
-    losers = {view.labels[i]: float(-relative[i] * split[i]) for i in np.flatnonzero(relative < -TOLERANCE)}
-    worst = int(np.argmin(relative))
-    text = f"{view.labels[worst]} gets {1 + relative[worst]:.4g} of its equal split"
-    return Finding("sharing incentive", not losers, losers, float(relative[worst]), text)
+    own, alone = efficiency(view.speedups, devices), _alone(view)
+    relative = own / alone - 1
+    losers = {view.labels[i]: float(alone[i] - own[i]) for i in np.flatnonzero(relative < -TOLERANCE)}
+    l = int(np.argmin(relative))
+    than = "less than" if losers else "at least"
+    text = f"{view.labels[l]} gets {own[l]:.6g}, {than} the {alone[l]:.6g} of an equal split"
+    return Finding("sharing incentive", not losers, losers, float(relative[l]), text)
+
+
+def _alone(view: View) -> Array:
+    """Return ``(v,)`` what tenants have from an equal split, computed from it as the checkers do."""
+    return np.asarray((view.speedups * view.equal_split).sum(axis=1))
 
 
 def pareto_efficient(view: View, devices: Array) -> Finding[Array]:

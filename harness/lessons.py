@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from schedgap.harness.compare.row import Comparison
+    from schedgap.harness.figure import Drawing
     from schedgap.instances.schema import Instance
 
     Shown = Figure | str | Sequence[Figure | str]
@@ -21,7 +22,7 @@ WIDTH_PX = 720
 """Width of a figure on a notebook's page."""
 
 
-def show(figures: Figure | Iterable[Figure], alt: str) -> None:
+def show(figures: Figure | Iterable[Figure | Drawing], alt: str) -> None:
     """Show one figure of the project or several; they are drawn without pyplot.
 
     Parameters
@@ -33,10 +34,10 @@ def show(figures: Figure | Iterable[Figure], alt: str) -> None:
     """
     from IPython.display import Image, display
 
-    from schedgap.harness.plots.figures import saved
+    from schedgap.harness.figure import saved
 
     for figure in figures if isinstance(figures, Iterable) else [figures]:
-        display(Image(saved(figure, "png"), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
+        display(Image(saved(figure.figure, "png"), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
 
 
 def listing(*objects: Callable[..., Any]) -> Any:
@@ -107,7 +108,7 @@ def _page(shown: Shown) -> str:
     from base64 import b64encode
     from html import escape
 
-    from schedgap.harness.plots.figures import saved
+    from schedgap.harness.figure import saved
 
     if isinstance(shown, str):
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"

@@ -13,17 +13,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from schedgap.harness.compare.row import MEASURED, Row
-from schedgap.harness.simulate.row import ALIASES, SENSITIVE, SimulationRow
+from schedgap.harness.compare.row import MEASURED
+from schedgap.harness.simulate.row import ALIASES, SENSITIVE
 from schedgap.harness.simulate.row import MEASURED as SIMULATED
 from schedgap.harness.verify import TOLERANCE, VERIFIERS
 from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances.catalogue import references
 from schedgap.instances.errors import UsageError
+from schedgap.instances.plugins import options
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance, Published
 
@@ -35,27 +36,61 @@ LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
 """How names of times, and of what else is better where there is less of it, end."""
 
 
-def with_published(rows: Sequence[Row], instances: Mapping[str, Instance]) -> list[Row]:
+class Measuring(Protocol):
+    """A row of a study that measures methods."""
+
+    @property
+    def method(self) -> str:
+        """Id of the method."""
+        ...
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """What rows share that may be compared: the fingerprint of the instance first."""
+        ...
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """What it measures, by quantity."""
+        ...
+
+    @property
+    def published(self) -> tuple[Mapping[str, Any], ...]:
+        """Published numbers beside it."""
+        ...
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        ...
+
+
+M = TypeVar("M", bound=Measuring)
+
+
+def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided: Sequence[Measured] = ()) -> list[M]:
     """Return the rows with what was published about their methods, beside what they measure.
 
     Parameters
     ----------
     rows
-        Certified rows. Ratios are between rows of the same seed and limits.
+        Certified rows. Ratios are between rows of one case.
     instances
         Instances by fingerprint.
+    decided
+        What the checker found of each row's decision beside what the row says.
     """
-    peers: dict[tuple[str, int, str], dict[str, Measured]] = {}
-    for row in rows:
-        peers.setdefault((row.fingerprint, row.seed, row.limits), {})[row.method] = row.measured
+    peers: dict[tuple[str, ...], dict[str, Measured]] = {}
+    for row, more in zip(rows, decided or [{}] * len(rows), strict=True):
+        peers.setdefault(row.case, {})[row.method] = {**more, **row.measured} if row.measured else {}
     return [
-        row.replace(
-            published=evaluated(
-                instances[row.fingerprint].published, row.method, peers[row.fingerprint, row.seed, row.limits]
-            )
-        )
-        for row in rows
+        row.replace(published=evaluated(instances[row.case[0]].published, row.method, peers[row.case])) for row in rows
     ]
+
+
+def asked(entries: Iterable[Published], measured: Measured) -> Measured:
+    """Return those of the quantities that published numbers are about."""
+    found = (measured_as(split(entry.quantity)[0], measured) for entry in entries if not entry.scope)
+    return {name: measured[name] for name, _ in filter(None, found)}
 
 
 def evaluated(entries: Iterable[Published], method: str, measured: Mapping[str, Measured]) -> tuple[Entry, ...]:
@@ -184,7 +219,9 @@ class Measures:
         named = dict.fromkeys(method for entry in entries for method in (entry.method, split(entry.quantity)[1]))
         words = [word for method in named if method for word in (self.option, method)]
         packaged = instance.name.partition("?")[0] in references()
-        return shlex.join(["harness", self.command, "--instance", instance.name if packaged else "FILE", *words])
+        return shlex.join(
+            ["harness", self.command, "--instance", instance.name if packaged else "FILE", *words, *options()]
+        )
 
 
 def _methods() -> list[str]:
@@ -234,16 +271,15 @@ def unmeasured(entry: Published) -> str | None:
     return unknown(f"quantity of {entry.method}", name.removesuffix("_ratio"), sorted(known))
 
 
-def not_shown(rows: Iterable[Row | SimulationRow], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
+def not_shown(rows: Iterable[Measuring], instance: Instance, study: Measures) -> list[tuple[Published, str]]:
     """Return what was published about an instance and stands beside none of its rows, and why.
 
     Numbers that this study measures of methods that were not run are left out: that was asked for.
     """
     ran, shown = set(), set()
     for row in rows:
-        method = row.method if isinstance(row, Row) else row.policy
-        ran.add(method)
-        shown |= {(method, entry["quantity"]) for entry in row.published}
+        ran.add(row.method)
+        shown |= {(row.method, entry["quantity"]) for entry in row.published}
     found = []
     for entry in instance.published:
         why = unmeasured(entry)

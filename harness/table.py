@@ -1,4 +1,4 @@
-"""One table: columns are declared once per kind of row; one writer each makes terminal, Markdown, CSV, JSON of it.
+"""One table: columns are declared once per kind of row; a writer each makes Markdown, LaTeX, CSV, JSON, Parquet of it.
 
 What a command prints is a list of blocks: lines, notes about something, and tables. Pages draw the same tables
 (``templates/tables.html.j2``), so a table looks and reads alike everywhere.
@@ -11,11 +11,11 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from schedgap.harness.compare.row import FIELDS, Row
 from schedgap.harness.text import ABSENT, clean, plain
 
 if TYPE_CHECKING:
@@ -224,6 +224,42 @@ def markdown_text(text: str) -> str:
     return re.sub(r"([\\`*|\[\]~$])", r"\\\1", entities)
 
 
+LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "[": "{[}", "*": "{*}",
+    **{c: f"\\{c}" for c in "&%$#_{}"}, **{c: f"${c}$" for c in "<>|"}, "–": "--", "−": "$-$", "…": r"\ldots{}",
+    "≤": r"$\le$", "≥": r"$\ge$", "≠": r"$\ne$", "×": r"$\times$", "·": r"$\cdot$", "∞": r"$\infty$", "Σ": r"$\Sigma$",
+    "✓": r"$\checkmark$", "✗": r"$\times$",
+}  # fmt: skip
+"""Characters that LaTeX takes for commands or does not have; brackets and stars would belong to a line's end."""
+
+
+def latex_text(text: str) -> str:
+    """Return `text` such that LaTeX sets it as it is."""
+    return "".join(LATEX.get(c, c) for c in text)
+
+
+def to_latex(blocks: Iterable[Block]) -> str:
+    """Return the tables of blocks for LaTeX, with the rules of booktabs; what else there is, as comments."""
+    import pandas as pd
+
+    written = [r"% \usepackage{booktabs, amssymb}"]
+    for block in blocks:
+        if not isinstance(block, Table):
+            about = f"{block.about}: " if isinstance(block, Note | Command) else ""
+            written += [f"% {about}{block.text}"] if block.text else []
+            continue
+        cells = [[latex_text(cell.text) for cell in row] for row in block.rows]
+        written.append(
+            pd.DataFrame(cells, columns=[latex_text(column.header) for column in block.columns]).to_latex(
+                index=False,
+                escape=False,
+                column_format="".join(column.align[0] for column in block.columns),
+                caption=latex_text(block.caption) or None,
+            )
+        )
+    return "\n".join(written) + "\n"
+
+
 def to_csv(fields: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     """Return records as CSV; lists and mappings are JSON, and no cell starts a formula."""
     out = io.StringIO()
@@ -255,6 +291,55 @@ def _json(value: Any) -> str:
         lambda m: f"\\u{ord(m[0]):04x}",
         text,
     )
+
+
+class Format(StrEnum):
+    """How rows are printed to standard output."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+    JSON = "json"
+
+
+Writer = Callable[[Sequence[Block], Sequence[str], Sequence[Mapping[str, Any]]], str]
+WRITERS: dict[Format, Writer] = {
+    Format.MARKDOWN: lambda blocks, fields, records: to_markdown(blocks),
+    Format.LATEX: lambda blocks, fields, records: to_latex(blocks),
+    Format.CSV: lambda blocks, fields, records: to_csv(fields, records),
+    Format.JSON: lambda blocks, fields, records: to_json(records),
+}
+"""What makes text of blocks (for people), or of fields and records (for programs)."""
+
+PARQUET: dict[str, Any] = {"str": "string", "Status": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
+
+
+def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return records as a Parquet file with the same schema whatever they hold; lists and mappings are JSON text.
+
+    Parameters
+    ----------
+    types
+        Type of each field, as in the source of a dataclass.
+    records
+        The records.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(list(records), columns=list(types))
+    for name, kind in types.items():
+        known = PARQUET.get(str(kind).removesuffix(" | None"))
+        column = frame[name] if known else frame[name].map(lambda value: _json(plain(value)))
+        frame[name] = column.astype(known or PARQUET["str"])
+    sink = io.BytesIO()
+    frame.to_parquet(sink, index=False)
+    return sink.getvalue()
+
+
+def types_of(kind: type[Any]) -> dict[str, Any]:
+    """Return the types of a dataclass's fields, for :func:`to_parquet`."""
+    return {field.name: field.type for field in fields(kind)}
 
 
 def show(console: Console, blocks: Iterable[Block]) -> None:
@@ -325,45 +410,3 @@ class _OnTerminal:
 
     def _style(self, cell: Cell) -> str:
         return "bold red" if cell.bad else "dim" if cell.text == ABSENT else ""
-
-
-_TEXT = ("published", "metrics")
-_LISTS = ("violations",)
-_INTEGERS = ("seed", "nodes", "iterations", "rows", "columns", "nonzeros")
-_BOOLEANS = ("ratio_is_upper", "verified")
-_STRINGS = (
-    *("instance", "fingerprint", "paper", "method", "problem", "kind", "sense", "bound_from"),
-    *("guarantee", "status", "termination", "reason", "key", "limits"),
-)
-
-
-def rows_parquet(rows: Iterable[Row]) -> bytes:
-    """Return rows as a Parquet file with one fixed schema (metrics and published numbers as JSON text)."""
-    import pyarrow as pa
-
-    records = [row.as_dict() for row in rows]
-    for record in records:
-        record.update({name: json.dumps(record[name]) for name in _TEXT})
-        record.update({name: list(record[name]) for name in _LISTS})
-    kinds = {name: pa.float64() for name in FIELDS}
-    kinds |= dict.fromkeys(_INTEGERS, pa.int64()) | dict.fromkeys(_BOOLEANS, pa.bool_())
-    kinds |= dict.fromkeys((*_STRINGS, *_TEXT), pa.string()) | dict.fromkeys(_LISTS, pa.list_(pa.string()))
-    return _parquet(records, pa.schema(list(kinds.items())))
-
-
-def traces_parquet(traces: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return bounds and incumbents over time as a Parquet file."""
-    import pyarrow as pa
-
-    names = dict.fromkeys(("instance", "fingerprint", "method", "limits"), pa.string()) | {"seed": pa.int64()}
-    numbers = dict.fromkeys(("time_s", "incumbent", "bound"), pa.float64())
-    return _parquet([dict(t) for t in traces], pa.schema(list({**names, **numbers}.items())))
-
-
-def _parquet(records: list[dict[str, Any]], schema: Any) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(records, schema=schema), sink)
-    return bytes(sink.getvalue().to_pybytes())

@@ -113,3 +113,6 @@ def _no_oracle(model: str, view: object) -> Any:
 
 
 HEURISTICS: Registry[HeuristicSpec] = Registry("heuristic")
+
+heuristic = HEURISTICS.decorator(HeuristicSpec, "run", kind="baseline", source="not published")
+"""Register the decorated ``run(view, context)`` under an id: ``@heuristic("oef.mine", problem="oef.allocation")``."""

@@ -1,8 +1,7 @@
-"""Reading and writing instances: JSON and TOML in, canonical JSON out, one fingerprint, one-line errors."""
+"""Reading and writing instances: JSON and TOML in, canonical JSON out, one-line errors."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.schema import Instance
+from schedgap.instances.schema.content import dumps
 
 MAX_FILE_MB = 256
 """Larger files are refused before they are read; to raise it, set ``schedgap.instances.canonical.MAX_FILE_MB``."""
@@ -31,27 +31,10 @@ _KEY_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+)"""
 _LONG_KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 _KEY = re.compile(rf"{_KEY_PART}(?:[ \t]*+\.[ \t]*+{_KEY_PART})*+")
 
-PRESENTATION = {"name", "title", "source", "licence", "derived", "published"}
-"""Fields that describe an instance without changing what is solved; they are not part of its fingerprint."""
-
 
 def to_json(instance: Instance) -> str:
-    """Return the instance as JSON text: defaults left out, keys sorted, shortest round-trip floats."""
-    return _dumps(instance.model_dump(mode="json", exclude_defaults=True)) + "\n"
-
-
-def fingerprint(instance: Instance) -> str:
-    """Return the SHA-256 of the content in hexadecimal.
-
-    Names, titles, sources and published values do not count, nor do fields at their defaults, so that a
-    field added to the schema later leaves the fingerprints of today's instances as they are.
-    """
-    content = instance.model_dump(mode="json", exclude_defaults=True, exclude=PRESENTATION)
-    return hashlib.sha256(_dumps(content).encode()).hexdigest()
-
-
-def _dumps(content: object) -> str:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """Return the instance as JSON text: defaults left out, otherwise as :func:`dumps` writes it."""
+    return dumps(instance.model_dump(mode="json", exclude_defaults=True)) + "\n"
 
 
 def write(instance: Instance, path: Path) -> None:

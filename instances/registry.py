@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from schedgap.instances.errors import UnknownNameError
+from schedgap.instances import plugins
+from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.parameters import Parametrised, base_id, configured
 
 Sense = Literal["max", "min"]
@@ -26,6 +29,9 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
 class Registry(Generic[T]):
     """Specs by id, in the order of registration; a second spec of the same id is an error.
 
@@ -38,24 +44,68 @@ class Registry(Generic[T]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
+        plugins.known_registry(self)
+
+    @property
+    def _all(self) -> dict[str, T]:
+        """All entries, those of installed plug-ins included."""
+        plugins.load_installed()
+        return self._entries
 
     def register(self, spec: T) -> T:
         """Add `spec`, and its variants, and return it.
 
         Raises
         ------
+        UsageError
+            If the id is taken, or, outside of the package, the paper or problem of a method does not exist.
         ValueError
-            If the id is taken, or no function takes a parameter that the spec declares.
+            If no function takes a parameter that the spec declares.
         """
+        plugins.make_room(self, spec)
         entries = [spec]
         if isinstance(spec, Parametrised):
             spec.check()
             entries += [configured(spec, variant) for variant in spec.variants]
         for one in entries:
             if one.id in self._entries:
-                raise ValueError(f"{self.kind} {one.id!r} is registered twice")
-            self._entries[one.id] = one
+                raise UsageError(f"{self.kind} {one.id!r} is registered already; choose another id")
+        self._entries |= {one.id: one for one in entries}
+        plugins.note(self, entries)
         return spec
+
+    def decorator(self, make: Callable[..., T], function: str, **usual: Any) -> Callable[..., Callable[[F], F]]:
+        """Return a decorator factory that registers functions: ``@heuristic("oef.mine", source="my idea")``.
+
+        Parameters
+        ----------
+        make
+            Class of the specs.
+        function
+            Field of a spec that the decorated function becomes.
+        **usual
+            Other fields, unless the decorator names them; the paper is that of the id, the problem its first one.
+        """
+
+        def named(id: str, **fields: Any) -> Callable[[F], F]:
+            """Register the decorated function under this id, with these fields of its spec; return the function."""
+            paper = id.partition(".")[0]
+
+            def register(decorated: F) -> F:
+                given = usual | {"paper": paper, function: decorated} | fields
+                if "problem" in inspect.signature(make).parameters and "problem" not in given:
+                    given["problem"] = PAPERS.get(given["paper"]).problems[0].id
+                self.register(make(id=id, **given))
+                return decorated
+
+            return register
+
+        return named
+
+    def drop(self, ids: Iterable[str]) -> None:
+        """Take entries out."""
+        for name in ids:
+            self._entries.pop(name, None)
 
     def get(self, name: str) -> T:
         """Return the spec of that id, with settings (:mod:`schedgap.instances.parameters`) where the id has some.
@@ -67,12 +117,12 @@ class Registry(Generic[T]):
         UsageError
             If a setting is out of range.
         """
-        if name in self._entries:
-            return self._entries[name]
+        if name in self._all:
+            return self._all[name]
         base, _, settings = name.partition("?")
-        if base not in self._entries:
-            raise UnknownNameError(unknown(self.kind, base, self._entries))
-        return configured(self._entries[base], settings)
+        if base not in self._all:
+            raise UnknownNameError(unknown(self.kind, base, self._all))
+        return configured(self._all[base], settings)
 
     def matching(self, patterns: Iterable[str]) -> list[T]:
         """Return the specs that match any pattern, see :func:`matching`, in the order of registration."""
@@ -81,16 +131,16 @@ class Registry(Generic[T]):
 
     def ids(self) -> list[str]:
         """Return all ids, in the order of registration."""
-        return list(self._entries)
+        return list(self._all)
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._entries.values())
+        return iter(self._all.values())
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and base_id(name) in self._entries
+        return isinstance(name, str) and base_id(name) in self._all
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._all)
 
 
 def matching(specs: Iterable[T], pattern: str) -> list[T]:
@@ -122,7 +172,7 @@ def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     some = [*names[:LISTED], "…"] if len(names) > LISTED else names
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(some) or 'none'}"
-    return f"unknown {kind} {name!r}; {hint}"
+    return f"unknown {kind} {name!r}; {hint}{plugins.trouble()}"
 
 
 @dataclass(frozen=True)
@@ -150,6 +200,26 @@ class Problem:
     restricts: str | None = None
 
 
+KEPT = 4
+"""Views of a paper that a process keeps: all methods, checks, figures and captions of a comparison share one."""
+
+
+def kept(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return `view`, which builds the view of an instance once, by its content and its name."""
+    views: dict[tuple[str, str], Any] = {}
+
+    @functools.wraps(view)
+    def known(instance: Any) -> Any:
+        key = (instance.fingerprint, instance.name)
+        if key not in views:
+            if len(views) >= KEPT:
+                del views[next(iter(views))]
+            views[key] = view(instance)
+        return views[key]
+
+    return known
+
+
 @dataclass(frozen=True)
 class PaperSpec:
     """A paper: its view of an instance and its problems.
@@ -162,7 +232,8 @@ class PaperSpec:
         Title, authors and venue.
     view
         ``view(instance)`` returns the paper's arrays, or raises
-        :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it has none.
+        :class:`~schedgap.instances.errors.NotApplicableError` with the reason why it has none. Of a spec, it answers
+        from the last views where it can (:func:`kept`).
     problems
         The problems of its methods.
     decision
@@ -177,6 +248,10 @@ class PaperSpec:
     problems: tuple[Problem, ...]
     decision: type
     describe: Callable[[Any], str]
+
+    def __post_init__(self) -> None:
+        """Keep the last views."""
+        object.__setattr__(self, "view", kept(self.view))
 
     def problem(self, name: str) -> Problem:
         """Return the problem of that id.

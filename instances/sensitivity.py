@@ -18,15 +18,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import Instance, Job, MatrixSensitivity, PipelineSensitivity, Sensitivity
 from schedgap.instances.workload import Servers, Workload
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 ROUNDING = 1e-9
 """Relative amount of CPUs or memory that may be missing at a level."""

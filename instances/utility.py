@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema.job import (
     Constant,
     EffectiveThroughput,
@@ -28,9 +29,6 @@ from schedgap.instances.schema.job import (
     NormalisedThroughput,
     Sigmoid,
 )
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 THROUGHPUT, SIGMOID, DEADLINE = range(3)
 

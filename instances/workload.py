@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import Instance, Job, Tenant
 from schedgap.instances.utility import Utilities, utilities
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MAX_SERVERS = 100_000
 """Largest number of servers that a simulation expands an instance to."""

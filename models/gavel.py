@@ -1,21 +1,4 @@
-r"""Gavel's makespan policy as a fluid LP: a bound on the makespan of every gang schedule.
-
-Sets: jobs :math:`j`, GPU types :math:`r`. Data: gangs :math:`W_j`, rates :math:`X_j^r > 0` of one GPU, work
-:math:`E_j`, start :math:`a_j` of the arrival slot in seconds, capacity :math:`C^r`. Duration on one type alone:
-:math:`d_j^r = E_j / (W_j X_j^r)`. Variables: the makespan ``M`` and the share ``x[j,r]`` of a job's work done on type
-r, which takes ``y[j,r] = d[j,r]·x[j,r]`` seconds of its gang (Gavel's time fractions, times ``M``)::
-
-    min M
-    Σ_r x[j,r] ≥ 1                                    all work is done
-    a[j] + Σ_r d[j,r]·x[j,r] ≤ M                      one after another, from its arrival on
-    Σ_j W[j]·d[j,r]·x[j,r] ≤ C[r]·(M − min_j a[j])    GPU seconds of a type
-
-It bounds every gang schedule, also of gangs of mixed types. Let a gang hold ``n_r`` GPUs of type r, ``Σ_r n_r = W``,
-for ``s`` seconds; count ``s·n_r/W`` of them to ``y[j,r]``. These add up to ``s``, so that ``Σ_r y[j,r]`` is the time in
-which j runs, at most ``M − a_j``. ``W·y[j,r]`` are the GPU seconds it holds of type r, over all jobs at most what there
-is. The work done is ``s·W·min X_j^r`` over the types held, at most ``s·Σ_r n_r X_j^r``, which ``Σ_r W·X_j^r·y[j,r]``
-counts, so that the shares add up to at least 1.
-"""
+"""Gavel's makespan policy as a fluid LP (Narayanan et al., OSDI 2020, §4.2): a bound on the makespan of gangs."""
 
 from __future__ import annotations
 
@@ -30,7 +13,32 @@ from schedgap.models.registry import MODELS, ModelSpec, no_decision
 
 
 def build_makespan(view: View) -> pyo.ConcreteModel:
-    """Return the fluid makespan LP; its time unit is a slot, so that coefficients stay near 1."""
+    r"""Return the fluid makespan LP: which part of every job's work is done on which GPU type.
+
+    - :math:`j, r`: jobs, GPU types.
+    - :math:`W_j`: GPUs of the gang.
+    - :math:`d_j^r = E_j / (W_j X_j^r)`: time that the gang needs for all of its work on type r.
+    - :math:`a_j`: start of the slot in which the job arrives.
+    - :math:`C^r`: GPUs of type r.
+    - ``makespan`` :math:`M \ge 0`: end of the last job. The model's unit of time is a slot.
+    - ``x`` :math:`x_{j,r} \ge 0`: part of the work of j that is done on type r, in :math:`y_{j,r} = d_j^r x_{j,r}`
+      seconds of its gang (Gavel's fractions of time, times M).
+
+    .. math:: \min M
+    .. math:: \sum_r x_{j,r} \ge 1 \quad \forall j \label{work_done}
+    .. math:: a_j + \sum_r d_j^r x_{j,r} \le M \quad \forall j \label{one_after_another}
+    .. math:: \sum_j W_j d_j^r x_{j,r} \le C^r (M - \min_j a_j) \quad \forall r \label{gpu_seconds}
+
+    Duals: those of the last two families say what makes the makespan as long as it is, jobs that are long alone or GPU
+    types that have too much to do.
+
+    *It bounds every gang schedule*, also of gangs of mixed types. Let a gang hold :math:`n_r` GPUs of type r,
+    :math:`\sum_r n_r = W`, for s seconds; count :math:`s n_r / W` of them to :math:`y_{j,r}`. These add up to s, so
+    that :math:`\sum_r y_{j,r}` is the time in which j runs, at most :math:`M - a_j`. The GPU seconds that it holds of
+    type r are :math:`W y_{j,r}`, over all jobs at most what there is. The work done is :math:`s W \min X_j^r` over the
+    types held, at most :math:`s \sum_r n_r X_j^r`, which :math:`\sum_r W X_j^r y_{j,r}` counts, so that the parts add
+    up to at least 1.
+    """
     work = view.workload
     able = (work.rates > 0) & (view.capacity > 0)
     slots = np.divide(work.work[:, None], view.progress, out=np.zeros_like(view.progress), where=able)
@@ -76,5 +84,6 @@ MODELS.register(
         build=build_makespan,
         decode=no_decision,
         source="Gavel §4.2, makespan policy, as one LP over shares of work",
+        example="paper/hadar-fig1",
     )
 )

@@ -86,6 +86,11 @@ class ModelSpec(Parametrised):
         ``skip(view)`` returns the reason why it cannot run, or ``None``.
     too_large
         ``too_large(view)`` returns the size above which it runs only on request (``--all``), or ``None``.
+    example
+        Small instance on which ``harness explain`` counts its rows and columns.
+    implied
+        ``implied(view)`` returns the logarithm to base 10 of the number of columns of the whole model, and whether that
+        is a lower bound only; for models that generate their columns.
     """
 
     id: str
@@ -100,6 +105,8 @@ class ModelSpec(Parametrised):
     claims: tuple[str, ...] = ()
     skip: Callable[[Any], str | None] = no_reason
     too_large: Callable[[Any], str | None] = no_reason
+    example: str = "gen/20jobs"
+    implied: Callable[[Any], tuple[float, bool]] | None = None
 
     @property
     def sense(self) -> str:
@@ -195,3 +202,6 @@ def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
 
 
 MODELS: Registry[ModelSpec] = Registry("model")
+
+model = MODELS.decorator(ModelSpec, "build", kind="exact", source="not published")
+"""Register the decorated ``build(view)`` under an id: ``@model("oef.mine", decode=decode)``."""

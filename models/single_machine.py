@@ -34,10 +34,8 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from schedgap.instances.arrays import Array, Ints
 
 EVALUATIONS = 1_000_000
 """Jobs times weights that the search may look at: about three seconds."""
@@ -215,7 +213,11 @@ def _start(run: Jobs, main: Array) -> Array:
 
 
 def best_bound(run: Jobs) -> tuple[str, float]:
-    """Return the best bound on the weighted sum of completion times, and which one it is."""
+    """Return the best bound on the weighted sum of completion times in closed form, and which one it is.
+
+    It is the best of shortest remaining volume first (Schrage), of mean busy times by largest weight per volume, of
+    every job alone, and of mixtures: (a) to (d) of :mod:`schedgap.models.single_machine`.
+    """
     volume = run.volume(weigh(run))
     named = {
         "every job alone": float(run.weight @ run.earliest),
@@ -234,10 +236,25 @@ def build_intervals(
     since: Array | float = 0.0,
     over: float = 1.0,
 ) -> pyo.ConcreteModel:
-    """Return (b) as an LP over intervals: ``x[j,t]`` of job j is done in interval t.
+    r"""Return the bound by mean busy times as an LP over intervals: a machine that may interrupt jobs and share itself.
 
-    Work counts as done at the interval's start (or the job's own, if that is later), so that its optimum is a bound.
-    Without caps it is below (b) by at most two intervals per unit of weight: one interval later, all work fits.
+    - :math:`\alpha \ge 0`: weights of the resources, all totals counted as 1; a small search picks them.
+    - :math:`v_j`: volume, how long all of the machine takes for job j at least.
+    - :math:`p_j, w_j`: time of j at its fastest, and its weight.
+    - :math:`b_{j,t}`: begin of interval t, or the job's start if that is later.
+    - :math:`u_{j,t}`: most of its work that a job can do in an interval.
+    - :math:`\Delta`: length of an interval.
+    - ``x`` :math:`x_{j,t} \in [0, u_{j,t}]`: part of the work of j that is done in interval t.
+
+    .. math:: \min \sum_j w_j \cdot \left( \sum_t b_{j,t} \cdot x_{j,t} + p_j/2 \right)
+    .. math:: \sum_t x_{j,t} = 1 \quad \forall j \label{all_done}
+    .. math:: \sum_j v_j \cdot x_{j,t} \le \Delta \quad \forall t \label{one_machine}
+
+    A job completes no earlier than half its shortest duration after its mean busy time (Goemans et al.). Work counts as
+    done at the begin of an interval, so that the optimum is a bound. Without caps it is below (b) by at most two
+    intervals per unit of weight: one interval later, all work fits. The LP is there for teaching and for a test.
+
+    Duals: that of an interval is what more of the machine would save there.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Small things that models are stated with: sets by key, and units that make the solver's tolerances relative."""
+"""Small things that models are stated with: sets by key, the unit of an objective, and duals solved for a bound."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.models.registry import Outcome, no_decision, solve_built
-from schedgap.models.solve import Solution, SolveOptions
-from schedgap.models.solve.scaling import rescaled
-
-Array = NDArray[np.float64]
+from schedgap.models.solve import SolveOptions
 
 
 def grouped(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
@@ -29,25 +26,11 @@ def largest(numbers: Array) -> float:
     return float(np.abs(numbers).max(initial=0.0)) or 1.0
 
 
-def in_units(
-    build: Callable[[Any], Any], decode: Callable[[Any, Any, Solution], Any]
-) -> Callable[[Any, SolveOptions], Outcome]:
-    """Return the procedure that solves a model whose objective is in units of its ``unit``, in which it answers."""
-
-    def procedure(view: Any, options: SolveOptions) -> Outcome:
-        outcome = solve_built(build, decode, view, options)
-        found = outcome.solution
-        return replace(outcome, solution=rescaled(found, found.model.unit.value)) if found.model else outcome
-
-    return procedure
-
-
 def bounding(build: Callable[[Any], Any]) -> Callable[[Any, SolveOptions], Outcome]:
-    """Return the procedure that solves a dual in its units: the value of any feasible prices and payoffs is a bound."""
-    solved = in_units(build, no_decision)
+    """Return the procedure that solves a dual: the value of any feasible prices and payoffs is a bound."""
 
     def procedure(view: Any, options: SolveOptions) -> Outcome:
-        outcome = solved(view, options)
+        outcome = solve_built(build, no_decision, view, options)
         return replace(outcome, solution=replace(outcome.solution, bound=outcome.solution.objective))
 
     return procedure

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
+from drawing import Shrinking
 from hypothesis import strategies as st
 
+from schedgap.instances.random_instances import admission as random_instances
+from schedgap.instances.random_instances.admission import instance, job
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import Choose
-from schedgap.instances.small.admission import drawn, instance, job, tiny_one
 from schedgap.instances.views import admission
 
 __all__ = ["Plan", "exhaustive", "instance", "job", "plans", "small", "tiny", "view"]
@@ -94,21 +95,16 @@ def exhaustive(of: Instance, first: int = 1) -> float:
     return best
 
 
-def chooser(draw: st.DrawFn) -> Choose:
-    """Return a function that lets hypothesis pick one of a sequence."""
-    return lambda among: draw(st.sampled_from(among))
-
-
 @st.composite
 def tiny(draw: st.DrawFn, jobs: int = 2) -> Instance:
     """Draw up to so many jobs on two or three small servers, for the exhaustive search."""
-    return tiny_one(chooser(draw), jobs=jobs)
+    return random_instances.draw(Shrinking(draw), jobs=jobs)
 
 
 @st.composite
 def small(draw: st.DrawFn, jobs: int = 8) -> Instance:
     """Draw some jobs on up to six servers, for heuristics."""
-    return drawn(chooser(draw), jobs, servers=6, room=4, sizes=(1, 2, 3, 5, 8), slots=14)
+    return random_instances.draw(Shrinking(draw), jobs=jobs, servers=6, room=4, sizes=(1, 2, 3, 5, 8), slots=14)
 
 
 def view(of: Instance) -> admission.View:

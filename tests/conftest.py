@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from hypothesis import settings
+
+from schedgap.harness import cli
 
 # The same examples on every machine and run; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -14,6 +19,38 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 ROOT = Path(__file__).resolve().parent.parent
+
+HARNESS = str(Path(sys.executable).with_name("harness"))
+"""The installed command, for tests of what only a process has: signals, closed streams, terminals, start-up."""
+
+Command = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    """Return a function that runs ``harness`` with its words, in this process and in an empty folder.
+
+    The entry point is that of the installed command. A process of its own would import everything again, in two
+    seconds.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object, width: int = 200) -> CompletedProcess[str]:
+        arguments = [str(word) for word in words]
+        capfd.readouterr()
+        with monkeypatch.context() as patch:
+            patch.setenv("COLUMNS", str(width))
+            patch.setattr(sys, "argv", ["harness", *arguments])
+            patch.setattr(sys, "stdout", sys.stdout)  # the command replaces them
+            patch.setattr(sys, "stderr", sys.stderr)
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+            sys.stderr.flush()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return CompletedProcess(arguments, code, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from drawing import Shrinking
 from hypothesis import strategies as st
 
 from schedgap.heuristics.simulator import Assignment, State
+from schedgap.instances.random_instances import hadar as random_instances
+from schedgap.instances.random_instances.hadar import linear
 from schedgap.instances.schema import Instance, Job
-from schedgap.instances.small.hadar import linear, tiny_one
 
 __all__ = ["best", "fifo", "instances_of", "linear", "with_long_horizon", "worth"]
 
@@ -21,8 +23,8 @@ Counts = tuple[int, ...]
 
 @st.composite
 def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
-    """Draw up to so many jobs, slots and GPUs per server, see :func:`schedgap.instances.small.hadar.tiny_one`."""
-    return tiny_one(lambda among: draw(st.sampled_from(among)), jobs=jobs, slots=slots, gpus=gpus)
+    """Draw up to so many jobs, slots and GPUs per server."""
+    return random_instances.draw(Shrinking(draw), jobs=jobs, slots=slots, gpus=gpus)
 
 
 def with_long_horizon(instance: Instance) -> Instance:

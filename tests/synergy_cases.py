@@ -1,14 +1,15 @@
-"""Instances for tests of Synergy: those of :mod:`schedgap.instances.small.synergy`, and drawn by hypothesis."""
+"""Instances for tests of Synergy: from parts, and drawn by hypothesis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from drawing import Shrinking
 from hypothesis import strategies as st
 
-from schedgap.instances.schema import Instance
-from schedgap.instances.small.synergy import (
+from schedgap.instances.random_instances import synergy
+from schedgap.instances.random_instances.synergy import (
     SYNERGY,
     V100,
     JobLike,
@@ -20,8 +21,8 @@ from schedgap.instances.small.synergy import (
     pipeline,
     pipelines,
     servers,
-    small_one,
 )
+from schedgap.instances.schema import Instance
 
 __all__ = [
     "SYNERGY",
@@ -44,8 +45,8 @@ __all__ = [
 def small(
     draw: st.DrawFn, *, jobs: int = 5, chips: Sequence[str] = ("V100",), arrivals: Sequence[float] = (0.0,)
 ) -> Instance:
-    """Draw a small instance, see :func:`small_one`."""
-    return small_one(lambda among: draw(st.sampled_from(among)), jobs=jobs, chips=chips, arrivals=arrivals)
+    """Draw a small instance, see :func:`schedgap.instances.random_instances.synergy.draw`."""
+    return synergy.draw(Shrinking(draw), jobs=jobs, chips=chips, arrivals=arrivals)
 
 
 @st.composite

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from schedgap import harness
 from schedgap.harness.adversary.mutations import document, mutated, numbers, possible, simpler
@@ -19,12 +18,11 @@ from schedgap.harness.adversary.row import Proved
 from schedgap.harness.adversary.run import adversary, resolve, seconds_of
 from schedgap.harness.adversary.search import Lab, search, searchable, shrink, usable, worst
 from schedgap.harness.adversary.task import SearchTask, ShrinkTask
-from schedgap.harness.cli import app
 from schedgap.harness.compare.run import certified
 from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
-from schedgap.instances.small import SMALL
+from schedgap.instances.random_instances import FAMILIES
 
 WORST = [ref for ref in references() if ref.startswith("worst/")]
 FAST = "hadar.online?beam=1"
@@ -37,12 +35,12 @@ def rng(seed: int) -> np.random.Generator:
 # what is changed ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("paper", SMALL.ids())
+@pytest.mark.parametrize("paper", FAMILIES.ids())
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_small_instances_and_their_changes_belong_to_their_paper(paper: str, seed: int) -> None:
     random = rng(seed)
-    content = document(SMALL.get(paper).draw(random))
+    content = document(FAMILIES.get(paper).draw(random))
     assert possible(content, 20) is not None
     before = json.dumps(content)
     found = possible(mutated(content, random), 20)
@@ -53,7 +51,7 @@ def test_small_instances_and_their_changes_belong_to_their_paper(paper: str, see
 
 
 def test_changes_reach_arrivals_sizes_rates_weights_order_count_and_room() -> None:
-    start = next(c for i in range(99) if len((c := document(SMALL.get("hadar").draw(rng(i))))["jobs"]) == 3)
+    start = next(c for i in range(99) if len((c := document(FAMILIES.get("hadar").draw(rng(i))))["jobs"]) == 3)
     random = rng(0)
     seen = [mutated(start, random) for _ in range(300)]
     jobs = start["jobs"]
@@ -64,9 +62,9 @@ def test_changes_reach_arrivals_sizes_rates_weights_order_count_and_room() -> No
     assert any(c["cluster"] != start["cluster"] for c in seen)
 
 
-@pytest.mark.parametrize("paper", SMALL.ids())
+@pytest.mark.parametrize("paper", FAMILIES.ids())
 def test_what_is_simpler_is_smaller_in_one_thing(paper: str) -> None:
-    content = document(SMALL.get(paper).draw(rng(5)))
+    content = document(FAMILIES.get(paper).draw(rng(5)))
     found = list(simpler(content))
     assert found
     assert all(one != content for one in found)
@@ -75,7 +73,7 @@ def test_what_is_simpler_is_smaller_in_one_thing(paper: str) -> None:
 
 
 def test_too_many_jobs_and_impossible_instances_are_thrown_away() -> None:
-    content = document(SMALL.get("hadar").draw(rng(1)))
+    content = document(FAMILIES.get("hadar").draw(rng(1)))
     assert possible(content, len(content["jobs"])) is not None
     assert possible(content, len(content["jobs"]) - 1) is None
     content["jobs"][0]["gpus"] = 0
@@ -126,7 +124,7 @@ def test_shrinking_ends_in_time(lab: Lab, found: Proved) -> None:
 
 
 def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
-    large = Proved(SMALL.get("hadar").draw(rng(9)), "m", found.ratio, 1.0, 2.0)
+    large = Proved(FAMILIES.get("hadar").draw(rng(9)), "m", found.ratio, 1.0, 2.0)
     same = sorted([large, found], key=lambda p: p.size)
     assert worst([large, found])[0].size == same[0].size
     assert len(worst([large, found])) == 1
@@ -134,7 +132,7 @@ def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
 
 def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None:
     strict = Lab(FAST, lab.models)
-    cases = [SMALL.get("hadar").draw(rng(i)) for i in range(12)]
+    cases = [FAMILIES.get("hadar").draw(rng(i)) for i in range(12)]
     inside = [case for case in cases if strict.prove(case)]
     for case in inside:
         proved = lab.prove(case)
@@ -211,10 +209,9 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     assert not ran, "a resumed search goes on where it was"
 
 
-def test_the_command_refuses_in_one_line() -> None:
+def test_the_command_refuses_in_one_line(command: Command) -> None:
     for words in (["--budget", "x"], ["--most-jobs", "0"]):
-        result: Any = CliRunner().invoke(app, ["adversary", "--heuristic", FAST, *words])
-        assert result.exit_code != 0
+        assert command("adversary", "--heuristic", FAST, *words).returncode == 2
 
 
 # the worst ones that come with the package ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from schedgap.instances import canonical, catalogue
 from schedgap.instances.catalogue import KINDS, known, load
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance, Published
-from schedgap.instances.summary import describe
+from schedgap.instances.schema.summary import describe
 from schedgap.instances.views.oef import View
 from schedgap.instances.views.oef import view as oef_view
 
@@ -141,7 +142,7 @@ def test_a_folder_is_no_instance(tmp_path: Path) -> None:
 def test_a_path_is_named_by_its_stem_unless_it_names_itself(tmp_path: Path) -> None:
     data = load("paper/oef-eq6").model_dump(mode="json", exclude_defaults=True)
     path = tmp_path / "mine.json"
-    path.write_text(canonical._dumps({k: v for k, v in data.items() if k != "name"}))
+    path.write_text(json.dumps({k: v for k, v in data.items() if k != "name"}))
     assert load(path).name == "mine"
     assert load(str(path)).fingerprint == load("paper/oef-eq6").fingerprint
 

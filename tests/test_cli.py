@@ -12,25 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from conftest import HARNESS, Command
 
+from schedgap.harness import page
+from schedgap.harness.compare import run as comparing
 from schedgap.harness.compare.row import FIELDS, FINISHED
 
-COMMAND = Path(sys.executable).with_name("harness")
 LIGHT = ["--no-report", "--jobs", "1"]
-
-
-def run(*args: str | Path, cwd: Path, width: int = 200) -> subprocess.CompletedProcess[str]:
-    assert COMMAND.exists(), "the project is not installed in this environment"
-    environment = {**os.environ, "COLUMNS": str(width)}
-    return subprocess.run(
-        [str(COMMAND), *map(str, args)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment,
-        timeout=180,
-        check=False,
-    )
 
 
 def one_line_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:
@@ -42,15 +30,15 @@ def one_line_error(result: subprocess.CompletedProcess[str], *parts: str) -> Non
         assert part in result.stderr
 
 
-def test_help_names_every_command(tmp_path: Path) -> None:
-    result = run("--help", cwd=tmp_path)
+def test_help_names_every_command(command: Command) -> None:
+    result = command("--help")
     assert result.returncode == 0
-    for command in ("compare", "list", "show", "import", "report"):
-        assert command in result.stdout
+    for name in ("compare", "list", "show", "import", "report"):
+        assert name in result.stdout
 
 
-def test_compare_prints_published_beside_measured_and_writes_results(tmp_path: Path) -> None:
-    result = run("compare", "--instance", "paper/oef-eq1", "--paper", "oef", cwd=tmp_path)
+def test_compare_prints_published_beside_measured_and_writes_results(command: Command, tmp_path: Path) -> None:
+    result = command("compare", "--instance", "paper/oef-eq1", "--paper", "oef")
     assert result.returncode == 0, result.stderr
     out = " ".join(result.stdout.split())
     for text in ("oef.cooperative", "4.5", "4.154", "oef.gandiva_fair", "1.18", "1.102", "published"):
@@ -75,9 +63,9 @@ def test_compare_prints_published_beside_measured_and_writes_results(tmp_path: P
 
 
 @pytest.mark.parametrize("output", ["json", "csv", "markdown"])
-def test_formats_keep_standard_output_clean(output: str, tmp_path: Path) -> None:
+def test_formats_keep_standard_output_clean(command: Command, output: str) -> None:
     args = ["compare", "--instance", "paper/oef-eq6", "--method", "oef.coop*", "--format", output, *LIGHT]
-    result = run(*args, cwd=tmp_path)
+    result = command(*args)
     assert result.returncode == 0, result.stderr
     if output == "json":
         rows = json.loads(result.stdout)
@@ -121,8 +109,10 @@ def test_formats_keep_standard_output_clean(output: str, tmp_path: Path) -> None
         (["import", "philly", "x.csv", "-o", "x.json", "--gpus", "V100"], ["--gpus V100", "V100=36,P100=36"]),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(args: Sequence[str], parts: Sequence[str], tmp_path: Path) -> None:
-    one_line_error(run(*args, cwd=tmp_path), *parts)
+def test_mistakes_are_one_line_and_exit_code_2(
+    command: Command, args: Sequence[str], parts: Sequence[str], tmp_path: Path
+) -> None:
+    one_line_error(command(*args), *parts)
     assert not any(tmp_path.rglob("*.json"))
 
 
@@ -140,33 +130,33 @@ def test_mistakes_are_one_line_and_exit_code_2(args: Sequence[str], parts: Seque
     ],
 )
 def test_bad_instances_name_file_field_value_and_what_is_right(
-    content: str, parts: Sequence[str], tmp_path: Path
+    command: Command, content: str, parts: Sequence[str], tmp_path: Path
 ) -> None:
     (tmp_path / "bad.json").write_text(content)
-    result = run("compare", "--instance", "bad.json", cwd=tmp_path)
+    result = command("compare", "--instance", "bad.json")
     one_line_error(result, *parts)
     assert "\x1b" not in result.stderr
     assert not (tmp_path / "results").exists()
 
 
-def test_an_instance_no_method_can_take_is_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_an_instance_no_method_can_take_is_skipped_with_the_reason(command: Command, tmp_path: Path) -> None:
     (tmp_path / "rateless.json").write_text(
         '{"name":"rateless","cluster":{"gpu_types":[{"name":"A"}],"servers":[{"name":"s","count":1,"gpu_type":"A",'
         '"gpus":2}]},"jobs":[{"id":"j","gpus":1,"epochs":1}]}'
     )
-    result = run("compare", "--instance", "rateless.json", "--paper", "oef", "--format", "json", *LIGHT, cwd=tmp_path)
+    result = command("compare", "--instance", "rateless.json", "--paper", "oef", "--format", "json", *LIGHT)
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
     assert {row["status"] for row in rows} == {"skipped"}
     assert all("positive rate on each GPU type" in row["reason"] for row in rows)
 
 
-def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
-    instance = json.loads(run("show", "paper/oef-eq1", "--json", cwd=tmp_path).stdout)
+def test_hostile_names_are_shown_as_text(command: Command, tmp_path: Path) -> None:
+    instance = json.loads(command("show", "paper/oef-eq1", "--json").stdout)
     instance["name"] = "[bold red]=cmd()<script>alert(1)</script>"
     instance["tenants"][0]["id"] = "<img src=x onerror=alert(1)>"
     (tmp_path / "hostile.json").write_text(json.dumps(instance))
-    result = run("compare", "--instance", "hostile.json", "--method", "oef.cooperative", cwd=tmp_path)
+    result = command("compare", "--instance", "hostile.json", "--method", "oef.cooperative")
     assert result.returncode == 0, result.stderr
     assert "[bold red]" in result.stdout
     page = next((tmp_path / "results").glob("*/report.html")).read_text()
@@ -175,40 +165,40 @@ def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["instances", "models", "heuristics", "papers", "formats"])
-def test_list(kind: str, tmp_path: Path) -> None:
-    lines = json.loads(run("list", kind, "--format", "json", cwd=tmp_path).stdout)
+def test_list(command: Command, kind: str) -> None:
+    lines = json.loads(command("list", kind, "--format", "json").stdout)
     assert lines
     first = next(iter(lines[0].values()))
-    assert first in run("list", kind, cwd=tmp_path).stdout
+    assert first in command("list", kind).stdout
     assert all(next(iter(line.values())) for line in lines)
 
 
-def test_show_in_words_and_a_picture(tmp_path: Path) -> None:
-    result = run("show", "gen/20jobs", "--picture", "p.png", cwd=tmp_path)
+def test_show_in_words_and_a_picture(command: Command, tmp_path: Path) -> None:
+    result = command("show", "gen/20jobs", "--picture", "p.png")
     assert result.returncode == 0, result.stderr
     for text in ("gen/20jobs", "V100", "jobs arriving", "█"):
         assert text in result.stdout
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-    assert run("show", "gen/20jobs", "--picture", "p.doc", cwd=tmp_path).returncode == 2
+    assert command("show", "gen/20jobs", "--picture", "p.doc").returncode == 2
 
 
-def test_report_of_an_earlier_run_can_be_written_elsewhere(tmp_path: Path) -> None:
+def test_report_of_an_earlier_run_can_be_written_elsewhere(command: Command, tmp_path: Path) -> None:
     args = ["compare", "--instance", "paper/oef-eq1", "--method", "oef.cooperative", "--results", "r", *LIGHT]
-    assert run(*args, cwd=tmp_path).returncode == 0
+    assert command(*args).returncode == 0
     (folder,) = (tmp_path / "r").iterdir()
     assert not (folder / "report.html").exists()
-    assert run("report", folder, "-o", "page.html", cwd=tmp_path).returncode == 0
+    assert command("report", folder, "-o", "page.html").returncode == 0
     assert "<html" in (tmp_path / "page.html").read_text()
-    assert run("report", folder, "-o", "missing/page.html", cwd=tmp_path).returncode == 2
-    assert run("report", folder, cwd=tmp_path).returncode == 0
+    assert command("report", folder, "-o", "missing/page.html").returncode == 2
+    assert command("report", folder).returncode == 0
     assert (folder / "report.html").exists()
     assert list((folder / "figures").glob("*.png"))
 
 
-def shell(command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a line of bash in which ``harness`` is the installed command."""
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", f'harness() {{ "{COMMAND}" "$@"; }}; {command}'],
+        ["bash", "-o", "pipefail", "-c", f'harness() {{ "{HARNESS}" "$@"; }}; {line}'],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -222,10 +212,10 @@ ONE = "compare --instance paper/oef-eq1 --method oef.cooperative --jobs 1"
 """The shortest run: one method of a small instance."""
 
 
-@pytest.mark.parametrize("command", ["list models --format json", "--help", "show paper/oef-eq1"])
-def test_a_closed_pipe_is_no_error(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["list models --format json", "--help", "show paper/oef-eq1"])
+def test_a_closed_pipe_is_no_error(words: str, tmp_path: Path) -> None:
     # `sleep`: the reader has gone before the first byte is written
-    result = shell(f"(sleep 0.2; harness {command}) | true", tmp_path)
+    result = shell(f"(sleep 0.2; harness {words}) | true", tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
 
 
@@ -250,11 +240,11 @@ def test_closed_streams_are_no_error(closed: str, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("results/*/rows.parquet"))) == 1
 
 
-@pytest.mark.parametrize("command", ["list models", "--help", "show paper/oef-eq1 --json"])
-def test_a_full_disk_behind_standard_output_is_one_line(command: str, tmp_path: Path) -> None:
-    result = shell(f"harness {command} > /dev/full", tmp_path)
+@pytest.mark.parametrize("words", ["list models", "--help", "show paper/oef-eq1 --json"])
+def test_a_full_disk_behind_standard_output_is_one_line(words: str, tmp_path: Path) -> None:
+    result = shell(f"harness {words} > /dev/full", tmp_path)
     one_line_error(result, "harness: standard output: No space left on device")
-    assert shell(f"harness {command} > /dev/null 2> /dev/full", tmp_path).returncode == 0
+    assert shell(f"harness {words} > /dev/null 2> /dev/full", tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -274,34 +264,33 @@ def test_encodings_without_our_characters(environment: dict[str, str], tmp_path:
 @pytest.mark.parametrize(
     "option", [["--seed", "-1"], ["--seed", "2147483648"], ["--threads", "1025"], ["--memory-mb", "16777217"]]
 )
-def test_limits_of_numbers(option: list[str], tmp_path: Path) -> None:
-    result = run("compare", "--instance", "paper/oef-eq1", *option, cwd=tmp_path)
+def test_limits_of_numbers(command: Command, option: list[str], tmp_path: Path) -> None:
+    result = command("compare", "--instance", "paper/oef-eq1", *option)
     assert (result.returncode, result.stdout) == (2, "")
     assert option[0] in result.stderr
     assert not list(tmp_path.iterdir())
 
 
-def patched(patch: str, command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command in a Python in which something has been replaced."""
-    code = (
-        f"import sys, schedgap.harness.cli as cli\ndef stop(*a, **k): raise KeyboardInterrupt\n{patch}\n"
-        f"sys.argv[1:] = {command.split()}\ncli.main()"
-    )
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, check=False)
+def stop(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
-def test_nothing_but_the_mistake_is_printed(tmp_path: Path) -> None:
-    result = run("compare", "--instance", "nowhere.json", cwd=tmp_path)
+def test_nothing_but_the_mistake_is_printed(command: Command) -> None:
+    result = command("compare", "--instance", "nowhere.json")
     assert result.stderr == "harness: nowhere.json: no such file\n"
 
 
-def test_ctrl_c_while_loading_is_one_line(tmp_path: Path) -> None:
-    result = patched("from schedgap.harness.compare import run as c; c.load = stop", ONE, tmp_path)
+def test_ctrl_c_while_loading_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "load", stop)
+    result = command(*ONE.split())
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "harness: interrupted\n")
 
 
-def test_ctrl_c_while_drawing_the_report_leaves_table_and_folder(tmp_path: Path) -> None:
-    result = patched("import schedgap.harness.page as r; r.save = stop", ONE, tmp_path)
+def test_ctrl_c_while_drawing_the_report_leaves_table_and_folder(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "save", stop)
+    result = command(*ONE.split())
     assert result.returncode == 130
     assert "oef.cooperative" in result.stdout
     (folder,) = (tmp_path / "results").iterdir()
@@ -309,7 +298,7 @@ def test_ctrl_c_while_drawing_the_report_leaves_table_and_folder(tmp_path: Path)
 
 
 def test_a_terminal_shows_progress_and_nothing_of_it_stays(tmp_path: Path) -> None:
-    code = f"import pty, sys; sys.exit(pty.spawn(['{COMMAND}', *{ONE.split()}, '--no-report']) >> 8)"
+    code = f"import pty, sys; sys.exit(pty.spawn(['{HARNESS}', *{ONE.split()}, '--no-report']) >> 8)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert result.returncode == 0, result.stdout
     assert "0/1" in result.stdout
@@ -317,9 +306,9 @@ def test_a_terminal_shows_progress_and_nothing_of_it_stays(tmp_path: Path) -> No
 
 
 @pytest.mark.real_data
-def test_import_gavel_and_compare(data_dir: Path, tmp_path: Path) -> None:
+def test_import_gavel_and_compare(command: Command, data_dir: Path) -> None:
     trace, table = data_dir / "gavel/philly_vc_103959.trace", data_dir / "gavel/simulation_throughputs.json"
-    result = run("import", "gavel", trace, "--throughputs", table, "-o", "philly.json", cwd=tmp_path)
+    result = command("import", "gavel", trace, "--throughputs", table, "-o", "philly.json")
     assert result.returncode == 0, result.stderr
     assert "877 jobs" in result.stdout
     assert "1 of 878 jobs left out" in result.stderr
@@ -327,7 +316,7 @@ def test_import_gavel_and_compare(data_dir: Path, tmp_path: Path) -> None:
         part for pattern in ("oef.*", "hadar.*", "synergy.lp*", "synergy.tune*") for part in ("--method", pattern)
     ]
     words = ("--instance", "philly.json", "--format", "json", "--time-limit", "3")
-    compared = run("compare", *words, *methods, *LIGHT, cwd=tmp_path)
+    compared = command("compare", *words, *methods, *LIGHT)
     assert compared.returncode == 0, compared.stderr
     rows = json.loads(compared.stdout)
     assert {row["paper"] for row in rows} == {"oef", "hadar", "synergy"}
@@ -336,7 +325,7 @@ def test_import_gavel_and_compare(data_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.real_data
-def test_import_that_cannot_be_written_leaves_nothing(data_dir: Path, tmp_path: Path) -> None:
+def test_import_that_cannot_be_written_leaves_nothing(command: Command, data_dir: Path, tmp_path: Path) -> None:
     trace = data_dir / "gavel/small_test.trace"
-    one_line_error(run("import", "gavel", trace, "-o", "missing/x.json", cwd=tmp_path), "missing/x.json")
+    one_line_error(command("import", "gavel", trace, "-o", "missing/x.json"), "missing/x.json")
     assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
+import schedgap as sg
 from schedgap import harness
 from schedgap.harness.adversary.run import adversary
 from schedgap.harness.compare.methods import select
@@ -24,8 +26,11 @@ from schedgap.harness.compare.run import plan
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.cluster import connect, run_remotely
 from schedgap.harness.engine.limits import Limits
+from schedgap.harness.engine.pool import packed
+from schedgap.instances import plugins
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
+from schedgap.instances.views.oef import Allocation
 
 pytest.importorskip("distributed")
 
@@ -83,7 +88,8 @@ def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess
     object.__setattr__(too_little, "memory_mb", 64)  # less than a user may ask for
     tasks = [task for limits in (too_little, Limits()) for task in plan(case, chosen, [0], {"": limits})]
     with connect(scheduler) as client:
-        hungry, usual = (client.submit(run_remotely, task, pure=False).result(timeout=60).row for task in tasks)
+        sent = [client.submit(run_remotely, *packed(task), pure=False) for task in tasks]
+        hungry, usual = (pickle.loads(future.result(timeout=60)).row for future in sent)
     assert hungry.status in FAILED
     assert (usual.status, usual.verified) == ("optimal", True)
 
@@ -127,10 +133,24 @@ def test_every_study_runs_on_a_cluster_and_resumes(
         assert vars(again)["meta"]["plan"] == vars(found)["meta"]["plan"]
 
 
+def test_a_method_that_is_defined_here_runs_on_a_cluster(
+    scheduler: str, workers: list[subprocess.Popen[bytes]]
+) -> None:
+    @sg.heuristic("oef.nobody")
+    def nobody(view: Any, context: Any) -> Allocation:
+        return Allocation(0 * view.speedups)
+
+    try:
+        (row,) = sg.compare("paper/oef-eq1", ["oef.nobody"], dask=scheduler).rows
+        assert (row.verified, row.objective) == (True, 0.0)
+    finally:
+        plugins.restore(())
+
+
 def test_a_worker_of_other_code_says_so() -> None:
     instance = load("paper/oef-eq1")
     task = MethodTask("", instance.name, instance.fingerprint, "oef.cooperative", limits=Limits(), code="another")
-    row = run_remotely(task).row
+    row = pickle.loads(run_remotely(*packed(task))).row
     assert row.status == "error"
     assert "other code" in str(row.reason)
 

@@ -2,8 +2,9 @@
 
 The references share nothing with the policies: plain Python for FIFO; for max-min, a linear program over single jobs
 (scipy) per set of jobs, and dictionaries for the rounds. What decides about equality is documented in
-:mod:`schedgap.heuristics.gavel`: shares are averages over equal jobs, rounded to millionths; a round lasts 360 s; a job
-that completes within a round frees its GPUs at its end; nothing is lost by moving; ties go by arrival, index, type.
+:mod:`schedgap.heuristics.hadar.gavel`: shares are averages over equal jobs, rounded to millionths; a round lasts 360 s;
+a job that completes within a round frees its GPUs at its end; nothing is lost by moving; ties go by arrival, index,
+type.
 
 Gavel's published simulator is not run here: it computes shares at most every 1920 s, counts received time from then on,
 ends rounds early and rounds steps down (``scheduler/scheduler.py``), so that its completion times are others.
@@ -19,8 +20,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from schedgap.heuristics.fifo import Fifo
-from schedgap.heuristics.gavel import GRID, NEW, TIES, Gavel
+from schedgap.heuristics.hadar.baselines import Fifo
+from schedgap.heuristics.hadar.gavel import GRID, NEW, TIES, Gavel
 from schedgap.heuristics.simulator import simulate
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.schema import Instance
@@ -87,7 +88,7 @@ def fifo(work: Workload, cluster: Servers) -> list[float]:
 
 
 class MaxMin:
-    """The definition of :mod:`schedgap.heuristics.gavel`, job by job."""
+    """The definition of :mod:`schedgap.heuristics.hadar.gavel`, job by job."""
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
         self.work, self.total = work, capacity(work, cluster)

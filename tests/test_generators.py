@@ -16,7 +16,7 @@ from schedgap.instances.generate.day import DaySpec, split
 from schedgap.instances.generate.oef import vary
 from schedgap.instances.model_catalogue import find
 from schedgap.instances.schema import Instance
-from schedgap.instances.summary import load as fluid_load
+from schedgap.instances.schema.summary import load as fluid_load
 
 DAYS = ["gen/20jobs", "gen/50jobs", "gen/200jobs", "gen/1000jobs", "gen/2000jobs"]
 

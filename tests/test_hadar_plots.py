@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.plots import FIGURES, Drawn, draw, draw_all
-from schedgap.harness.plots.curves import completion_cdf, decision_time, fitted_exponent, price_heatmap, utilisation
-from schedgap.harness.plots.figures import saved
-from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, hidden, lanes, merged, of_schedule, of_trace
+from schedgap.harness.figure import Drawing, figures, saved
+from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace
 from schedgap.harness.plots.hadar import completion_s, price_field, shares
+from schedgap.harness.plots.many import decision_time, fitted_exponent
+from schedgap.harness.plots.pieces import completion_cdf, price_map, utilisation
 from schedgap.harness.plots.style import time_unit
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar.prices import Market, prices
@@ -106,8 +106,8 @@ def large() -> Comparison:
     return run_of(load("gen/200jobs?jobs=60&slot_s=1800"), srtf=shortest, online=jobs, fifo=jobs)
 
 
-def drawn(run: Comparison, name: str) -> Drawn:
-    (item,) = draw(run, FIGURES.get(name))
+def drawn(run: Comparison, name: str) -> Drawing:
+    (item,) = figures(run, name)
     return item
 
 
@@ -179,7 +179,7 @@ def test_a_simulation_has_the_bars_of_its_allocation() -> None:
     assert (bars.gpus * (bars.end - bars.start)).sum() == pytest.approx(total)
     assert len(bars.job) < len(trace.allocation) / 5
     chart = Chart(view.servers, view.workload.gpu_types, view.workload.ids)
-    assert "[h]" in texts(gantt(chart, [("simulated", bars)]))
+    assert "[h]" in texts(gantt(chart, {"simulated": bars})[0])
 
 
 # figures ------------------------------------------------------------------------------------------
@@ -191,11 +191,11 @@ def test_figures_are_the_same_every_time(name: str, large: Comparison) -> None:
     assert first == second
     ET.fromstring(first)
     assert len(first) < 400_000
-    assert imread(io.BytesIO(drawn(large, name).png)).shape[1] > 1000
+    assert imread(io.BytesIO(drawn(large, name).file("png"))).shape[1] > 1000
 
 
 def test_every_run_draws_what_it_has(small: Comparison) -> None:
-    assert {item.name for item in draw_all(small)} >= {f"hadar-{name}" for name in NAMES}
+    assert {item.name for item in figures(small)} >= {f"hadar-{name}" for name in NAMES}
     for name in NAMES:
         assert "n = 3 jobs" in drawn(small, name).caption
 
@@ -209,7 +209,7 @@ def test_nothing_to_draw() -> None:
     )
     for run in (empty, absent, wrong, Comparison({}, [], {})):
         for name in NAMES:
-            assert draw(run, FIGURES.get(name)) == []
+            assert figures(run, name) == []
 
 
 def test_gantt_shows_the_best_and_the_online_schedule(small: Comparison) -> None:
@@ -251,18 +251,19 @@ def test_a_huge_cluster_shows_the_first_servers_of_every_type() -> None:
     servers = Servers(tuple(map(str, range(200))), kinds, np.full(200, 8), np.zeros(200), np.zeros(200))
     everywhere = np.arange(200)
     bars = merged(everywhere % 30, everywhere, np.full(200, 8), np.zeros(200), np.ones(200))
-    figure = gantt(Chart(servers, ("a", "b"), [f"j{i}" for i in range(30)]), [("x", bars)])
+    figure, words = gantt(Chart(servers, ("a", "b"), [f"j{i}" for i in range(30)]), {"x": bars})
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["a", "b"]
     shown = [c for c in figure.axes[0].collections if isinstance(c, PolyCollection)][1]
     assert len(shown.get_paths()) * 8 <= MAX_LANES
-    assert "(20 of 200)" in hidden(servers)
-    assert hidden(Servers(("s",), np.array([0]), np.array([4]), np.zeros(1), np.zeros(1))) == ""
+    assert "(20 of 200)" in words
+    few = Servers(("s",), np.array([0]), np.array([4]), np.zeros(1), np.zeros(1))
+    assert "servers" not in gantt(Chart(few, ("a",), ["j"]), {"x": merged([0], [0], [1], [0.0], [5.0])})[1]
 
 
 def test_hostile_names_are_drawn_as_they_are() -> None:
     servers = Servers(("s",), np.array([0]), np.array([1]), np.zeros(1), np.zeros(1))
     bars = merged([0], [0], [1], [0.0], [5.0])
-    figure = gantt(Chart(servers, ("$x$",), ("<b>$j$",)), [("$t$", bars)])
+    figure, _ = gantt(Chart(servers, ("$x$",), ("<b>$j$",)), {"$t$": bars})
     assert b"<b>" not in saved(figure, "svg")
 
 
@@ -346,12 +347,12 @@ def test_prices_are_those_of_equation_5() -> None:
     ],
 )
 def test_price_maps(cells: Any, log: bool) -> None:
-    figure = price_heatmap(cells, ["a", "b"][: len(cells)], 360.0)
+    figure = price_map(cells, ["a", "b"][: len(cells)], 360.0)
     image = figure.axes[0].images[0]
     assert isinstance(image.norm, LogNorm) == log
     assert image.get_array().shape == (len(cells), min(cells.shape[1], 180))
     assert "mathdefault" not in texts(figure)
-    assert saved(figure, "svg") == saved(price_heatmap(cells, ["a", "b"][: len(cells)], 360.0), "svg")
+    assert saved(figure, "svg") == saved(price_map(cells, ["a", "b"][: len(cells)], 360.0), "svg")
 
 
 def test_fitted_exponent() -> None:

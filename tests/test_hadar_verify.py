@@ -77,11 +77,11 @@ def test_a_rejected_job_counts_nothing() -> None:
         ([*GOOD, (1, 2, P100, 4)], "J2 in slot 2: 4 GPUs of server P100 host, an entry has 1 to 3"),
         ([*GOOD, (1, 2, P100, 0)], "an entry has 1 to 3"),
         ([*GOOD, (1, 2, P100, -2)], "an entry has 1 to 3"),
-        ([*GOOD, (3, 2, P100, 2)], "job 3: they are numbered from 0 to 2"),
-        ([*GOOD, (1, 8, P100, 2)], "slot 8: they are numbered from 0 to 7"),
-        ([*GOOD, (1, -1, P100, 2)], "slot -1: they are numbered from 0 to 7"),
-        ([*GOOD, (1, 2, 3, 2)], "server 3: they are numbered from 0 to 2"),
-        ([*GOOD, (1, 2, 2**62, 2)], "they are numbered from 0 to 2"),
+        ([*GOOD, (3, 2, P100, 2)], "job 3: they go from 0 to 2"),
+        ([*GOOD, (1, 8, P100, 2)], "slot 8: they go from 0 to 7"),
+        ([*GOOD, (1, -1, P100, 2)], "slot -1: they go from 0 to 7"),
+        ([*GOOD, (1, 2, 3, 2)], "server 3: they go from 0 to 2"),
+        ([*GOOD, (1, 2, 2**62, 2)], "they go from 0 to 2"),
     ],
 )
 def test_each_broken_rule_is_named(entries: Any, message: str) -> None:

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from typer.testing import CliRunner
+from conftest import Command
 
 from schedgap import harness
-from schedgap.harness.cli import app
 from schedgap.harness.compare.certify import certify, gap, ratio
 from schedgap.harness.compare.methods import find_spec, select
 from schedgap.harness.compare.row import FAILED, FIELDS, Row
@@ -34,7 +32,7 @@ from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import run_all, workers_for
-from schedgap.harness.page.columns import COLUMNS
+from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.table import visible
 from schedgap.harness.verify.oef import check
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
@@ -270,14 +268,16 @@ def test_damaged_results_are_one_clear_line(damage: str, finished: Path, tmp_pat
     assert "\n" not in str(error.value)
 
 
-def test_results_are_checked_on_request(finished: Path, tmp_path: Path) -> None:
+def test_results_are_checked_on_request(finished: Path, command: Command, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(finished, folder)
-    run = partial(CliRunner().invoke, app, ["verify", str(folder), "--format", "json"])
-    assert (run().exit_code, run().stderr) == (0, "1 of 1 results hold\n")
+    words = ("verify", folder, "--format", "json")
+    held = command(*words)
+    assert (held.returncode, held.stderr) == (0, "1 of 1 results hold\n")
     DAMAGES["schedule of another decision"](folder)
-    assert run().exit_code == 1
-    assert "does not" in json.loads(run().stdout)[0]["what is wrong"]
+    broken = command(*words)
+    assert broken.returncode == 1
+    assert "does not" in json.loads(broken.stdout)[0]["what is wrong"]
 
 
 def test_a_folder_without_a_run_is_named_as_such(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def moved(table: Any, row: int, column: int, value: int) -> Any:
 
 
 MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
-    "more CPUs": ("CPUs of server g0", lambda t: {"cpus": put(t.cpus, 0, 99.0)}),
-    "more memory": ("GB of server g0", lambda t: {"memory_gb": put(t.memory_gb, 0, 999.0)}),
+    "more CPUs": ("CPUs of g0 given out", lambda t: {"cpus": put(t.cpus, 0, 99.0)}),
+    "more memory": ("GB of g0 given out", lambda t: {"memory_gb": put(t.memory_gb, 0, 999.0)}),
     "fewer CPUs": ("its CPUs and memory make it", lambda t: {"cpus": put(t.cpus, 0, 2.0)}),
     "less memory": ("its CPUs and memory make it", lambda t: {"memory_gb": t.memory_gb / 10}),
     "negative": ("0 or more", lambda t: {"cpus": -t.cpus}),
@@ -75,8 +75,8 @@ MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
     "offered late": ("offered after its completion", lambda t: {"offered": moved(t.offered, -1, 1, 1)}),
     "offered early": ("offered before its arrival", lambda t: {"offered": np.vstack([t.offered, [[0, 2]]])}),
     "offered twice": ("occurs once", lambda t: {"offered": np.vstack([t.offered, t.offered[:1]])}),
-    "offered nobody": ("jobs are numbered", lambda t: {"offered": moved(t.offered, 0, 1, 7)}),
-    "offered never": ("rounds are numbered", lambda t: {"offered": moved(t.offered, 0, 0, 700)}),
+    "offered nobody": ("job 7: they go from 0 to 2", lambda t: {"offered": moved(t.offered, 0, 1, 7)}),
+    "offered never": ("round 700: they go from 0 to 4", lambda t: {"offered": moved(t.offered, 0, 0, 700)}),
     "profiled": ("rules: not those", lambda t: {"rules": dataclasses.replace(t.rules, profiling_s=9.0)}),
     "insensitive": ("rules: not those", lambda t: {"rules": dataclasses.replace(t.rules, sensitive=False)}),
 }

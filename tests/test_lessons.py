@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from schedgap import instances
 from schedgap.harness import lessons
-from schedgap.harness.page import figures, to_fragment
+from schedgap.harness.figure import figures
+from schedgap.harness.page import to_fragment
 from schedgap.harness.plots.style import one_axes
 
 

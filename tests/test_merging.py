@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Command
 from report_runs import row
-from typer.testing import CliRunner
 
 from schedgap import harness
-from schedgap.harness.cli import app
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import read_run
 from schedgap.harness.diffing import Difference, diff, signed_rank_p
@@ -189,18 +188,15 @@ def test_too_few_pairs_prove_nothing() -> None:
     assert signed_rank_p([1.0] * 6) == pytest.approx(2 / 2**6)
 
 
-def test_the_commands(parts: list[Path], tmp_path: Path) -> None:
-    def run(*words: str) -> Any:
-        return CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
-
-    same = run("diff", str(parts[0]), str(parts[1]))
-    assert same.exit_code == 0, same.output
+def test_the_commands(command: Command, parts: list[Path], tmp_path: Path) -> None:
+    same = command("diff", parts[0], parts[1])
+    assert same.returncode == 0, same.stderr
     assert "2 rows of 1 instance compared: 2 the same." in same.stdout
     assert "Only the second run has gen/oef-20?tenants=3." in same.stdout
-    fewer = run("diff", str(parts[1]), str(parts[0]), "--format", "json")
-    assert fewer.exit_code == 1
+    fewer = command("diff", parts[1], parts[0], "--format", "json")
+    assert fewer.returncode == 1
     assert {line["change"] for line in json.loads(fewer.stdout)} == {"same"}
-    assert run("diff", str(parts[0]), str(tmp_path)).exit_code != 0
-    merged = run("merge", *map(str, parts), "--results", str(tmp_path), "--no-report", "--format", "json")
-    assert merged.exit_code == 0, merged.output
+    assert command("diff", parts[0], tmp_path).returncode != 0
+    merged = command("merge", *parts, "--results", tmp_path, "--no-report", "--format", "json")
+    assert merged.returncode == 0, merged.stderr
     assert len(json.loads(merged.stdout)) == 4

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from simulated import cluster, jobs
 
 from schedgap import instances
-from schedgap.harness.page.simulate import COLUMNS
+from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.simulate.task import SimulationTask
 from schedgap.harness.table import visible
 from schedgap.heuristics import oef
-from schedgap.heuristics.allox import match
+from schedgap.heuristics.hadar.allox import match
 from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
 from schedgap.heuristics.simulator import (
     NOTHING,

@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from schedgap import heuristics
-from schedgap.heuristics import Context, gandiva_fair
-from schedgap.heuristics.oef import ROUNDS, Placer, Quality, quality, round_shares
+from schedgap.heuristics import Context
+from schedgap.heuristics.oef import ROUNDS, Placer, Quality, gandiva_fair, quality, round_shares
 from schedgap.heuristics.oef.rounding import UNIT, Rule
 from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import efficiency, matrix_view

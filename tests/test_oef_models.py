@@ -66,7 +66,7 @@ def test_cbc_agrees_on_every_lp(model: str, view: View) -> None:
 def test_lazy_rows_and_full_lp_agree(view: View, with_equals: bool) -> None:
     if with_equals:
         view = matrix_view(view.speedups[[0, *range(view.size), 0]], view.capacity, [0.5, *view.weight, 3])
-    lazy, full = (models.get(name).run(view) for name in ("oef.cooperative", "oef.cooperative.full"))
+    lazy, full = oef.merged_cooperative(view, SolveOptions()), models.get("oef.cooperative.full").run(view)
     assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
     assert efficiency(view.speedups, lazy.decision.devices).sum() == pytest.approx(lazy.solution.objective, rel=1e-6)
     assert check(view, lazy.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
@@ -78,7 +78,7 @@ def test_equals_are_one_tenant_of_their_total_weight() -> None:
     assert small.size == 2
     assert small.weight[group].tolist() == [7, 1, 7, 7]
     assert small.split_efficiency.sum() == pytest.approx(view.split_efficiency.sum())
-    devices = models.get("oef.cooperative").run(view).decision.devices
+    devices = oef.merged_cooperative(view, SolveOptions()).decision.devices
     assert devices[2] == pytest.approx(2 * devices[0])
     assert devices[3] == pytest.approx(4 * devices[0])
 
@@ -141,6 +141,23 @@ def test_the_level_of_the_noncooperative_program_is_that_of_the_paper() -> None:
     for view, level in ((EQ1, 18 / 13), (matrix_view([[1, 2], [1, 5]], [1, 1], [1, 2]), 5 / 3)):
         solution = models.get("oef.noncooperative").run(view).solution
         assert solution.values["E"] == pytest.approx(level)
+
+
+@settings(max_examples=20)
+@given(views(weighted=True), st.sampled_from(["oef.efficiency", "oef.sharing_incentive", "oef.cooperative.full"]))
+def test_prices_are_those_of_the_printed_rows(view: View, model: str) -> None:
+    """A device's worth to a tenant is at most the price of its type, less what other rows pay (4), (8), (10)."""
+    solution = models.get(model).run(view, SolveOptions(method="simplex")).solution
+    price = np.array([solution.duals[f"capacity[{j}]"] for j in range(len(view.capacity))])
+    worth = view.speedups.copy()
+    split = [solution.duals.get(f"at_least_split[{l}]", 0.0) for l in range(view.size)]
+    worth -= np.array(split)[:, None] * view.speedups
+    for l, i in ((l, i) for l in range(view.size) for i in range(view.size) if l != i):
+        envy = solution.duals.get(f"no_envy[{l},{i}]", 0.0) * view.speedups[l]
+        worth[l] += envy * view.weight[i]
+        worth[i] -= envy * view.weight[l]
+    assert (worth <= price + 1e-6).all()
+    assert price @ view.capacity + np.dot(split, view.split_efficiency) == pytest.approx(solution.objective, rel=1e-6)
 
 
 @st.composite

@@ -18,20 +18,17 @@ from matplotlib.patches import FancyArrowPatch
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
 from schedgap.harness.compare.row import Comparison
-from schedgap.harness.drawing import Drawable, draw_pictures
-from schedgap.harness.page.compare import drawings
-from schedgap.harness.plots import FIGURES, Drawn, draw, draw_all, save_all
-from schedgap.harness.plots.common import SHORTEST_S
-from schedgap.harness.plots.instance import instance_figure, saved
+from schedgap.harness.figure import FIGURES, Drawing, draw_files, figures, registered, write_figures
+from schedgap.harness.plots.common import SHORTEST_S, jitter
 from schedgap.harness.plots.oef import envy, per_tenant
-from schedgap.harness.plots.style import PALETTE, bins, jitter, label, text_colour
+from schedgap.harness.plots.style import PALETTE, bins, label, text_colour
 from schedgap.harness.verify.oef import check
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, matrix_view, view
 
 
-def drawn(run: Comparison, name: str) -> list[Drawn]:
-    return draw(run, FIGURES.get(name))
+def drawn(run: Comparison, name: str) -> list[Drawing]:
+    return figures(run, name)
 
 
 def texts(figure: Figure) -> str:
@@ -58,7 +55,7 @@ OEF = {"gap", "time", "efficiency", "envy", "devices"}
     ],
 )
 def test_every_run_draws_what_it_has(make: Callable[[], Comparison], names: set[str]) -> None:
-    found = draw_all(make())
+    found = figures(make())
     assert {item.name.split("-")[1] for item in found} == names
     for item in found:
         assert "n = " in item.caption
@@ -80,7 +77,7 @@ def test_drawing_leaves_pyplot_and_settings_alone() -> None:
 
 
 def test_saved_as_svg_and_png(tmp_path: Path) -> None:
-    paths = save_all(oef_run(), tmp_path, drawn(oef_run(), "gap"))
+    paths = write_figures(drawn(oef_run(), "gap"), tmp_path)
     assert [p.relative_to(tmp_path).as_posix() for p in paths] == [
         "figures/oef-gap.svg",
         "figures/oef-gap.png",
@@ -189,7 +186,7 @@ def test_scaling_fits_the_exponent() -> None:
 
 def test_workers_draw_the_same_files() -> None:
     run = oef_run(decisions={})
-    here, there = (draw_pictures(Drawable(run, drawings), parallel=parallel) for parallel in (False, True))
+    here, there = (draw_files(run, parallel=parallel) for parallel in (False, True))
     assert here == there
     assert len(here[0]) == 2
     assert here[1] == []
@@ -199,10 +196,11 @@ def test_a_figure_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) 
     def fail(data: Any) -> Figure:
         raise ZeroDivisionError("oops <b>")
 
-    monkeypatch.setattr(FIGURES, "_entries", FIGURES._entries | {"gap": replace(FIGURES.get("gap"), draw=fail)})
-    pictures, failures = draw_pictures(Drawable(oef_run(decisions={}), drawings), parallel=False)
+    spec = replace(registered().get("gap"), draw=fail)
+    monkeypatch.setattr(FIGURES, "_entries", FIGURES._entries | {"gap": spec})
+    pictures, failures = draw_files(oef_run(decisions={}), parallel=False)
     assert [picture.name for picture in pictures] == ["oef-time"]
-    assert failures == ["a figure could not be drawn: ZeroDivisionError: oops <b>"]
+    assert failures == ["the figure gap could not be drawn: ZeroDivisionError: oops <b>"]
 
 
 def test_times_below_the_axis_are_drawn_at_its_end() -> None:
@@ -295,15 +293,15 @@ def test_letters_that_the_font_lacks_do_not_stop_a_figure() -> None:
     strange = instance(names=["租户", "\u202eabc", "𝔘𝔫𝔦"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert saved(instance_figure(strange), "png").startswith(b"\x89PNG")
+        assert figures(strange)[0].file("png").startswith(b"\x89PNG")
 
 
 def test_instance_figure_has_a_panel_for_each_thing(tmp_path: Path) -> None:
-    figure = instance_figure(instance())
+    (figure,) = (drawing.figure for drawing in figures(instance()))
     assert {ax.get_title(loc="left") for ax in figure.axes} >= {"2 GPUs by type", "speedup by tenant"}
     jobs = [{"id": f"j{i}", "gpus": 1, "epochs": 1, "submit_s": 60.0 * i} for i in range(30)]
     plain = Instance.model_validate({"name": "x", "jobs": tuple(jobs), "cluster": instance().cluster, "tenants": ()})
-    titles = {ax.get_title(loc="left") for ax in instance_figure(plain).axes}
+    titles = {ax.get_title(loc="left") for ax in figures(plain)[0].figure.axes}
     assert titles == {"2 GPUs by type", "30 jobs by submission", "jobs by gang size"}
 
 

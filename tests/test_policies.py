@@ -18,14 +18,11 @@ from schedgap import instances
 from schedgap.harness.verify import VERIFIERS
 from schedgap.harness.verify.history import check
 from schedgap.heuristics import HEURISTICS
-from schedgap.heuristics.allox import AlloX, match
-from schedgap.heuristics.fifo import Fifo
-from schedgap.heuristics.gavel import GRID, TIES, Gavel, ShareProgram, classes
+from schedgap.heuristics.hadar.allox import AlloX, match
+from schedgap.heuristics.hadar.baselines import Fifo, Srtf, Tiresias, YarnCS
+from schedgap.heuristics.hadar.gavel import GRID, TIES, Gavel, ShareProgram, classes
 from schedgap.heuristics.simulator import POLICIES, Assignment, Policy, Servers, State, Trace, Workload, simulate
 from schedgap.heuristics.simulator.gangs import Gangs
-from schedgap.heuristics.srtf import Srtf
-from schedgap.heuristics.tiresias import Tiresias
-from schedgap.heuristics.yarn_cs import YarnCS
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon

@@ -18,8 +18,9 @@ from schedgap import instances, models
 from schedgap.harness.page.instance import profiled as shown
 from schedgap.harness.page.instance import words
 from schedgap.harness.verify.history import check
-from schedgap.heuristics import profiling as module
-from schedgap.heuristics.profiling import (
+from schedgap.heuristics.simulator import POLICIES, Rules, simulate
+from schedgap.heuristics.synergy import profiling as module
+from schedgap.heuristics.synergy.profiling import (
     Profiling,
     believed,
     estimated,
@@ -29,7 +30,6 @@ from schedgap.heuristics.profiling import (
     relative_error,
     search,
 )
-from schedgap.heuristics.simulator import POLICIES, Rules, simulate
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.model_catalogue import MODELS
 from schedgap.instances.schema import (

@@ -87,7 +87,7 @@ def test_means_over_mixes_stand_beside_no_mix() -> None:
         rows = [SimulationRow("i", instance.fingerprint, p, round_s=360.0, ttd_s=t, status="done", verified=True,
                               jct_mean_s=t, jct_min_s=t, jct_max_s=t, cru=0.5)
                 for p, t in (("hadar.online", 3600.0), ("hadar.hadare", 1800.0), ("hadar.gavel", 4320.0))]  # fmt: skip
-        hadar, hadare, gavel = compared(rows, [instance], {})
+        hadar, hadare, gavel = compared(rows, {instance.fingerprint: instance}, {})
         assert hadare.published == ()
         assert gavel.ttd_printed == (1.18 if ref == AWS else 1.15)
         assert [one["value"] for one in hadar.published if one["quantity"] == "ttd_ratio:hadar.gavel"] == [

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-from conftest import ROOT
+from conftest import ROOT, Command
 from typer.main import get_command
 
-from schedgap import instances
 from schedgap.harness.cli import app
 from schedgap.harness.compare.run import compare
-from schedgap.harness.compare.task import MethodTask
-from schedgap.heuristics import HEURISTICS
-from schedgap.instances.canonical import to_json
+from schedgap.instances import plugins
 
 README = (ROOT / "README.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.S | re.M)
+    return [text for name, text in found if name == language]
 
 
-@pytest.fixture
-def forgetful_registry() -> Iterator[None]:
-    """Take away what a test has registered."""
-    before = dict(HEURISTICS._entries)
-    yield
-    HEURISTICS._entries.clear()
-    HEURISTICS._entries.update(before)
+def commands() -> list[str]:
+    return [line for block in blocks("") for line in block.splitlines() if line.startswith("harness ")]
 
 
-@pytest.mark.usefixtures("forgetful_registry")
-def test_the_heuristic_of_the_readme_runs_and_is_verified() -> None:
-    (code,) = [block for block in blocks("python") if "HeuristicSpec(" in block]
-    exec(compile(code, "README", "exec"), {})
-    instance = instances.load("gen/20jobs")
-    row = MethodTask(to_json(instance), instance.name, instance.fingerprint, "oef.fastest_first").run().row
-    assert (row.status, row.verified) == ("feasible", True)
+def test_the_heuristic_of_the_readme_runs_and_is_verified(command: Command, tmp_path: Path) -> None:
+    (code,) = [block for block in blocks("python") if "@sg.heuristic" in block]
+    (tmp_path / "fastest_first.py").write_text(code)
+    (line,) = [line for line in commands() if "--plugin" in line]
+    run = command(*shlex.split(line)[1:], "--no-report", "--format", "json")
+    rows = {row["method"]: row for row in json.loads(run.stdout)}
+    assert (rows["oef.fastest_first"]["status"], rows["oef.fastest_first"]["verified"]) == ("feasible", True)
+    plugins.restore(())
 
 
 def test_the_notebook_lines_of_the_readme_run() -> None:
@@ -54,12 +47,11 @@ def test_the_notebook_lines_of_the_readme_run() -> None:
 
 def test_every_command_of_the_readme_exists() -> None:
     command: Any = get_command(app)
-    lines = [line for block in blocks("") for line in block.splitlines() if line.startswith("harness ")]
-    assert len(lines) >= 5
-    for line in lines:
+    assert len(commands()) >= 5
+    for line in commands():
         words = shlex.split(re.split(r"\s{3,}", line)[0])
         assert words[1] in command.commands, line
-        options = {name for p in command.commands[words[1]].params for name in (*p.opts, *p.secondary_opts)}
+        options = {name for p in command.get_command(None, words[1]).params for name in (*p.opts, *p.secondary_opts)}
         for word in words[2:]:
             assert not word.startswith("-") or word in options, line
 

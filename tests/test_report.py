@@ -25,17 +25,25 @@ from rich.console import Console
 from schedgap.harness import text as t
 from schedgap.harness.audit.run import audit as run_audit
 from schedgap.harness.compare.row import FIELDS, Comparison
-from schedgap.harness.drawing import Picture
 from schedgap.harness.engine.study import reopen
-from schedgap.harness.page import compare, figures, save, to_fragment, to_html
+from schedgap.harness.figure import Drawing, figures, inline_svg
+from schedgap.harness.page import compare, save, to_fragment, to_html
 from schedgap.harness.page.audit import section
-from schedgap.harness.page.columns import COLUMNS
+from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.compare import blocks
 from schedgap.harness.page.headline import headline, lead
 from schedgap.harness.page.instance import words
-from schedgap.harness.page.svg import inline_svg
-from schedgap.harness.plots import FIGURES, draw
-from schedgap.harness.table import csv_cell, markdown_text, show, to_csv, to_json, to_markdown, visible
+from schedgap.harness.table import (
+    csv_cell,
+    latex_text,
+    markdown_text,
+    show,
+    to_csv,
+    to_json,
+    to_latex,
+    to_markdown,
+    visible,
+)
 from schedgap.instances.errors import UsageError
 
 MARK = instance().fingerprint
@@ -405,7 +413,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     """Pages by name: two with all figures, one with heat maps, two with none (drawing is slow)."""
-    maps = [*draw(large_run(20), FIGURES.get("envy")), *draw(large_run(20), FIGURES.get("devices"))]
+    maps = figures(large_run(20), "envy", "devices")
     return {
         "oef": to_html(oef_run()),
         "hostile": to_html(hostile_run()),
@@ -494,7 +502,7 @@ def test_papers_have_sections_of_their_own_and_links_lead_there() -> None:
     run = oef_run()
     run.rows += [row("hadar.online", MARK, 4.0, **ONLINE), row("hadar.p2.columns", MARK, 5.0, problem="hadar.utility")]
     pictures = [
-        Picture(f"{paper}-{i}", "t", f"caption {i}", PICTURE, b"", paper, f"topic {i}")
+        Drawing(f"{paper}-{i}", "t", f"caption {i}", paper, f"topic {i}", files={"svg": PICTURE.encode()})
         for i in range(5)
         for paper in ("oef", "hadar")
     ]
@@ -577,6 +585,17 @@ def test_plots_are_shown_in_a_notebook() -> None:
     ids = [attributes["id"] for _, attributes in both.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert "Nothing to draw" in figures(comparison, "ratio")._repr_html_()
+
+
+def test_latex_has_booktabs_and_sets_every_character() -> None:
+    text = to_latex(blocks(oef_run()))
+    assert text.count("\\begin{tabular}") == text.count("\\toprule") == text.count("\\bottomrule") > 0
+    assert "oef.gandiva\\_fair" in text
+    lines = to_latex(blocks(hostile_run())).splitlines()
+    cells = "\n".join(line for line in lines if not line.startswith("%"))
+    assert not re.search(r"(?<!\\)[#$%_~^](?![^$]*\$)", re.sub(r"\$[^$]*\$", "", cells))
+    assert not set("\u202e\x1b\x00<>") & set(re.sub(r"\$[<>]\$", "", cells))
+    assert latex_text("\\[1]*{50 %}~^&") == (r"\textbackslash{}{[}1]{*}\{50 \%\}\textasciitilde{}\textasciicircum{}\&")
 
 
 def test_svg_loses_everything_but_the_picture() -> None:

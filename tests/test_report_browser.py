@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from report_runs import hostile_run, large_run, sweep_run, troubled_run
 
+from schedgap.harness.figure import figures
 from schedgap.harness.page import to_html
-from schedgap.harness.plots import FIGURES, draw
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
@@ -90,7 +90,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     html = {
         "troubled": to_html(troubled_run()),
         "hostile": to_html(hostile_run()),
-        "large": to_html(large_run(20), draw(large_run(20), FIGURES.get("envy"))),
+        "large": to_html(large_run(20), figures(large_run(20), "envy")),
         "sweep": to_html(sweep_run(4), []),
     }
     for name, text in html.items():

@@ -6,10 +6,8 @@ import csv
 import gzip
 import io
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from conftest import HARNESS, Command
 
 from schedgap import harness, instances
-from schedgap.harness.cli import app
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import reopen
-from schedgap.harness.page import figures, to_fragment
+from schedgap.harness.figure import figures
+from schedgap.harness.page import to_fragment
 from schedgap.harness.page.simulate import blocks, headline
 from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
 from schedgap.harness.simulate.history import history_file
@@ -35,24 +33,16 @@ from schedgap.heuristics.simulator import POLICIES, Assignment, PolicySpec, Rule
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.schema import Instance
-from schedgap.instances.schema.instance import Published
+from schedgap.instances.schema import Instance, Published
 
-COMMAND = Path(sys.executable).with_name("harness")
 TINY = "gen/20jobs"
-
-
-def run(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "250"}
-    words = [str(COMMAND), "simulate", *map(str, args)]
-    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=environment, timeout=180, check=False)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
-    result = run("--instance", TINY, "--policy", "gavel", "tiresias", "yarn-cs", "--round-s", "360", cwd=tmp_path)
+def test_the_command_as_the_readme_writes_it(command: Command, tmp_path: Path) -> None:
+    result = command("simulate", "--instance", TINY, "--policy", "gavel", "tiresias", "yarn-cs", "--round-s", "360")
     assert result.returncode == 0, result.stderr
     out = " ".join(result.stdout.split())
     for text in ("hadar.gavel", "hadar.tiresias", "hadar.yarn_cs", "rounds of 360 s", "TTD ≥", "≤ 1.", "✓"):
@@ -78,15 +68,15 @@ def test_the_command_as_the_readme_writes_it(tmp_path: Path) -> None:
     assert history["rules"]["round_s"] == 360
     assert len(history["completion_s"]) == 20
     page = (folder / "report.html").read_text()
-    again = CliRunner().invoke(app, ["report", str(folder), "--output", str(tmp_path / "again.html")])
-    assert again.exit_code == 0, again.output
+    again = command("report", folder, "--output", "again.html")
+    assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.html").read_text() == page, "what is read back is what was run"
     assert "hadar.gavel finishes all jobs first, after" in page
     assert "gavel.makespan_fluid" in page
 
 
-def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
-    result = run("--instance", TINY, "--policy", "fifo,srtf", "--format", "json", "--jobs", "1", cwd=tmp_path)
+def test_json_keeps_standard_output_clean(command: Command) -> None:
+    result = command("simulate", "--instance", TINY, "--policy", "fifo,srtf", "--format", "json", "--jobs", "1")
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
     assert [set(row) for row in rows] == [set(FIELDS)] * 2
@@ -96,6 +86,7 @@ def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "parts"),
     [
+        (["--instance", TINY, "--policy", "gavl"], ["harness: unknown policy 'gavl'; did you mean gavel"]),
         (["--instance", TINY, "--policy", "gavel", "tiresia"], ["unknown policy 'tiresia'", "tiresias"]),
         (["--instance", TINY, "--policy", "hadar.x*"], ["unknown policy 'hadar.x*'"]),
         (["--instance", "gen/hadar-48"], ["gen/hadar-48", "did you mean gen/hadar-480"]),
@@ -119,26 +110,20 @@ def test_json_keeps_standard_output_clean(tmp_path: Path) -> None:
         (["--instance", TINY, "--policy", "fifo", "--profiling-min", "-1"], ["profiling_s = -60"]),
     ],
 )
-def test_mistakes_name_what_is_wrong(
-    args: Sequence[str], parts: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_mistakes_are_one_line_and_exit_code_2(
+    command: Command, args: Sequence[str], parts: Sequence[str], tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["simulate", *args])
-    assert isinstance(result.exception, UsageError), result.output
+    result = command("simulate", *args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("harness: ")
+    assert len(result.stderr.splitlines()) == 1
     for part in parts:
-        assert part in str(result.exception)
+        assert part in result.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    result = run("--instance", TINY, "--policy", "gavl", cwd=tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("harness: unknown policy 'gavl'; did you mean gavel")
-    assert len(result.stderr.splitlines()) == 1
-
-
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
-    words = [str(COMMAND), "simulate", "--instance", "gen/20jobs?jobs=40", "--policy", "fifo", "--round-s", "0.05"]
+    words = [HARNESS, "simulate", "--instance", "gen/20jobs?jobs=40", "--policy", "fifo", "--round-s", "0.05"]
     process = subprocess.Popen(
         [*words, "--restart-s", "0"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -155,7 +140,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: harness.Simulation) -> None:
-    words = [str(COMMAND), "simulate", "--instance", TINY, "--policy", "fifo", "hadare", "hadar", "--jobs", "1"]
+    words = [HARNESS, "simulate", "--instance", TINY, "--policy", "fifo", "hadare", "hadar", "--jobs", "1"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not _journal(tmp_path) and time.monotonic() < deadline:
@@ -203,21 +188,19 @@ def _timeless(row: SimulationRow) -> dict[str, Any]:
     return {name: value for name, value in row.as_dict().items() if name not in clocks | ratios}
 
 
-def test_only_a_simulation_of_the_same_instances_is_resumed(tmp_path: Path) -> None:
+def test_only_a_simulation_of_the_same_instances_is_resumed(command: Command, tmp_path: Path) -> None:
     first = harness.simulate(TINY, ["fifo"], jobs=1, results=tmp_path)
     assert first.folder is not None
     with pytest.raises(UsageError, match="only a run of at least these instances"):
         harness.simulate("gen/20jobs?seed=9", ["fifo"], jobs=1, resume=first.folder)
     with pytest.raises(UsageError, match="not a results folder"):
         harness.simulate(TINY, ["fifo"], jobs=1, resume=tmp_path)
-    result = CliRunner().invoke(app, ["report", str(first.folder), "--audit", str(first.folder)])
-    assert "results of harness simulate, not of harness audit" in str(result.exception)
+    result = command("report", first.folder, "--audit", first.folder)
+    assert "results of harness simulate, not of harness audit" in result.stderr
 
 
-def test_list_policies(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [str(COMMAND), "list", "policies", "--format", "json"], capture_output=True, text=True, timeout=60, check=False
-    )
+def test_list_policies(command: Command) -> None:
+    result = command("list", "policies", "--format", "json")
     listed = {line["policy"]: line for line in json.loads(result.stdout)}
     assert set(listed) == set(POLICIES.ids())
     assert listed["hadar.hadare"]["copies"] == "forks jobs"
@@ -381,7 +364,7 @@ def test_ratios_refer_to_hadar_and_published_numbers_stand_beside_ours() -> None
     )
     ours = [row("hadar.gavel", 4320.0, cru=0.4), row("hadar.online", 3600.0, cru=0.8)]
     ours = [one.replace(fingerprint=instance.fingerprint) for one in ours]
-    gavel, hadar = compared(ours, [instance], {})
+    gavel, hadar = compared(ours, {instance.fingerprint: instance}, {})
     assert (gavel.reference, gavel.ttd_ratio, gavel.ttd_printed) == ("hadar.online", pytest.approx(1.2), 1.21)
     assert (hadar.ttd_ratio, hadar.ttd_printed) == (1, None)
     found = {entry["quantity"]: (entry["measured"], entry["agrees"]) for entry in hadar.published}
@@ -396,11 +379,11 @@ def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
     instance = printed()
     ours = [row(name, 100.0).replace(fingerprint=instance.fingerprint) for name in ("hadar.fifo", "hadar.hadare")]
     bound = {(instance.fingerprint, TTD.model): Bound(instance.fingerprint, TTD.model, 200.0)}
-    fifo, hadare = compared(ours, [instance], bound)
+    fifo, hadare = compared(ours, {instance.fingerprint: instance}, bound)
     assert fifo.verified is False
     assert "below the lower bound" in fifo.violations[0]
     assert hadare.verified
-    near = compared([ours[0].replace(ttd_s=200.0)], [instance], bound)[0]
+    near = compared([ours[0].replace(ttd_s=200.0)], {instance.fingerprint: instance}, bound)[0]
     assert near.ttd_bound_ratio == 1
 
 
@@ -498,7 +481,9 @@ def test_policies_are_measured_against_their_reference() -> None:
         row(name, 100.0 * (i + 1), jct_mean_s=10.0 * (3 - i), jct_p99_s=7200.0)
         for i, name in enumerate(["hadar.srtf", "hadar.fifo", "synergy.mine"])
     ]
-    srtf, fifo, mine = compared([one.replace(fingerprint=instance.fingerprint) for one in ours], [instance], {})
+    srtf, fifo, mine = compared(
+        [one.replace(fingerprint=instance.fingerprint) for one in ours], {instance.fingerprint: instance}, {}
+    )
     assert [one.reference for one in (srtf, fifo, mine)] == ["hadar.srtf", "hadar.srtf", "hadar.fifo"]
     assert (mine.ttd_ratio, mine.jct_ratio) == (pytest.approx(1.5), pytest.approx(0.5))
     assert "| ref |" in to_markdown(blocks(Simulation({}, [srtf, fifo, mine])))
@@ -513,7 +498,7 @@ def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
     ours = [row(name, 9e9, jct_mean_s=40.0).replace(fingerprint=instance.fingerprint) for name in names]
     ours[2] = ours[2].replace(window="3:4")
     ours[3] = ours[3].replace(unfinished={"horizon": 1})
-    wrong, *others = compared(ours, [instance], bound)
+    wrong, *others = compared(ours, {instance.fingerprint: instance}, bound)
     assert wrong.verified is False
     assert "mean completion time 40 s is below the lower bound 50 s of synergy.jct" in wrong.violations
     assert all(one.verified and one.jct_bound_s is None for one in others)
@@ -542,6 +527,6 @@ def test_the_first_sentence_says_who_is_best_and_how_far_from_the_bound() -> Non
 
 
 def test_figures_of_histories_with_cpus(shared: harness.Simulation) -> None:
-    names = {figure.name for figure in figures(shared).drawn}
+    names = {figure.name for figure in figures(shared)}
     assert {f"simulation-{name}" for name in ("lp1", "short-long", "resources", "jct-mean")} <= names
     assert "simulation-load" not in names

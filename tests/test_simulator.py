@@ -268,14 +268,17 @@ def altered(table: Any, row: int, column: int, change: int) -> Any:
 
 
 MUTANTS: dict[str, tuple[str, Callable[[Trace], dict[str, Any]]]] = {
-    "capacity": ("3 GPUs of server s1, it has 2", lambda t: {"allocation": altered(t.allocation, 1, 3, 2)}),
+    "capacity": ("3 GPUs of s1 given out, 2 available", lambda t: {"allocation": altered(t.allocation, 1, 3, 2)}),
     "half a gang": (
         "1 GPUs, its gang is all 2 or none",
         lambda t: {"allocation": altered(t.allocation, 3, 3, -1)},
     ),
     "no GPU": ("at least one GPU", lambda t: {"allocation": altered(t.allocation, 0, 3, -1)}),
-    "twice": ("occurs once", lambda t: {"allocation": np.vstack([t.allocation, t.allocation[:1]])}),
-    "server": ("servers are numbered from 0 to 1", lambda t: {"allocation": altered(t.allocation, 0, 2, 7)}),
+    "twice": (
+        "j0 in the round at 0 s: server s0 occurs twice",
+        lambda t: {"allocation": np.vstack([t.allocation, t.allocation[:1]])},
+    ),
+    "server": ("server 7: they go from 0 to 1", lambda t: {"allocation": altered(t.allocation, 0, 2, 7)}),
     "table": ("a table of 4 columns", lambda t: {"allocation": t.allocation[:, :3]}),
     "early": ("before its arrival", lambda t: {"allocation": altered(t.allocation, 3, 0, -1)}),
     "late": ("after its completion", lambda t: {"completion_s": np.array([90.0, np.nan, np.nan])}),

@@ -24,9 +24,12 @@ from schedgap.models.solve import (
     build,
     building,
     compile_model,
+    counted,
     dual_bound,
     solve,
 )
+
+EXACT = SolveOptions(rel_gap=0.0)
 
 
 def knapsack(domain: Any = pyo.Reals, sense: Any = pyo.maximize) -> pyo.ConcreteModel:
@@ -360,3 +363,20 @@ def test_optimal_prices_give_the_optimum_itself() -> None:
     solution = solve(build(knapsack))
     assert solution.row_duals is not None
     assert dual_bound(form, solution.row_duals) == pytest.approx(solution.objective)
+
+
+@pytest.mark.parametrize("domain", [pyo.NonNegativeReals, pyo.Binary])
+def test_declared_units_leave_the_answer_in_those_of_the_model(domain: Any) -> None:
+    """Values, objective, bound, prices and reduced costs are the same however the solver counts."""
+
+    def far(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
+        counted(m, [(m.x["lamp"], 0.25), (m.room, 7.0), (m.gain, 1e4)])
+        return m
+
+    plain, in_units = (solve(given, EXACT) for given in (build(knapsack, domain), far(build(knapsack, domain))))
+    assert in_units.objective == pytest.approx(plain.objective)
+    assert in_units.bound == pytest.approx(plain.bound)
+    for what in ("values", "duals", "reduced_costs"):
+        assert getattr(in_units, what) == pytest.approx(getattr(plain, what))
+    if domain is pyo.NonNegativeReals:
+        assert plain.duals["room"] == pytest.approx(4 / 3)

@@ -12,8 +12,7 @@ from report_runs import row, sweep_run
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.summary import allowed_s, by_method, profiles, shifted_geometric_mean
-from schedgap.harness.page.columns import summary
-from schedgap.harness.page.compare import blocks
+from schedgap.harness.page.compare import blocks, summary
 from schedgap.harness.table import Table
 
 positive = st.floats(0, 1e6)

@@ -9,10 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
-from typer.testing import CliRunner
+from conftest import ROOT, Command
 
-from schedgap.harness.cli import app
 from schedgap.harness.compare import sweep as sweeping
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare, read_run
@@ -132,12 +130,13 @@ def test_what_is_no_sweep_file(tmp_path: Path, name: str) -> None:
         read(tmp_path / name)
 
 
-def test_the_command_runs_resumes_and_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_command_runs_resumes_and_says_how(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweeping, "MAX_INSTANCES", 3)
     path = written(tmp_path, SMALL)
-    first = CliRunner().invoke(app, ["sweep", "mine.toml", "--jobs", "1", "--no-report", "--format", "json"])
-    assert first.exit_code == 0, first.output
+    first = command("sweep", "mine.toml", "--jobs", "1", "--no-report", "--format", "json")
+    assert first.returncode == 0, first.stderr
     rows = json.loads(first.stdout)
     assert [(row["instance"], row["method"]) for row in rows] == [
         (name, method)
@@ -210,7 +209,7 @@ def test_limits_that_cannot_be(tmp_path: Path, old: str, new: str, message: str)
 def test_several_names_of_one_content_are_one_instance_with_all_printed_numbers() -> None:
     """Papers come back to their examples: (1), (2) and (3) of OEF are about the same tenants."""
     names = ["paper/oef-eq1", "paper/oef-eq2", "paper/oef-eq3"]
-    (instance,) = compare(names, ["oef.gavel?row_cap=true", "oef.cooperative"], jobs=1).run.instances.values()
+    (instance,) = compare(names, ["oef.gavel?row_cap=true", "oef.cooperative"], jobs=1).instances.values()
     assert instance.name == names[0]
     for name in names:
         assert all(entry in instance.published for entry in load(name).published)

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
-from schedgap.harness.cli import app
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.generate import generate
@@ -432,13 +431,12 @@ def test_cpus_and_memory_per_gpu_are_options_of_every_import(tmp_path: Path) -> 
     assert synergy.view(instance).needs.limit[0, 0].tolist() == [48, 256]
 
 
-def test_the_command_imports_with_cpus_and_memory_per_gpu(tmp_path: Path) -> None:
-    source, target = tmp_path / "t.csv", tmp_path / "t.json"
-    source.write_text(PHILLY_ROWS)
+def test_the_command_imports_with_cpus_and_memory_per_gpu(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(PHILLY_ROWS)
     options = ["--gpus", "V100=8", "--gpus-per-server", "8", "--cpus-per-gpu", "5", "--memory-gb-per-gpu", "100"]
-    result = CliRunner().invoke(app, ["import", "philly", str(source), "-o", str(target), *options])
-    assert result.exit_code == 0, result.output
-    (group,) = load(str(target)).cluster.servers
+    result = command("import", "philly", "t.csv", "-o", "t.json", *options)
+    assert result.returncode == 0, result.stderr
+    (group,) = load("t.json").cluster.servers
     assert (group.gpus, group.cpus, group.memory_gb) == (8, 40, 800)
 
 

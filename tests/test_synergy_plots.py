@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,17 @@ from matplotlib.figure import Figure
 
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
-from schedgap.harness.page import figures as drawn_of
-from schedgap.harness.plots import FIGURES, Drawn, draw
-from schedgap.harness.plots.rounds import MAX_PANELS, Worth, against_lp1, by_load, mean_times, resources, short_and_long
-from schedgap.harness.plots.style import styled
+from schedgap.harness.figure import Drawing, figures, parts, styled
+from schedgap.harness.plots.pieces import Group, times_beside_bounds
+from schedgap.harness.plots.simulation import (
+    MAX_PANELS,
+    Worth,
+    against_lp1,
+    by_load,
+    resources,
+    rounds_beside_lp1,
+    short_and_long,
+)
 from schedgap.harness.plots.synergy import MAX_SERVERS, speedups
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.simulate.run import simulate
@@ -34,7 +42,7 @@ CASE = cases.instance(
 @pytest.fixture(scope="module")
 def run() -> Comparison:
     methods = ["synergy.proportional", "synergy.tune", "synergy.tune.fifo", "synergy.greedy.fifo", "synergy.jct"]
-    return compare(CASE, methods, [], jobs=1).run
+    return compare(CASE, methods, [], jobs=1)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +50,8 @@ def simulation() -> Simulation:
     return simulate(CASE, ["synergy.proportional.fifo", "synergy.tune.fifo"], restart_s=0.0, jobs=1)
 
 
-def drawn(run: Comparison, name: str) -> Drawn:
-    (item,) = [item for spec in FIGURES if (spec.id, spec.paper) == (name, "synergy") for item in draw(run, spec)]
+def drawn(run: Comparison, name: str) -> Drawing:
+    (item,) = figures(run, f"synergy.{name}")
     return item
 
 
@@ -94,7 +102,7 @@ def test_bars_of_servers_add_up_to_what_is_held(run: Comparison) -> None:
 
 def test_only_so_many_servers_are_drawn() -> None:
     many = cases.instance([("Synergy GNMT", 1)] * 5, [cases.servers(MAX_SERVERS + 5)])
-    found = compare(many, ["synergy.proportional"], [], jobs=1).run
+    found = compare(many, ["synergy.proportional"], [], jobs=1)
     item = drawn(found, "servers")
     assert f"the first {MAX_SERVERS} of {MAX_SERVERS + 5} servers" in item.caption
 
@@ -113,13 +121,23 @@ def test_mean_times_stand_beside_the_bound(run: Comparison) -> None:
 
 
 def test_all_figures_of_a_simulation(simulation: Simulation) -> None:
-    figures = {figure.name.removeprefix("simulation-"): figure for figure in drawn_of(simulation).drawn}
+    drawn = {figure.name.removeprefix("simulation-"): figure for figure in figures(simulation)}
     usual = {"ttd", "gantt", "jct-cdf", "utilisation"}
-    assert set(figures) == usual | {"lp1", "short-long", "resources", "jct-mean"}
-    for figure in figures.values():
+    assert set(drawn) == usual | {"lp1", "short-long", "resources", "jct-mean"}
+    for figure in drawn.values():
         assert "n = 4 jobs on case" in figure.caption
         assert "2 policies" in figure.caption
         assert len(figure.svg) > 1000
+
+
+def test_so_many_policies_have_panels(simulation: Simulation) -> None:
+    (part,) = parts(simulation)
+    names = [f"p{i}" for i in range(MAX_PANELS + 3)]
+    first = dict.fromkeys(names, next(iter(simulation.traces.values())))
+    rounds = dict.fromkeys(names, next(iter(simulation.rounds.values())))
+    canvas, words = rounds_beside_lp1(replace(part, traces=first, rounds=rounds))
+    assert len(canvas.axes) == MAX_PANELS
+    assert f"the first {MAX_PANELS} of {MAX_PANELS + 3} policies" in words
 
 
 def test_loads_of_several_instances() -> None:
@@ -128,7 +146,7 @@ def test_loads_of_several_instances() -> None:
         for n, gap in (("slow", 1800.0), ("fast", 600.0))
     ]
     found = simulate(loads, ["synergy.proportional.fifo", "synergy.tune.fifo"], restart_s=0.0, jobs=1)
-    figure = next(figure for figure in drawn_of(found).drawn if figure.name == "simulation-load")
+    figure = next(figure for figure in figures(found, "load"))
     lines = figure.figure.axes[0].get_lines()
     assert len(lines) == 2
     for line in lines:
@@ -151,8 +169,6 @@ def test_rounds_without_jobs_and_without_offers() -> None:
     worth = {"a": Worth(start_s, np.array([1.0, 2.0, 0.5]), np.array([2.0, np.nan, 1.0]))}
     figure = made(against_lp1, worth, 300.0)
     assert "a: mean 50.0 %" in texts(figure)
-    many = {f"p{i}": worth["a"] for i in range(MAX_PANELS + 3)}
-    assert len(made(against_lp1, many, 300.0).axes) == MAX_PANELS
 
 
 @pytest.mark.parametrize("policies", [1, 3, 9])
@@ -174,7 +190,7 @@ def test_short_and_long_jobs_that_never_complete() -> None:
 
 
 def test_means_without_a_bound() -> None:
-    figure = made(mean_times, {"a": 7200.0, "b": 9000.0}, None)
+    figure = made(times_beside_bounds, [Group({"a": 7200.0, "b": 9000.0}, None)], "mean completion time")
     assert "certified" not in texts(figure)
     assert "mean completion time [h]" in texts(figure)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 import pytest
+from conftest import HARNESS
 from extremes import extreme
 from numba.core import event
 
@@ -26,7 +26,6 @@ from schedgap.instances.views import oef
 from schedgap.models import MODELS
 from schedgap.models.solve import build, solve
 
-COMMAND = Path(sys.executable).with_name("harness")
 SEEDS = (1, 3, 4, 7, 9, 10, 11)
 
 
@@ -43,7 +42,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_workers_execute_nothing_of_the_folder_that_the_command_is_started_in(hostile: Path) -> None:
-    command = [COMMAND, "compare", "--instance", "paper/oef-eq1", "--method", "oef.g*", "--no-report", "--jobs", "2"]
+    command = [HARNESS, "compare", "--instance", "paper/oef-eq1", "--method", "oef.g*", "--no-report", "--jobs", "2"]
     found = subprocess.run(command, cwd=hostile, capture_output=True, text=True, timeout=120, check=False)
     assert not (hostile / "executed").exists(), (hostile / "executed").read_text()
     assert (found.returncode, found.stderr.count("Traceback")) == (0, 0), found.stderr

@@ -17,9 +17,8 @@ from schedgap.heuristics.zhou.batches import Way, a_dual, a_maxweight, mincost, 
 from schedgap.heuristics.zhou.lemma import lacking, most_weight
 from schedgap.instances.elastic import Ledger
 from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.random_instances.zhou import draw_roomy
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import picker
-from schedgap.instances.small.zhou import roomy_one
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from schedgap.models.solve import SolveOptions
@@ -187,7 +186,7 @@ def test_alpha_decides_whether_lemma_1_holds() -> None:
 
 def test_before_a_run_only_theorem_5_promises_anything() -> None:
     """It takes an α by the formula, and jobs that meet both assumptions."""
-    drawn = (zhou.view(roomy_one(picker(np.random.default_rng(seed)))) for seed in range(50))
+    drawn = (zhou.view(draw_roomy(np.random.default_rng(seed))) for seed in range(50))
     view = next(v for v in drawn if not (a := v.architectures["ra"]).reason and meets_assumptions(a))
     alpha = view.architectures["ra"].alpha
     promised = {query: heuristics.get(f"zhou.ra.online{query}").guarantee(view) for query in QUERIES}

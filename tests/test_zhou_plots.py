@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 import schedgap.harness.plots.admission as admission_plots
 import schedgap.harness.plots.zhou as zhou_plots
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.plots import FIGURES, Drawn, draw
-from schedgap.harness.plots.bars import Group, beside_bounds
-from schedgap.harness.plots.gantt import NAMED_JOBS
-from schedgap.harness.plots.style import styled
-from schedgap.harness.plots.zhou import chart, dearest, gpu_bars, price_field
+from schedgap.harness.figure import Drawing, parts, registered, styled
+from schedgap.harness.figure import figures as figures_of
+from schedgap.harness.plots.gantt import NAMED_JOBS, server_rows
+from schedgap.harness.plots.pieces import Group, beside_bounds
+from schedgap.harness.plots.zhou import dearest, gpu_bars, price_field
 from schedgap.harness.plots.zhou_sweeps import compared, found, settings
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics.admission import steps
@@ -102,14 +102,14 @@ def large() -> Comparison:
     return zhou_run(load("gen/20jobs"))
 
 
-def drawn(run: Comparison, name: str) -> Drawn:
-    (item,) = draw(run, FIGURES.get(name))
+def drawn(run: Comparison, name: str) -> Drawing:
+    (item,) = figures_of(run, name)
     return item
 
 
 def figures(run: Comparison) -> set[str]:
-    own = [spec for spec in FIGURES if spec.paper in ("zhou", "admission")]
-    return {item.name.split("-", 1)[1] for spec in own for item in draw(run, spec)}
+    own = [spec.id for spec in registered() if spec.id.startswith(("zhou.", "admission."))]
+    return {item.name.split("-", 1)[1] for item in figures_of(run, *own)}
 
 
 def texts(figure: Figure) -> str:
@@ -206,7 +206,8 @@ def test_bars_hold_the_gpus_of_workers_and_ps(small: Comparison) -> None:
     held = ((schedule.workers + schedule.ps) * schedule.slots[schedule.run]).sum()  # a worker and a PS have one each
     assert (bars.gpus * (bars.end - bars.start)).sum() == pytest.approx(held * view.slot_s)
     assert bars.start.min() == (schedule.start.min() - 1) * view.slot_s
-    rows = chart(view)
+    gpus = view.architectures["ra"].machines.capacity[:, 0].astype(np.int64)
+    rows = server_rows(instance, gpus, view.ids)
     assert rows.servers.gpus.tolist() == [2, 2, 1]
     assert rows.servers.gpu_type.tolist() == [0, 0, 1]
     ring = gpu_bars(view, "ra", small.decisions[instance.fingerprint, "zhou.ra.fifo", 0, ""])
@@ -261,12 +262,12 @@ def test_duals_are_what_a_server_costs(small: Comparison) -> None:
 def test_only_the_dearest_rows_are_drawn() -> None:
     field = np.zeros((40, 3))
     field[::2, 1] = np.arange(20)
-    rows = dearest(field)
+    rows, words = dearest(field)
     assert len(rows) == zhou_plots.MAX_PRICES
     assert rows.tolist() == sorted(rows.tolist())
     assert field[rows].max(axis=1).min() == 4
-    assert "21 are 0 throughout and not drawn" in zhou_plots._omitted(field)
-    assert "The 16 dearest are drawn, 3 are not" in zhou_plots._omitted(field)
+    assert "21 are 0 throughout and not drawn" in words
+    assert "The 16 dearest are drawn, 3 are not" in words
 
 
 # bars ---------------------------------------------------------------------------------------------
@@ -365,7 +366,7 @@ def test_methods_are_compared_on_the_same_instances() -> None:
     assert bound == ([1.0, 2.0], [1.0, 1.75])
     assert "n = 6 results" in item.caption
     apart = sweep_of(copies(names=names[:2]), {"zhou.ps.online": [4, None], "zhou.ps.columns": [None, 5]})
-    assert draw(apart, FIGURES.get("sweep-completion")) == []  # one value only
+    assert figures_of(apart, "sweep-completion") == []  # one value only
 
 
 def test_one_parameter_at_a_time() -> None:
@@ -388,16 +389,16 @@ def test_values_without_numbers_stand_side_by_side() -> None:
     assert ax.get_yscale() == "log"
     assert "10⁶ weight" in ax.get_ylabel()
     assert lines(item.figure)[0] == ([0.0, 1.0, 2.0], [1.0, 300.0, 2.0])
-    assert draw(run, FIGURES.get("sweep-completion")) == []
+    assert figures_of(run, "sweep-completion") == []
 
 
 def test_more_methods_than_colours_name_what_is_left_out() -> None:
     names = ["gen/x?capacity=1", "gen/x?capacity=2000"]
-    methods = ["online", *(f"online.v{i}" for i in range(9)), "fifo"]
+    methods = ["online", *(f"online?v={i}" for i in range(9)), "fifo"]
     run = sweep_of(copies(names=names), {f"zhou.ps.{m}": [1.0, 2.0] for m in methods})
     item = drawn(run, "sweep-completion")
     assert len(lines(item.figure)) == 11  # ten methods and a bound
-    assert "No room for: online.v8." in item.caption
+    assert "No room for: online?v=8." in item.caption
     assert item.figure.axes[0].get_xscale() == "log"
 
 
@@ -405,10 +406,10 @@ def test_several_seeds_of_one_instance_are_no_sweep(small: Comparison) -> None:
     twice = Comparison(
         {}, [*small.rows, *(row.replace(seed=1) for row in small.rows)], small.instances, small.decisions
     )
-    assert draw(twice, FIGURES.get("sweep-completion")) == []
+    assert figures_of(twice, "sweep-completion") == []
     assert "Of several seeds the first is shown." in drawn(twice, "windows").caption
     run = sweep_of(copies(names=["gen/x?seed=1", "gen/x?seed=2"]), {"zhou.ps.online": [1.0, 2.0]})
-    assert draw(run, FIGURES.get("sweep-completion")) == []
+    assert figures_of(run, "sweep-completion") == []
 
 
 def test_a_generated_sweep_is_drawn() -> None:
@@ -429,20 +430,10 @@ def test_a_generated_sweep_is_drawn() -> None:
 def test_panels_keep_their_rows() -> None:
     names = [f"gen/x?capacity={c}" for c in (1, 2, 3)]
     run = sweep_of(copies(names=names), {"zhou.ps.online": [4, 6, 10]})
-    data = next(data for data, _ in _inputs(run))
-    (panel,) = found(data, "completion")
+    (panel,) = found(next(part for part in parts(run) if part.of == "paper"), ["completion"])
     assert panel.values == [1.0, 2.0, 3.0]
-    assert {v: [row.objective for row in each["online"]] for v, each in compared(panel, ["online"]).items()} == {
-        1.0: [4],
-        2.0: [6],
-        3.0: [10],
-    }
-
-
-def _inputs(run: Comparison) -> Iterator[Any]:
-    from schedgap.harness.plots.figures import _inputs as inputs
-
-    return inputs(run, FIGURES.get("sweep-completion"))
+    rows = compared(panel, ["online"])
+    assert rows[["value", "objective"]].to_numpy().tolist() == [[1.0, 4], [2.0, 6], [3.0, 10]]
 
 
 # admission ----------------------------------------------------------------------------------------

@@ -253,7 +253,7 @@ def test_windows_of_batches_are_measured() -> None:
         ([(4, 4, 1, 4), (8, 16, 2, 6)], "window 1: from slot 8, τ = 6 is not a power of two above 4 and at most 8"),
         ([(4, 4, 1, 4), (8, 16, 2, 16)], "window 1: from slot 8, τ = 16 is not a power of two above 4 and at most 8"),
         ([(4, 4, 1, 4), (8, 16, 4, 4)], "window 1: from slot 8, τ = 4 is not a power of two above 4 and at most 8"),
-        ([(5, 3, 1, 3), (8, 16, 2, 8)], "window 0: from slot 5, τ = 3 is not a power of two and at most 5"),
+        ([(5, 3, 1, 3), (8, 16, 2, 8)], "window 0: from slot 5, τ = 3 is not a power of two above 0 and at most 5"),
         ([(4, 4, 1, 4), (8, 16, 3, 8)], "window 1: 16 slots from slot 8 are not α rounds of 8, of which 3"),
         ([(4, 4, 1, 4), (8, 32, 2, 8)], "window 1: 32 slots from slot 8 are not α rounds of 8, of which 2"),
         ([(4, 2, 2, 1), (8, 16, 2, 8)], "J2 from slot 4: its run, up to slot 5, is not within one of the rounds of 1"),

@@ -18,11 +18,11 @@ BOTH = ("ps", "ra")
 
 
 def optimum(model: pyo.ConcreteModel) -> float:
-    """Return the optimum of a model in units of 1."""
+    """Return the optimum of a model."""
     found = solve(model, EXACT)
     assert found.status == "optimal"
     assert found.objective is not None
-    return found.objective * float(pyo.value(model.unit))
+    return found.objective
 
 
 def architecture(case: Instance, name: str) -> Architecture:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -146,58 +148,35 @@ def _like(old: float, new: float) -> float:
 # --------------------------------------------------------------------------------------------------------- shrinking
 
 
+LISTS = (*((name,) for name in (*MEMBERS, "worker_types", "ps_types")), ("cluster", "servers"))
+"""Where the lists are of which something can go."""
+
+
 def simpler(content: Document) -> Iterator[Document]:
     """Yield copies that are simpler in one thing: without a job, a group or a type, fewer servers, rounder numbers."""
-    yield from _without(content)
-    for g, group in enumerate(content["cluster"]["servers"]):
-        for key in ("count", "gpus", "ps_slots"):
-            if group[key] > 1:
-                yield _lower(content, ("cluster", "servers", g), key)
-    if content.get("horizon") and content["horizon"]["slots"] > 1:
-        yield _lower(content, ("horizon",), "slots")
-    count = sum(1 for _ in numbers(_members(content)))
-    for k in range(count):
-        yield from _rounder(content, k)
+    for path in LISTS:
+        *outer, name = path
+        holder: Any = reduce(getitem, outer, content)
+        items = holder[name]
+        for i in range(len(items) if len(items) > 1 else 0):
+            yield _with(content, holder, name, [*items[:i], *items[i + 1 :]])
+    sizes = [(group, key) for group in content["cluster"]["servers"] for key in ("count", "gpus", "ps_slots")]
+    sizes += [(content["horizon"], "slots")] if content.get("horizon") else []
+    yield from (_with(content, holder, key, holder[key] - 1) for holder, key in sizes if holder[key] > 1)
+    for holder, key in numbers(_members(content)):
+        old = holder[key]
+        for new in (0, 1, *(_digits(old, digits) for digits in (1, 2, 3))):
+            if _complexity(new) < _complexity(old):
+                yield _with(content, holder, key, _like(old, new))
 
 
-def _without(content: Document) -> Iterator[Document]:
-    """Yield copies without one job, tenant, group of servers, or type of worker or parameter server."""
-    lists: tuple[tuple[str, ...], ...] = (
-        *((name,) for name in (*MEMBERS, "worker_types", "ps_types")),
-        ("cluster", "servers"),
-    )
-    for path in lists:
-        items = _at(content, path)
-        if len(items) > 1:
-            for i in range(len(items)):
-                found = copy.deepcopy(content)
-                _at(found, path).pop(i)
-                yield found
-
-
-def _at(content: Document, path: tuple[str | int, ...]) -> Any:
-    value: Any = content
-    for key in path:
-        value = value[key]
-    return value
-
-
-def _lower(content: Document, path: tuple[str | int, ...], key: str) -> Document:
-    found = copy.deepcopy(content)
-    _at(found, path)[key] -= 1
-    return found
-
-
-def _rounder(content: Document, k: int) -> Iterator[Document]:
-    """Yield copies in which the k-th number of the jobs is 0, 1, or has fewer digits."""
-    holder, key = next(place for i, place in enumerate(numbers(_members(content))) if i == k)
-    old = holder[key]
-    for new in (0, 1, *(_digits(old, digits) for digits in (1, 2, 3))):
-        if _complexity(new) < _complexity(old):
-            found = copy.deepcopy(content)
-            there, same = next(place for i, place in enumerate(numbers(_members(found))) if i == k)
-            there[same] = _like(old, new)
-            yield found
+def _with(content: Document, holder: Any, key: Any, value: Any) -> Document:
+    """Return a copy of `content` with another value at a place in it."""
+    old, holder[key] = holder[key], value
+    try:
+        return copy.deepcopy(content)
+    finally:
+        holder[key] = old
 
 
 def _digits(value: float, digits: int) -> float:

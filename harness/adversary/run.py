@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
 from schedgap.harness.adversary.row import Adversary, Proved, Slice, Worst
-from schedgap.harness.adversary.search import Lab, provers, searchable, usable, worst
+from schedgap.harness.adversary.search import EXACT, Lab, provers, searchable, usable, worst
 from schedgap.harness.adversary.task import SearchTask, ShrinkTask
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.pool import workers_for
-from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
 from schedgap.harness.engine.task import Task
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.canonical import to_json
@@ -95,7 +94,7 @@ def adversary(
     most: int = MOST_JOBS,
     anywhere: bool = False,
     seed: int = 0,
-    limits: Limits | None = None,
+    limits: Limits = EXACT,
     **running: Unpack[Running],
 ) -> Adversary:
     """Search the instance with the largest proved ratio of each heuristic, shrink it and save it.
@@ -119,7 +118,7 @@ def adversary(
     seed
         Seed of the search.
     limits
-        Memory of a worker process.
+        What a solve of a small instance may take, and the memory of a worker process.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
@@ -129,15 +128,20 @@ def adversary(
         If a name is unknown or no ratio of it can be proved.
     """
     specs = resolve(names)
-    words = [w for name in names for w in ("--heuristic", name)] + ["--anywhere"] * anywhere
-    words += ["--most-jobs", str(most)] * (most != MOST_JOBS)
-    command = shlex.join(["harness", "adversary", *words, "--budget", f"{budget_s:g}s", "--seed", str(seed)])
-    labs = [Lab(spec.id, usable(spec.id), anywhere) for spec in specs]
-    plan = Plan(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1), limits or Limits())
+    options = {
+        "heuristic": list(names),
+        "anywhere": anywhere,
+        "most_jobs": None if most == MOST_JOBS else most,
+        "budget": f"{budget_s:g}s",
+        "seed": seed,
+        **limits.given(EXACT),
+    }
+    labs = [Lab(spec.id, usable(spec.id), anywhere, limits) for spec in specs]
+    plan = Plan(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1), limits)
     return execute(
         STUDY,
         plan,
-        {"command": command, "heuristics": [spec.id for spec in specs]},
+        {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]},
         **running,
     )
 

@@ -7,20 +7,21 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from schedgap.harness.adversary.mutations import Document, document, mutated, possible, simpler
 from schedgap.harness.adversary.row import Proved, Slice
+from schedgap.harness.compare.certify import proved_ratio
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import certified
 from schedgap.harness.engine.limits import Limits
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.errors import UsageError
+from schedgap.instances.random_instances import FAMILIES
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import SMALL
 from schedgap.models import MODELS, ModelSpec
 
 ELITE = 6
@@ -28,6 +29,9 @@ ELITE = 6
 
 FRESH = 0.15
 """Share of new random instances among those that are tried."""
+
+EXACT = Limits(time_limit_s=2.0, rel_gap=0.0)
+"""What a method may take on a small instance."""
 
 LEAST_GAIN = 1e-6
 """Relative difference of ratios below which one instance is no worse than another."""
@@ -43,7 +47,7 @@ def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
 
 def searchable() -> list[HeuristicSpec]:
     """Return the online heuristics to whose problems there are exact models and small instances."""
-    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in SMALL]
+    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in FAMILIES]
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Lab:
     heuristic: str
     models: tuple[str, ...]
     anywhere: bool = False
-    limits: Limits = field(default_factory=lambda: Limits(time_limit_s=2.0, rel_gap=0.0))
+    limits: Limits = EXACT
 
     def prove(self, instance: Instance) -> Proved | None:
         """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
@@ -74,8 +78,10 @@ class Lab:
             row, other = (row, other) if row.method == self.heuristic else (other, row)
             if not self.anywhere and self._outside(row):
                 return None
-            if other.verified and (found := _proved(instance, row, other.method)):
-                return found
+            ratio, optimum = proved_ratio(row), row.best_bound
+            if other.verified and ratio is not None and row.objective is not None and optimum is not None:
+                promised = row.guarantee, row.guarantee_factor
+                return Proved(instance, other.method, ratio, row.objective, optimum, *promised)
             if row.status == "skipped" or not row.verified:
                 return None
         return None
@@ -83,15 +89,6 @@ class Lab:
     def _outside(self, row: Row) -> bool:
         """Return whether the paper has a guarantee, but none that holds on this instance."""
         return row.guarantee is not None and not (row.guarantee_factor and math.isfinite(row.guarantee_factor))
-
-
-def _proved(instance: Instance, row: Row, model: str) -> Proved | None:
-    if row.verified is not True or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
-        return None
-    ratio = row.ratio if row.ratio is not None else math.inf if row.sense == "max" and row.best_bound > 0 else None
-    if ratio is None:
-        return None
-    return Proved(instance, model, ratio, row.objective, row.best_bound, row.guarantee, row.guarantee_factor)
 
 
 @functools.cache
@@ -106,7 +103,7 @@ def usable(heuristic: str) -> tuple[str, ...]:
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
-    cases = [SMALL.get(spec.paper).draw(rng) for _ in range(3)]
+    cases = [FAMILIES.get(spec.paper).draw(rng) for _ in range(3)]
     found: dict[str, float] = {}
     for model in provers(spec):
         lab = Lab(heuristic, (model.id,))
@@ -144,7 +141,7 @@ def search(lab: Lab, seed: int, start: Sequence[Instance], tries: int, seconds: 
     while tried < tries and time.perf_counter() < ends:
         tried += 1
         fresh = not elite or rng.random() < FRESH
-        content = document(SMALL.get(paper).draw(rng)) if fresh else mutated(_pick(elite, rng), rng)
+        content = document(FAMILIES.get(paper).draw(rng)) if fresh else mutated(_pick(elite, rng), rng)
         instance = possible(content, most)
         found = lab.prove(instance) if instance else None
         if found is None:

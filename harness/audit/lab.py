@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,21 +22,40 @@ if TYPE_CHECKING:
 EXACT_GAP = 0.0
 
 
-@dataclass(frozen=True)
-class Lab:
-    """Where one claim is tried; the same for the same claim, seed and effort, whatever else is tried.
+class Lab(Count):
+    """Where one claim is tried, and its cases are counted; the same for the same claim, seed and effort.
 
-    Attributes
+    Parameters
     ----------
     claim
         Id of the claim.
     seed, effort
         Seed, and factor on how many random cases are tried.
+
+    Attributes
+    ----------
+    numbers
+        The numbers that count, by name.
+    also
+        Witnesses beside the smallest counterexample.
     """
 
-    claim: str
-    seed: int = 0
-    effort: float = 1.0
+    def __init__(self, claim: str, seed: int = 0, effort: float = 1.0) -> None:
+        super().__init__()
+        self.claim, self.seed, self.effort = claim, seed, effort
+        self.numbers: Mapping[str, Any] = {}
+        self.also: Sequence[Witness] = ()
+        self._narrower: list[Count] = []
+
+    def within(self, scope: str) -> Count:
+        """Return the count of a narrower scope."""
+        self._narrower.append(Count(scope))
+        return self._narrower[-1]
+
+    def evidence(self, text: str) -> Evidence:
+        """Return the evidence of the counts; `text` says which cases they were."""
+        narrower = tuple(count.tally for count in self._narrower)
+        return Evidence(self.tally, text, narrower, self.numbers, (*self.witnesses, *self.also))
 
     def rng(self, name: str = "") -> np.random.Generator:
         """Return a stream of random numbers of this claim."""
@@ -82,41 +100,25 @@ WORST = "worst/"
 """Family of the catalogue that keeps the worst instances ever found."""
 
 
-def worst_known() -> Iterator[Instance]:
-    """Yield the catalogue's worst instances."""
-    for ref in references():
-        if ref.startswith(WORST):
-            yield load(ref)
-
-
-def proved_ratio(row: Row) -> float | None:
-    """Return the ratio of a verified row to the optimum, infinite for nothing against something.
-
-    ``None`` where the optimum is not proved or is 0, or where the method did not run.
-    """
-    if not row.verified or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
-        return None
-    if row.ratio is None:
-        return math.inf if row.sense == "max" and row.best_bound > 0 else None
-    return row.ratio
-
-
 def always(instance: Instance) -> bool:
     """Say that every instance is within the scope."""
     return True
 
 
 def measured(
+    lab: Lab,
     drawn: Iterable[Instance],
     method: str,
     exact: tuple[str, ...],
     what: str,
     inside: Callable[[Instance], bool] = always,
-) -> Evidence:
-    """Return how often the guarantee of a method was exceeded, and its largest proved ratio.
+) -> str:
+    """Count how often the guarantee of a method was exceeded, and say so with its largest proved ratio.
 
     Parameters
     ----------
+    lab
+        Where it is counted.
     drawn
         Random instances; the worst ones of the catalogue are tried besides.
     method
@@ -128,29 +130,32 @@ def measured(
     inside
         Whether what the theorem assumes holds on an instance; others are measured, and do not count.
     """
-    count, outside = Count(), Count("beyond the assumptions")
+    from schedgap.harness.compare.certify import proved_ratio
+
+    outside = Count("beyond the assumptions")
     most: tuple[float, float, Witness | None] = (0.0, math.inf, None)
-    for instance in (*drawn, *worst_known()):
+    for instance in (*drawn, *(load(ref) for ref in references() if ref.startswith(WORST))):
         row = certified(instance, [method, *exact])[method]
         ratio, promised = proved_ratio(row), row.guarantee_factor
         if ratio is None or promised is None:
             continue
         shown = f"{method} is {ratio:.4g} from the proved optimum {row.best_bound:.6g}; guarantee here: {row.guarantee}"
-        within = count if inside(instance) else outside
+        within = lab if inside(instance) else outside
         within.add(ratio <= promised * (1 + TOLERANCE), instance, [method, *exact], shown)
         if ratio > most[0]:
             most = ratio, promised, Witness(instance, (method, *exact), shown)
     ratio, promised, witness = most
     if witness is None:
-        return count.evidence(f"no optimum could be proved among {what}")
+        return f"no optimum could be proved among {what}"
     text = (
-        f"{'not exceeded' if not count.failed else f'exceeded {count.failed} times'} on {count.tested} instances with "
+        f"{'not exceeded' if not lab.failed else f'exceeded {lab.failed} times'} on {lab.tested} instances with "
         f"proved optimum ({what}); largest proved ratio {ratio:.4g}, where {promised:.4g} is promised"
     )
     if outside.tested:
         text += f"; exceeded {outside.failed} times on {outside.tested} more that violate an assumption"
-    numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": count.tested}
-    return count.evidence(text, numbers=numbers, also=() if count.failed else [witness])
+    lab.numbers = {"largest_ratio": ratio, "guarantee_there": promised, "instances": lab.tested}
+    lab.also = () if lab.failed else [witness]
+    return text
 
 
 NOISE = 1e-9
@@ -171,14 +176,17 @@ class Printed(NamedTuple):
 
 
 def recomputed(
+    lab: Lab,
     numbers: Sequence[Printed],
     narrower: tuple[str, Sequence[Printed]] | None = None,
     witnesses: Sequence[Witness] = (),
-) -> Evidence:
-    """Return how many of the printed numbers are what the paper's own numbers make.
+) -> str:
+    """Count how many of the printed numbers are what the paper's own numbers make, and list them.
 
     Parameters
     ----------
+    lab
+        Where they are counted.
     numbers
         The printed numbers.
     narrower
@@ -186,14 +194,8 @@ def recomputed(
     witnesses
         Instances on which they can be seen, if any.
     """
-    stated = _count("as printed", numbers)
-    some = [_count(*narrower)] if narrower else []
-    lines = [f"{n.what}: {n.made:.4g}, printed {n.value:g}" for n in numbers]
-    return stated.evidence("; ".join(lines), *some, numbers={n.what: n.made for n in numbers}, also=witnesses)
-
-
-def _count(scope: str, numbers: Sequence[Printed]) -> Count:
-    count = Count(scope)
-    for number in numbers:
-        count.add(number.right)
-    return count
+    lab.scope, lab.numbers, lab.also = "as printed", {n.what: n.made for n in numbers}, witnesses
+    for count, some in ((lab, numbers), *([(lab.within(narrower[0]), narrower[1])] if narrower else ())):
+        for number in some:
+            count.add(number.right)
+    return "; ".join(f"{n.what}: {n.made:.4g}, printed {n.value:g}" for n in numbers)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from schedgap.instances.canonical import to_json
 from schedgap.instances.registry import Registry
@@ -118,7 +119,7 @@ class Claim:
     how
         How it is tested.
     check
-        ``check(lab)`` tries it.
+        ``check(lab)`` tries it, counts cases (:class:`~schedgap.harness.audit.lab.Lab`), and says which they were.
     """
 
     id: str
@@ -127,23 +128,33 @@ class Claim:
     claim: str
     scope: str
     how: str
-    check: Callable[[Any], Evidence]
+    check: Callable[[Any], str]
 
 
 CLAIMS: Registry[Claim] = Registry("claim")
 
+T = TypeVar("T", bound=Callable[..., str])
 
-def claim(id: str, location: str, text: str, *, how: str, scope: str = "as stated") -> Callable[[Check], Check]:
-    """Register the decorated function as the check of a claim, whose id begins with its paper."""
 
-    def register(check: Check) -> Check:
-        CLAIMS.register(Claim(id, id.partition(".")[0], location, text, scope, how, check))
+def claim(
+    id: str, location: str, *, how: str, scope: str = "as stated", text: str = "", **given: Any
+) -> Callable[[T], T]:
+    """Register the decorated function as the check of a claim: its docstring, unless `text` says it.
+
+    Parameters
+    ----------
+    id, location, how, scope, text
+        See :class:`Claim`; the id begins with that of the paper.
+    **given
+        Further arguments of the function, for one that checks several claims.
+    """
+
+    def register(check: T) -> T:
+        said = text or " ".join((check.__doc__ or "").split())
+        CLAIMS.register(Claim(id, id.partition(".")[0], location, said, scope, how, partial(check, **given)))
         return check
 
     return register
-
-
-Check = Callable[[Any], Evidence]
 
 
 class Count:
@@ -181,20 +192,3 @@ class Count:
     def witnesses(self) -> tuple[Witness, ...]:
         """The smallest counterexample, if there is one."""
         return () if self._witness is None else (self._witness,)
-
-    def evidence(
-        self, text: str, *narrower: Count, numbers: Mapping[str, Any] | None = None, also: Sequence[Witness] = ()
-    ) -> Evidence:
-        """Return the evidence of these counts.
-
-        Parameters
-        ----------
-        text
-            Which cases these were.
-        *narrower
-            Counts of narrower scopes.
-        numbers, also
-            Numbers by name, and witnesses beside the smallest counterexample.
-        """
-        witnesses = (*self.witnesses, *also)
-        return Evidence(self.tally, text, tuple(c.tally for c in narrower), numbers or {}, witnesses)

@@ -14,6 +14,7 @@ from schedgap.harness.engine.result import Found, Stored
 from schedgap.harness.text import plain
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.plugins import options
 from schedgap.instances.registry import unknown
 
 FAILED = "failed"
@@ -139,7 +140,7 @@ class Finding:
         witness, path = self.witnesses[number], self.file(number)
         words = ["harness", "compare", "--instance", str(self.folder / path if self.folder else path)]
         words += [word for method in witness.methods for word in ("--method", method)]
-        return shlex.join(words)
+        return shlex.join([*words, *options()])
 
     def as_dict(self) -> dict[str, Any]:
         """Return :data:`FIELDS` by name."""

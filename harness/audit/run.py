@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -13,7 +12,7 @@ from schedgap.harness.audit.registry import CLAIMS, Claim
 from schedgap.harness.audit.row import Audit, Finding
 from schedgap.harness.audit.task import ClaimTask
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
 from schedgap.harness.page.audit import blocks
 from schedgap.harness.table import to_json, to_markdown
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -36,6 +35,7 @@ def audit(
     *,
     effort: float = 1.0,
     seed: int = 0,
+    time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
     command: str | None = None,
     **running: Unpack[Running],
@@ -48,8 +48,8 @@ def audit(
         Papers (all where none is named), and ids or shell patterns of claims.
     effort, seed
         Factor on how many random cases are tried; seed of the cases. The same numbers give the same findings.
-    memory_mb
-        Memory cap of a worker process.
+    time_limit_s, memory_mb
+        Wall-clock seconds that a claim may take, by default :data:`LIMIT_S` times the effort; memory of its process.
     command
         How to reproduce the run, if not by these arguments.
     **running
@@ -66,9 +66,17 @@ def audit(
     if not 0 <= seed <= LARGEST_SEED:
         raise UsageError(f"seed = {seed}: 0 to {LARGEST_SEED}")
     chosen = select(papers, patterns)
-    limits = Limits(time_limit_s=LIMIT_S * max(1.0, effort), memory_mb=memory_mb)
+    usual = Limits(time_limit_s=LIMIT_S * max(1.0, effort))
+    limits = Limits(usual.time_limit_s if time_limit_s is None else time_limit_s, memory_mb=memory_mb)
+    options = {
+        "paper": papers,
+        "claim": [pattern for pattern in patterns if pattern != "*"],
+        "effort": None if effort == 1 else effort,
+        "seed": seed or None,
+        **limits.given(usual),
+    }
     meta = {
-        "command": command or _reproduction(papers, patterns, effort, seed),
+        "command": command or command_line(options, "audit"),
         "claims": [claim.id for claim in chosen],
         "effort": effort,
         "seed": seed,
@@ -120,13 +128,3 @@ def _last(claim: Claim) -> int:
     kinds = ("slip", "printed", "measured")
     name = claim.id.split(".")[1]
     return 1 + kinds.index(name) if name in kinds else 0
-
-
-def _reproduction(papers: Sequence[str], patterns: Sequence[str], effort: float, seed: int) -> str:
-    """Return the command line that runs the same audit."""
-    words = ["harness", "audit"]
-    words += [word for paper in papers for word in ("--paper", paper)]
-    words += [word for pattern in patterns if pattern != "*" for word in ("--claim", pattern)]
-    words += ["--effort", repr(effort)] if effort != 1 else []
-    words += ["--seed", str(seed)] if seed else []
-    return shlex.join(words)

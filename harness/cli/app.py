@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,7 +13,14 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class Commands(TyperGroup):
-    """The commands; Ctrl-C ends any of them with one line."""
+    """The commands, each of which takes the options of all; Ctrl-C ends any of them with one line."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of that name."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.params = list(dict.fromkeys([*command.params, *self.params]))
+        return command
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was named."""
@@ -32,3 +39,27 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="How far from optimal are deep-learning cluster schedulers? Certified gaps for published schedulers.",
 )
+
+
+def _load(names: list[str]) -> list[str]:
+    from schedgap.instances.plugins import load_plugin
+
+    for name in names:
+        load_plugin(name)
+    return names
+
+
+@app.callback()
+def all_commands(
+    plugin: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FILE.py|MODULE",
+            callback=_load,
+            is_eager=True,
+            expose_value=False,
+            help="Load methods, papers, figures, … of your own. Repeatable.",
+        ),
+    ] = [],  # noqa: B006
+) -> None:
+    """Take what may follow any command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -116,3 +117,15 @@ def ratio(sense: str, objective: float, bound: float) -> float | None:
     if worse <= 0 or better <= 0:
         return None
     return max(1.0, better / worse)
+
+
+def proved_ratio(row: Row) -> float | None:
+    """Return the ratio of a verified row to the optimum, infinite for nothing against something.
+
+    ``None`` where the optimum is not proved or is 0, or where the method did not run.
+    """
+    if not row.verified or row.ratio_is_upper is not False or row.objective is None or not row.best_bound:
+        return None
+    if row.ratio is None:
+        return math.inf if row.sense == "max" and row.best_bound > 0 else None
+    return row.ratio

@@ -116,11 +116,15 @@ class Row:
     @property
     def measured(self) -> dict[str, Any]:
         """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
-        if self.verified is False:
+        if self.wrong:
             return {}
-        decided = {entry["quantity"]: entry["measured"] for entry in self.published}
         own = {name: getattr(self, name) for name in (*MEASURED, "sense")}
-        return {**decided, **self.metrics, **{name: value for name, value in own.items() if value is not None}}
+        return {**self.metrics, **{name: value for name, value in own.items() if value is not None}}
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """What rows share that are compared with each other: instance, seed and limits."""
+        return self.fingerprint, str(self.seed), self.limits
 
     @property
     def wrong(self) -> bool:

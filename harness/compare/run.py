@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,16 +13,15 @@ from schedgap.harness.compare.row import Comparison, Name, Row
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.result import Opened, opened
-from schedgap.harness.engine.study import Finished, Running, Study, execute, reopen
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of, reopen
 from schedgap.harness.published import with_published
-from schedgap.harness.table import rows_parquet, traces_parquet
+from schedgap.harness.table import to_parquet, types_of
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.schema import Instance
 
-Reference = str | Path | Instance
 Stages = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
 
 
@@ -62,9 +60,16 @@ def compare(
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     chosen = select(methods, papers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
+    options = {
+        "instance": names_of(references),
+        "paper": list(papers),
+        "method": [method for method in methods if method != "*"],
+        "seed": list(seeds) if tuple(seeds) != (0,) else [],
+        **next(iter(kinds.values())).given(Limits()),
+    }
     limits_by_name = {name: asdict(one) for name, one in kinds.items()}
     meta = {
-        "command": command or reproduction(references, methods, papers, seeds, next(iter(kinds.values()))),
+        "command": command or command_line(options, "compare"),
         "seeds": list(seeds),
         "limits": limits_by_name.get("", limits_by_name),
     }
@@ -139,8 +144,12 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    rows = certify(result.row for result in run_here(plan([instance], select(methods, ()), [seed], kinds)))
-    return with_published(rows, {instance.fingerprint: instance})
+    results = run_here(plan([instance], select(methods, ()), [seed], kinds))
+    return _certified(results, {instance.fingerprint: instance})
+
+
+def _certified(results: Sequence[MethodResult], instances: Mapping[str, Instance]) -> list[Row]:
+    return with_published(certify(one.row for one in results), instances, [one.decided for one in results])
 
 
 def run_here(tasks: Sequence[MethodTask]) -> list[MethodResult]:
@@ -209,7 +218,7 @@ def collected(found: Finished) -> Comparison:
     return Comparison(
         meta=found.meta,
         folder=found.folder,
-        rows=with_published(certify(result.row for result in results), found.instances),
+        rows=_certified(results, found.instances),
         instances=found.instances,
         decisions=Opened({r.row.name: r.decision for r in results if r.decision is not None}),
         traces=[_point(r.row, *point) for r in results for point in r.trace],
@@ -233,8 +242,14 @@ def _point(row: Row, time_s: float, incumbent: float | None, bound: float | None
     return {**keys, "time_s": time_s, "incumbent": incumbent, "bound": bound}
 
 
+TRACE = dict.fromkeys(("instance", "fingerprint", "method", "limits"), "str") | {"seed": "int"}
+TRACE |= dict.fromkeys(("time_s", "incumbent", "bound"), "float")
+"""Types of the fields of a point of a trace."""
+
+
 def _tables(comparison: Comparison) -> Mapping[str, bytes]:
-    return {"rows.parquet": rows_parquet(comparison.rows), "traces.parquet": traces_parquet(comparison.traces)}
+    rows = (row.as_dict() for row in comparison.rows)
+    return {"rows.parquet": to_parquet(types_of(Row), rows), "traces.parquet": to_parquet(TRACE, comparison.traces)}
 
 
 STUDY = Study("compare", (MethodResult,), collected, _tables)
@@ -250,36 +265,3 @@ def read_run(folder: Path) -> Comparison:
     """
     comparison: Comparison = reopen(folder, STUDY.kind)
     return comparison
-
-
-def reproduction(
-    references: Sequence[Reference],
-    methods: Sequence[str],
-    papers: Sequence[str],
-    seeds: Sequence[int],
-    limits: Limits,
-) -> str:
-    """Return the command line that runs the same comparison."""
-    words = ["harness", "compare"]
-    for ref in references:
-        words += ["--instance", ref.name if isinstance(ref, Instance) else str(ref)]
-    for option, values in (("--paper", papers), ("--method", methods)):
-        words += [word for value in values if value != "*" for word in (option, value)]
-    words += [word for seed in seeds if tuple(seeds) != (0,) for word in ("--seed", str(seed))]
-    return shlex.join([*words, *_limit_words(limits)])
-
-
-def _limit_words(limits: Limits) -> list[str]:
-    usual, words = asdict(Limits()), []
-    options = {
-        "time_limit_s": "--time-limit",
-        "rel_gap": "--rel-gap",
-        "threads": "--threads",
-        "memory_mb": "--memory-mb",
-        "all_sizes": "--all",
-        "cross_check": "--cross-check",
-    }
-    for name, value in asdict(limits).items():
-        if value != usual[name]:
-            words += [options[name]] if value is True else [options[name], repr(value)]
-    return words

@@ -4,6 +4,7 @@
 
     title = "Number of servers at equal capacity"
     source = "Zhou et al., Fig. 3"
+    plugins = ["mine.py"]
     methods = ["zhou.ps.online", "zhou.ps.fifo"]
     time_limit_s = 60.0
 
@@ -23,11 +24,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Self, Unpack
+from typing import Annotated, Any, Self, Unpack
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
@@ -36,11 +36,12 @@ from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.study import Running
+from schedgap.harness.engine.study import Running, command_line
 from schedgap.instances.canonical import read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE
 from schedgap.instances.errors import UsageError
 from schedgap.instances.generate.core import parse
+from schedgap.instances.plugins import load_plugin
 from schedgap.instances.ranges import MOST_THREADS
 from schedgap.instances.schema import Name, Record, Text, rule, violation
 
@@ -99,6 +100,7 @@ class Sweep(Record):
 
     title: Text = rule("what is varied, in a line")
     source: Text = ""
+    plugins: tuple[Reference, ...] = ()
     instances: tuple[Reference, ...] = ()
     grids: tuple[Grid, ...] = ()
     methods: tuple[Name, ...] = rule("ids or patterns of methods ('oef.*'), one or more", min_length=1)
@@ -136,28 +138,32 @@ class Sweep(Record):
         return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 
-def read(path: Path) -> Sweep:
-    """Return what a sweep file says; nothing is loaded yet.
+def read(path: Path, **instead: Any) -> Sweep:
+    """Return what a sweep file says, with some keys instead of its own; and load its plug-ins, but no instances yet.
 
     Raises
     ------
     UsageError
-        If the file cannot be read, has unknown keys, empty or too large grids, or names unknown methods.
+        If the file cannot be read, has unknown keys, empty or too large grids, or names unknown methods or plug-ins.
     """
     if path.suffix.lower() != ".toml":
         raise UsageError(f"{path}: a sweep file ends in .toml")
-    sweep = parse(Sweep, read_mapping(path), str(path))
+    found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
     try:
-        select(sweep.methods, sweep.papers)
+        for plugin in found.plugins:
+            load_plugin(plugin)
+        select(found.methods, found.papers)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    return sweep
+    return found
 
 
 def sweep(
     path: Path,
     *,
-    limits: Limits | None = None,
+    seeds: Sequence[int] = (),
+    time_limit_s: float | None = None,
+    memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
 ) -> Comparison:
     """Run a sweep file and return certified rows; see :func:`schedgap.harness.compare.run.compare`.
@@ -166,8 +172,10 @@ def sweep(
     ----------
     path
         The file.
-    limits
-        What one method may take, where the file does not say it.
+    seeds, time_limit_s
+        Instead of what the file says for all.
+    memory_mb
+        Memory cap of a worker process.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
 
@@ -176,15 +184,16 @@ def sweep(
     UsageError
         If the file or one of its instances is invalid; nothing has run then.
     """
-    asked = read(path)
-    limits = limits or Limits()
-    words = [] if limits.memory_mb == Limits.memory_mb else ["--memory-mb", str(limits.memory_mb)]
+    instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
+    asked = read(path, **{name: value for name, value in instead.items() if value})
+    limits = Limits(memory_mb=memory_mb)
+    options = {"seed": list(seeds), "time_limit": time_limit_s, **limits.given(Limits())}
     return compare(
         asked.references,
         asked.methods,
         asked.papers,
         seeds=asked.seeds,
         limits=asked.kinds(limits),
-        command=shlex.join(["harness", "sweep", str(path), *words]),
+        command=command_line(options, "sweep", str(path)),
         **running,
     )

@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,14 @@ from schedgap.harness.engine import codec
 from schedgap.harness.engine.folder import damage_explained, packed
 from schedgap.harness.engine.result import Later, Stored, opened
 from schedgap.harness.engine.task import Task
-from schedgap.harness.published import evaluated
+from schedgap.harness.published import asked
+from schedgap.harness.text import plain
 from schedgap.harness.verify import VERIFIERS, Verdict, differ
 from schedgap.heuristics import Context, HeuristicSpec
 from schedgap.instances import clock
 from schedgap.instances.canonical import validate
 from schedgap.instances.furthest import furthest
-from schedgap.instances.registry import PAPERS, PaperSpec
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.models import ModelSpec
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
@@ -101,12 +102,16 @@ class MethodTask(Task["MethodResult"]):
 
 @dataclass(frozen=True)
 class MethodResult:
-    """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices."""
+    """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
+
+    `decided` has what the checker found of the decision, as far as published numbers are about it.
+    """
 
     row: Row
     decision: Any = None
     trace: tuple[tuple[float, float | None, float | None], ...] = ()
     prices: NDArray[np.float64] | None = None
+    decided: Mapping[str, Any] = field(default_factory=dict)
     helps: bool = False
 
     record: ClassVar[str] = "row"
@@ -130,6 +135,7 @@ class MethodResult:
         """Return what the journal keeps."""
         line: dict[str, Any] = {"row": self.row.as_dict(), "trace": [list(point) for point in self.trace]}
         line |= {"helps": True} if self.helps else {}
+        line |= {"decided": self.decided} if self.decided else {}
         return line | ({"prices": codec.plain(self.prices)} if self.prices is not None else {})
 
     def files(self) -> Mapping[str, bytes]:
@@ -153,7 +159,9 @@ class MethodResult:
             )
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = codec.rich(content["prices"]) if "prices" in content else None
-        return cls(row, decision, trace, prices, content.get("helps", False))
+        # folders of version 2 kept these within their rows
+        decided = content.get("decided", {entry["quantity"]: entry["measured"] for entry in row.published})
+        return cls(row, decision, trace, prices, decided, content.get("helps", False))
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
@@ -197,13 +205,16 @@ class _Raw:
 def _run(task: MethodTask, spec: Spec) -> MethodResult:
     instance = _instance(task.fingerprint, task.instance_json)
     paper = PAPERS.get(spec.paper)
-    view = _view(task.fingerprint, task.instance_json, spec.paper)
+    view = paper.view(instance)
     reason = spec.skip(view)
     if reason is None and not task.limits.all_sizes:
         reason = spec.too_large(view)
     if reason:
         return MethodResult(task.blank_row(status="skipped", reason=reason))
     raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
+    if not isinstance(raw.decision, paper.decision) and not (raw.decision is None and isinstance(spec, ModelSpec)):
+        found = "nothing" if raw.decision is None else type(raw.decision).__name__
+        raise TypeError(f"{spec.id} returned {found}; methods of {paper.id} return {paper.decision.__name__}")
     row = task.blank_row(status=raw.status, **raw.fields)
     if raw.decision is None:
         return MethodResult(row, None, raw.trace, raw.prices)
@@ -215,22 +226,10 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         verified=not violations,
         violations=violations,
         metrics=dict(verdict.metrics),
-        published=evaluated(instance.published, spec.id, {spec.id: _decided(verdict)}),
         check_s=clock.now() - began,
     )
-    return MethodResult(row, _checked_decision(raw.decision, paper), raw.trace, raw.prices)
-
-
-def _decided(verdict: Verdict) -> dict[str, Any]:
-    """Return what the checker found of a decision, by quantity."""
-    found = {**verdict.metrics, **verdict.quantities, "objective": verdict.objective}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _checked_decision(decision: Any, paper: PaperSpec) -> Any:
-    if not isinstance(decision, paper.decision):
-        raise TypeError(f"a method of {paper.id} returns {paper.decision.__name__}, not {type(decision).__name__}")
-    return decision
+    decided = plain(asked(instance.published, verdict.quantities))
+    return MethodResult(row, raw.decision, raw.trace, raw.prices, decided)
 
 
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
@@ -292,9 +291,3 @@ def _disagreements(raw: _Raw, verdict: Verdict) -> list[str]:
 @functools.lru_cache(maxsize=8)
 def _instance(fingerprint: str, text: str) -> Instance:
     return validate(json.loads(text), where=fingerprint[:12])
-
-
-@functools.lru_cache(maxsize=16)
-def _view(fingerprint: str, text: str, paper: str) -> Any:
-    view: Callable[[Instance], Any] = PAPERS.get(paper).view
-    return view(_instance(fingerprint, text))

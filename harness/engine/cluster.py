@@ -10,14 +10,16 @@ import asyncio
 import functools
 import logging
 import multiprocessing
+import pickle
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.engine.pool import result_of, started, submit
+from schedgap.harness.engine.pool import packed, result_of, started, submit, unpacked
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.environment import code_digest
 from schedgap.instances.errors import UsageError
+from schedgap.instances.plugins import Plugin, dumps
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -83,17 +85,21 @@ def run_on_cluster(tasks: Iterable[Task[R]], client: Client) -> Iterator[R]:
     """
     from distributed import as_completed
 
-    futures = {client.submit(run_remotely, t, key=f"schedgap-{t.key}", pure=False, retries=0): t for t in tasks}
+    futures = {
+        client.submit(run_remotely, *packed(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
+        for task in tasks
+    }
     for future in as_completed(futures, loop=client.loop):
         yield _result(future, futures[future])
         future.release()
 
 
-def run_remotely(task: Task[R]) -> R:
-    """Run a task on a worker of the cluster, in a process of its own under the task's limits."""
+def run_remotely(given: Sequence[Plugin], content: bytes) -> bytes:
+    """Run a packed task on a worker of the cluster, in a process of its own under its limits; return its result."""
+    task = unpacked(given, content)
     if code_digest() != task.code:
-        return task.failed("error", f"the worker runs other code ({code_digest()}, wanted: {task.code})")
-    return result_of(submit(_pool(task.limits.threads, type(task).__module__), task), task)
+        return dumps(task.failed("error", f"the worker runs other code ({code_digest()}, wanted: {task.code})"))
+    return dumps(result_of(submit(_pool(task.limits.threads, type(task).__module__), task), task))
 
 
 @functools.cache
@@ -109,7 +115,7 @@ def _pool(threads: int, module: str) -> ProcessPool:
 def _result(future: Any, task: Task[R]) -> R:
     """Return a finished task's result, or the failed row of one that no worker survived."""
     try:
-        result: R = future.result()
+        result: R = pickle.loads(future.result())
     except (Exception, asyncio.CancelledError) as error:  # whatever the cluster raises is a row, as in the pool
         what = " ".join(f"{type(error).__name__}: {error}".split())[:240]
         return task.failed("error", f"lost on the cluster: {what}")

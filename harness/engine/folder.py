@@ -27,6 +27,7 @@ from typing import IO, Any
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.instances.canonical import read, to_json, write_atomically
 from schedgap.instances.errors import UsageError
+from schedgap.instances.plugins import require
 from schedgap.instances.schema import Instance
 
 COMPRESSION = 5
@@ -185,6 +186,7 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
             )
         if kind is not None and meta["kind"] != kind:
             raise UsageError(f"{path}: results of harness {meta['kind']}, not of harness {kind}")
+        require(meta, str(path))
         instances = {name: read(path / "instances" / f"{name}.json") for name in meta["instances"]}
         return Stored(path, meta, _lines(path), instances)
 

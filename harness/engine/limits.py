@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
@@ -50,6 +50,12 @@ class Limits:
         if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:
             right = f"a worker takes between {LEAST_MEMORY_MB} and {MOST_MEMORY_MB} MB"
             raise UsageError(f"memory = {self.memory_mb} MB: {right}")
+
+    def given(self, usual: Limits) -> dict[str, Any]:
+        """Return what differs from the usual limits, by option of the command line."""
+        named = {"time_limit_s": "time-limit", "all_sizes": "all"}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {named.get(name, name): value for name, value in values.items() if value != getattr(usual, name)}
 
     def options(self, seed: int) -> SolveOptions:
         """Return the solver's options.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import resource
 import signal
 import sys
 import sysconfig
 import threading
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from pebble import ProcessExpired, ProcessPool
 
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.environment import cores
+from schedgap.harness.text import clean
+from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
 
 def workers_for(jobs: int, threads: int) -> int:
@@ -75,7 +78,29 @@ def started(workers: int, threads: int, module: str) -> ProcessPool:
 
 def submit(pool: ProcessPool, task: Task[R]) -> Any:
     """Hand a task to a pool; the future goes to :func:`result_of`."""
-    return pool.schedule(run_capped, args=[task], timeout=task.hard_limit_s)
+    return pool.schedule(run_packed, args=packed(task), timeout=task.hard_limit_s)
+
+
+def packed(task: Task[Any]) -> tuple[tuple[Plugin, ...], bytes]:
+    """Return a task as it travels: what it is made of may be defined by the plug-ins, which are loaded first."""
+    return loaded(), dumps(task)
+
+
+def unpacked(given: Sequence[Plugin], content: bytes) -> Task[Any]:
+    """Return the task that :func:`packed` packed, in a process of its own with the same plug-ins."""
+    restore(given)
+    task: Task[Any] = pickle.loads(content)
+    return task
+
+
+def run_packed(given: Sequence[Plugin], content: bytes) -> bytes:
+    """Run a task in a worker and return its pickled result."""
+    try:
+        return dumps(run_capped(unpacked(given, content)))
+    except Exception:
+        raise
+    except BaseException as error:  # a method that exits ends neither its worker nor the run
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
 
 
 class _Process(ForkServerProcess):
@@ -168,7 +193,8 @@ def _on_ctrl_c(handler: Any) -> Iterator[None]:
 
 
 def _settle_worker() -> None:
-    """Leave Ctrl-C to the main process, and do not outlive it (a solve would go on for its whole time limit)."""
+    """Leave Ctrl-C and standard output to the main process, and do not outlive it (a solve would run to its limit)."""
+    os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_main, daemon=True).start()
 
@@ -198,7 +224,7 @@ def run_capped(task: Task[R]) -> R:
 def result_of(future: Any, task: Task[R]) -> R:
     """Return the task's result, or that of a task whose worker was killed or died."""
     try:
-        result: R = future.result()
+        result: R = pickle.loads(future.result())
     except FutureTimeout:
         reason = f"killed after {task.hard_limit_s:g} s of wall-clock time"
         return task.failed("time limit without incumbent", reason)
@@ -208,6 +234,8 @@ def result_of(future: Any, task: Task[R]) -> R:
         return task.failed("out of memory", f"more than the cap of {task.limits.memory_mb} MB")
     except CancelledError:
         return task.failed("error", "cancelled")
+    except Exception as error:  # a plug-in that a worker cannot load, a result that cannot travel
+        return task.failed("error", clean(f"{type(error).__name__}: {error}", 300))
     return result
 
 

@@ -24,6 +24,7 @@ from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.result import Result, Stored
 from schedgap.harness.engine.task import Task
 from schedgap.harness.text import clean
+from schedgap.instances import plugins
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
@@ -31,6 +32,9 @@ F = TypeVar("F")
 
 KINDS = ("compare", "simulate", "audit", "adversary")
 """Kinds of studies: each is a package of that name, with ``task.py``, ``row.py`` and, in ``run.py``, its ``STUDY``."""
+
+Reference = str | Path | Instance
+"""What names an instance, or a loaded one."""
 
 Plan = Sequence[Task[Any]] | Callable[[Sequence[Any]], Sequence[Task[Any]]]
 """Tasks; or a function that returns the next ones from all results so far, none at the end."""
@@ -141,6 +145,7 @@ def execute(
     UsageError
         If no cluster answers, results cannot be written, or the earlier folder is of something else; nothing has run.
     """
+    plugins.refresh()
     results, resume = running.get("results"), running.get("resume")
     meta = described(study.kind, meta, instances)
     earlier = _earlier(study, resume, meta) if resume else None
@@ -156,6 +161,31 @@ def execute(
     if folder:
         folder.finish(meta, study.tables(found))
     return found
+
+
+def names_of(references: Sequence[Reference]) -> list[str]:
+    """Return what the instances are called on a command line."""
+    return [ref.name if isinstance(ref, Instance) else str(ref) for ref in references]
+
+
+def command_line(options: Mapping[str, Any], *command: str) -> str:
+    """Return a command with its options, for people to repeat it.
+
+    Parameters
+    ----------
+    options
+        Values by name: lists for repeated options, tuples for several values of one, ``True`` for flags; what is absent
+        or empty is left out.
+    *command
+        Name of the command, and its arguments.
+    """
+    words = ["harness", *command]
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False and one != ():
+                words.append(f"--{name.replace('_', '-')}")
+                words += [] if one is True else map(str, one) if isinstance(one, tuple) else [str(one)]
+    return shlex.join(words)
 
 
 def _ignore(_: Any) -> None:
@@ -205,6 +235,7 @@ class _Session:
 
     def _stage(self, tasks: Sequence[Task[Any]]) -> None:
         keys = {task.key: task for task in tasks}
+        self.meta["needs"] = sorted({*self.meta["needs"], *(one.name for task in tasks for one in task.plugins)})
         is_first = not self.meta["plan"]
         self.meta["plan"] = list(dict.fromkeys([*self.meta["plan"], *keys]))
         if self.folder and is_first:
@@ -245,6 +276,9 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
         **meta,
+        "command": " ".join([meta["command"], *map(shlex.quote, plugins.options())]),
+        "plugins": [plugin.described() for plugin in plugins.loaded()],
+        "needs": [],
         "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "instances": {one.fingerprint: one.name for one in instances},
         "versions": environment.versions(),
@@ -368,7 +402,7 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
     for part in others:
         if part.meta["kind"] != first.meta["kind"]:
             raise UsageError(f"{part.path}: results of harness {part.meta['kind']}, not of {first.meta['kind']}")
-        if part.meta.get("code") != first.meta.get("code"):
+        if part.meta.get("code") != first.meta.get("code") or not plugins.agree(part.meta, first.meta):
             raise UsageError(
                 f"{part.path}: measured by other code than {first.path}, so the two cannot be one table; "
                 f"compare them with: harness diff {shlex.join([str(first.path), str(part.path)])}"
@@ -412,6 +446,8 @@ def _meta(metas: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> dict[s
         "duration_s": sum(float(meta.get("duration_s") or 0) for meta in metas),
         "instances": {mark: name for meta in metas for mark, name in meta["instances"].items()},
         "plan": list(dict.fromkeys(key for meta in metas for key in meta["plan"])),
+        "plugins": list({one["name"]: one for meta in metas for one in meta.get("plugins", ())}.values()),
+        "needs": sorted({name for meta in metas for name in meta.get("needs", ())}),
         "interrupted": False,
         "merged": [{name: meta.get(name) for name in told} for meta in metas],
     }

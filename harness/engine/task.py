@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.environment import code_digest
 from schedgap.harness.text import clean
+from schedgap.instances import plugins
 from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.plugins import Plugin
 
 R = TypeVar("R", bound=Any)
 
@@ -46,9 +48,16 @@ class Task(ABC, Generic[R]):
 
     @property
     def key(self) -> str:
-        """Name of the result: the same for the same work under the same limits and code, in any order."""
+        """Name of the result: the same for the same work under the same limits, code and plug-ins, in any order."""
         parts = [type(self).__name__, self.identity(), asdict(self.limits), self.code]
+        if self.plugins:  # a method of one plug-in may ask for those of others
+            parts.append([plugin.digest for plugin in plugins.loaded()])
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def plugins(self) -> list[Plugin]:
+        """Plug-ins that registered something which its identity names."""
+        return plugins.used(_texts(self.identity()))
 
     @property
     def hard_limit_s(self) -> float:
@@ -68,3 +77,12 @@ class Task(ABC, Generic[R]):
             raise  # a result needs memory as well; the pool makes it
         except Exception as error:  # any failure is a result, so that one task cannot end a run
             return self.failed("error", clean(f"{type(error).__name__}: {error}", 300))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)

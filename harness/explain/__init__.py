@@ -1,4 +1,4 @@
-"""What a model or a heuristic says, in mathematics, and how large it is on an instance.
+"""What a model or a heuristic says: the docstrings that state it, its parameters, and how large it is.
 
 >>> from schedgap import harness
 >>> print(harness.explain("oef.efficiency").text)  # doctest: +SKIP
@@ -7,22 +7,27 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
 
 from schedgap.harness.explain import formats
-from schedgap.harness.explain.document import Document, of_heuristic, of_model, of_variant
+from schedgap.harness.explain.docstrings import Block, blocks, documentation, home_of
+from schedgap.harness.explain.formats import Document
 from schedgap.harness.explain.sizes import Sizes, measure
+from schedgap.harness.text import clean, seconds
 from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.registry import HeuristicSpec
+from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances import load
-from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.errors import NotApplicableError, UnknownNameError
 from schedgap.instances.parameters import base_id
-from schedgap.instances.registry import unknown
+from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
-from schedgap.models import MODELS
-from schedgap.models.explain import FORMULATIONS
+from schedgap.models import MODELS, ModelSpec
 
-__all__ = ["Explanation", "Sizes", "explain", "find"]
+__all__ = ["Explanation", "Sizes", "explain", "find", "stated"]
 
 
 @dataclass(frozen=True)
@@ -40,17 +45,17 @@ class Explanation:
     @property
     def text(self) -> str:
         """As plain text."""
-        return formats.to_text(self.documents)
+        return "\n".join(map(formats.to_text, self.documents))
 
     @property
     def markdown(self) -> str:
         """As Markdown with mathematics."""
-        return formats.to_markdown(self.documents)
+        return "\n".join(map(formats.to_markdown, self.documents))
 
     @property
     def latex(self) -> str:
         """As LaTeX for a document with ``amsmath``."""
-        return formats.to_latex(self.documents)
+        return "\n".join(map(formats.to_latex, self.documents))
 
     @property
     def json(self) -> str:
@@ -61,9 +66,6 @@ class Explanation:
     def sizes(self) -> dict[str, Sizes]:
         """Sizes by model."""
         return {d.id: d.sizes for d in self.documents if d.sizes}
-
-    def _repr_html_(self) -> str:
-        return formats.to_html(self.documents)
 
     def _repr_markdown_(self) -> str:
         return self.markdown
@@ -97,13 +99,22 @@ def explain(
     UnknownNameError
         If nothing has that name; the message names the nearest known ones.
     """
-    ids = find(name)
     given = load(instance) if isinstance(instance, str) else instance
-    return Explanation(tuple(_document(one, ids, given, large, on_model) for one in ids))
+    shown: set[str] = set()
+    documents = []
+    for one in find(name):
+        spec = MODELS.get(one) if one in MODELS else HEURISTICS.get(one)
+        where = given or load(_example(spec))
+        if on_model and isinstance(spec, ModelSpec):
+            on_model(one, where.name)
+        sizes = measure(spec, where, large) if isinstance(spec, ModelSpec) else None
+        found = tuple(block for block in _blocks(spec, where, sizes, shown) if block.text not in {"", "Notes"})
+        documents.append(Document(spec.id, _title(spec), found, sizes))
+    return Explanation(tuple(documents))
 
 
 def find(name: str) -> list[str]:
-    """Return the ids that a name means: itself, what begins with it, or what matches it.
+    """Return the ids that a name means: itself, what begins with it, or what matches it; models first.
 
     Raises
     ------
@@ -117,32 +128,94 @@ def find(name: str) -> list[str]:
     if not found:
         families = {i.rsplit(".", k)[0] for i in known for k in range(1, i.count(".") + 1)}
         raise UnknownNameError(unknown("model or heuristic", name, [*known, *sorted(families - set(known))]))
-    return sorted(found, key=lambda i: (i not in MODELS, bool(_base(i, found)), known.index(base_id(i))))
+    return found
 
 
-def _base(name: str, among: Sequence[str]) -> str:
-    """Return the model of which another one among them is a variant, if any."""
-    base = FORMULATIONS.get(base_id(name)).variant_of if name in MODELS else ""
-    return base if base in among else ""
+def _example(spec: ModelSpec | HeuristicSpec) -> str:
+    """Return the small instance of a model; for a heuristic that of the paper's first model, if it has one."""
+    models = [spec] if isinstance(spec, ModelSpec) else [model for model in MODELS if model.paper == spec.paper]
+    return models[0].example if models else ModelSpec.example
 
 
-def _document(
-    name: str,
-    among: Sequence[str],
-    given: Instance | None,
-    large: bool,
-    on_model: Callable[[str, str], None] | None,
-) -> Document:
-    if name not in MODELS:
-        return of_heuristic(HEURISTICS.get(name), given or _example_of(HEURISTICS.get(name).paper))
-    spec, formulation = MODELS.get(name), FORMULATIONS.get(base_id(name))
-    instance = given or load(formulation.example)
-    if on_model:
-        on_model(name, instance.name)
-    sizes = measure(spec, formulation, instance, large)
-    return (of_variant if _base(name, among) else of_model)(spec, formulation, sizes)
+def stated(spec: ModelSpec | HeuristicSpec) -> dict[str, str]:
+    """Return the docstrings that state a method, by what they document; see :mod:`schedgap.models`."""
+    if isinstance(spec, HeuristicSpec):
+        return documentation(spec.run)
+    return documentation(spec.build, home_of(spec.build, spec.paper))
 
 
-def _example_of(paper: str) -> Instance:
-    """Return the small instance of the paper's first model."""
-    return load(next(FORMULATIONS.get(m.id).example for m in MODELS if m.paper == paper))
+def _blocks(
+    spec: ModelSpec | HeuristicSpec, instance: Instance, sizes: Sizes | None, shown: set[str]
+) -> Iterator[Block]:
+    """Yield the parts of an explanation; docstrings that stand in an explanation before it are only named."""
+    yield Block("prose", f"Source: {spec.source}.")
+    known = stated(spec)
+    for origin, doc in known.items():
+        yield Block("origin", origin)
+        name = origin.partition("(")[0]
+        yield from [Block("prose", "As above.")] if name in shown else _counted(blocks(doc), sizes)
+        shown.add(name)
+    yield from [] if known else [Block("prose", "Not documented.")]
+    if isinstance(spec, ModelSpec) and spec.procedure:
+        yield from _listed("How it is solved", _solved(spec.procedure))
+    told = [f"{name}: {text}" for name, text in spec.documented()]
+    yield from _listed("Parameters", map(_plain, told))
+    if isinstance(spec, HeuristicSpec):
+        simulated = [f"{n}: {t}" for p in POLICIES if p.id == base_id(spec.id) for n, t in p.documented()]
+        yield from _listed(
+            "Parameters of its simulation", map(_plain, (line for line in simulated if line not in told))
+        )
+        yield from _listed("Guarantee", [_plain(_guarantee(spec, instance))])
+        yield from _listed("Checked on every decision", [_plain(c.replace("_", " ")) for c in spec.claims])
+    if sizes:
+        yield from _listed("Size", map(_plain, _size_lines(sizes)))
+
+
+def _listed(heading: str, found: Any) -> Iterator[Block]:
+    """Yield blocks under a heading, nothing if there are none."""
+    told = list(found)
+    if told:
+        yield from (Block("heading", heading), *told)
+
+
+def _solved(procedure: Any) -> Iterator[Block]:
+    """Yield what docstrings say before their first section."""
+    for doc in documentation(procedure, modules=False).values():
+        yield from takewhile(lambda block: block.kind != "heading", blocks(doc))
+
+
+def _plain(text: str) -> Block:
+    return Block("plain", text)
+
+
+def _counted(found: list[Block], sizes: Sizes | None) -> Iterator[Block]:
+    """Yield blocks, rows and variables with how often they are there on the instance."""
+    for block in found:
+        total = sum(sizes.parts.get(name, 0) for name in block.names) if sizes else 0
+        yield replace(block, count=f"×{total:,}") if total else block
+
+
+def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
+    """Return the guarantee, evaluated on an instance."""
+    name = clean(instance.name, 120)
+    try:
+        found = spec.guarantee(PAPERS.get(spec.paper).view(instance))
+    except NotApplicableError as error:
+        return f"None on {name}: {clean(error, 300)}."
+    if found is None:
+        return "None."
+    bound = f": at most {found.factor:.4g} times from the optimum" if found.factor else ""
+    return f"{clean(found.text, 80)} on {name}{bound}."
+
+
+def _title(spec: ModelSpec | HeuristicSpec) -> str:
+    problem = PAPERS.get(spec.paper).problem(spec.problem)
+    goal = {"max": "maximise", "min": "minimise"}[problem.sense]
+    return f"{spec.kind} · {goal} {problem.id}: {problem.title} ({problem.unit})"
+
+
+def _size_lines(sizes: Sizes) -> list[str]:
+    took = f" Built and compiled in {seconds(sizes.build_s)}." if sizes.build_s is not None else ""
+    implied = sizes.rows is None and sizes.implied is not None
+    words = [f"On {sizes.instance}: {sizes.sentence}.{took}", f"Columns implied: {sizes.implied_text}." * implied]
+    return [line for line in (*words, sizes.caption) if line]

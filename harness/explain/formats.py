@@ -1,204 +1,199 @@
-"""Explanations as text, Markdown, LaTeX, HTML and JSON."""
+"""Explanations as text, Markdown, LaTeX and JSON."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+import shutil
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import groupby
 from typing import Any
 
-from schedgap.harness.explain.document import Block, Document, Line
-from schedgap.harness.explain.mathematics import prose, replace_formulas, to_plain
+from schedgap.harness.explain.docstrings import Block, replace_inline
+from schedgap.harness.explain.sizes import Sizes
 
-WIDTH = 110
+WIDEST = 110
+"""Columns of text in a wide terminal, or where there is none."""
+
+_SPACES = (
+    (r"\s*([≤≥=≠∈⊆])\s*", r" \1 "),
+    (r"\s*·\s*", "·"),
+    (r"\b(max|min) ?(?=[^\W\d_]|∑)", r"\1 "),
+    (r"\s*∀\s*", "   for all "),
+    (r" : ", ": "),
+)
+"""Where formulas as text have spaces, once these are single: patterns, and what takes their place."""
+
+_EMPHASIS = re.compile(r"\*{1,2}([^*]+)\*{1,2}")
 
 
-def to_text(documents: Sequence[Document]) -> str:
-    """Return explanations for a terminal."""
-    return "\n\n".join("\n".join(_text(document)) for document in documents) + "\n"
+@dataclass(frozen=True)
+class Document:
+    """One method's explanation: its id, what it is in a line, its parts, and the sizes of a model."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]
+    sizes: Sizes | None = None
 
 
-def _text(document: Document) -> Iterable[str]:
-    yield document.id
-    yield from _wrapped(document.title, "")
+@cache
+def _converter() -> Any:
+    from pylatexenc.latex2text import LatexNodes2Text, MacroTextSpec, get_default_latex_context_db
+
+    known = get_default_latex_context_db()
+    known.add_context_category(
+        "formulas", [MacroTextSpec("frac", _fraction), MacroTextSpec("colon", ": ")], prepend=True
+    )
+    return LatexNodes2Text(
+        known, math_mode="text", keep_braced_groups=True, keep_braced_groups_minlen=2, strict_latex_spaces=True
+    )
+
+
+def _fraction(node: Any, l2tobj: Any) -> str:
+    above, below = (l2tobj.nodelist_to_text([part]).strip("{}") for part in node.nodeargd.argnlist)
+    return "/".join(f"({part})" if re.search(r"[ +−·/-]", part) else part for part in (above, below))
+
+
+def plain(latex: str) -> str:
+    """Return a formula as a line of text: ``∑_j w_{j,t,r} ≤ C^r``."""
+    text = re.sub(r"\s+", " ", _converter().latex_to_text(latex))
+    for pattern, spaced in _SPACES:
+        text = re.sub(pattern, spaced, text)
+    return text.strip()
+
+
+def _said(text: str) -> str:
+    """Return prose as text: formulas as lines, names in backticks, no emphasis."""
+    return replace_inline(text, plain, lambda name: f"`{name}`", lambda words: _EMPHASIS.sub(r"\1", words))
+
+
+def to_text(document: Document) -> str:
+    """Return an explanation for a terminal."""
+    width = min(WIDEST, shutil.get_terminal_size((WIDEST, 0)).columns)
+    lines = [document.id, *textwrap.wrap(document.title, width)]
+    before = ""
     for block in document.blocks:
-        yield ""
-        if block.label:
-            yield block.label
-        indent = "  " if block.label else ""
-        for paragraph in filter(None, block.paragraphs):
-            mark = "- " if block.kind == "list" else ""
-            yield from _wrapped(paragraph if block.kind == "plain" else prose(paragraph), indent, mark)
-        yield from (_symbol_lines if block.kind == "symbols" else _row_lines)(block.lines)
+        if block.kind not in {"row", "item", "plain"} or before not in {block.kind, "heading"}:
+            lines.append("")
+        lines += _text_lines(block, width)
+        before = block.kind
+    return "\n".join(lines) + "\n"
 
 
-def _wrapped(text: str, indent: str, mark: str = "") -> list[str]:
-    later = indent + " " * len(mark)
-    return textwrap.wrap(text, WIDTH, initial_indent=indent + mark, subsequent_indent=later, break_long_words=False)
+def _text_lines(block: Block, width: int) -> list[str]:
+    if block.kind == "verbatim":
+        return block.text.splitlines()
+    if block.kind == "row":
+        return _row_lines(block, width)
+    mark = {"item": "- ", "plain": "- ", "origin": "── "}.get(block.kind, "")
+    text = block.text if block.kind in {"plain", "origin"} else _said(block.text)
+    told = f"{text}  {block.count}".rstrip()
+    return textwrap.wrap(
+        told,
+        width,
+        initial_indent=mark,
+        subsequent_indent=" " * len(mark),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
-def _symbol_lines(lines: Sequence[Line]) -> Iterable[str]:
-    plain = [to_plain(line.latex) for line in lines]
-    width = min(30, max((len(text) for text in plain), default=0))
-    for symbol, line in zip(plain, lines, strict=True):
-        count = f"  {line.count}" if line.count else ""
-        head = f"  {symbol.ljust(width)}  "
-        if len(symbol) > width:
-            yield head.rstrip()
-            head = " " * (width + 4)
-        meaning = textwrap.wrap(prose(line.text) + count, WIDTH - width - 4, break_long_words=False)
-        yield head + meaning[0]
-        yield from (" " * (width + 4) + more for more in meaning[1:])
+def _row_lines(block: Block, width: int) -> list[str]:
+    """Return a formula, with its number and how often it is there on the right of its last line."""
+    number = f"({block.tag})" if block.tag else ""
+    right = f"{number} {block.count}".strip()
+    *first, last = textwrap.wrap(
+        plain(block.text), width - 12, initial_indent="    ", subsequent_indent=" " * 8, break_long_words=False
+    )
+    return [*first, f"{last}{right:>{max(width - len(last), len(right) + 2)}}".rstrip()]
 
 
-def _row_lines(lines: Sequence[Line]) -> Iterable[str]:
-    for line in lines:
-        formula = to_plain(line.latex) + (f"    for all {to_plain(line.every)}" if line.every else "")
-        number = f"({line.equation})" if line.equation else ""
-        right = f"{number:>7} {line.count:>9}".rstrip()
-        yield f"  {formula.ljust(WIDTH - 22)}  {right}".rstrip()
-        if line.text:
-            yield from _wrapped(prose(line.text), "      ")
+def to_markdown(document: Document) -> str:
+    """Return an explanation as Markdown, with mathematics for MathJax."""
+    told = [f"## `{document.id}`", document.title, *map(_markdown, document.blocks)]
+    return "\n\n".join(told).replace("\n\n- ", "\n- ") + "\n"
 
 
-_MARKED = {"list": "- {}", "plain": "`{}`\n"}
+def _markdown(block: Block) -> str:
+    text = replace_inline(block.text, lambda latex: f"${latex}$", lambda name: f"`{name}`", _unmarked)
+    if block.kind == "plain":
+        # Neither Markdown nor MathJax looks into code, so a stranger's signs stay what they are.
+        return f"- `{block.text.replace('`', chr(39))}`"
+    if block.kind == "row":
+        tag = rf" \tag{{{block.tag}}}" if block.tag else ""
+        return f"$$\n{block.text}{tag}\n$$" + (f"\n\n({block.count})" if block.count else "")
+    if block.kind == "verbatim":
+        return f"```\n{block.text}\n```"
+    mark = {"origin": "### `{}`", "heading": "**{}**", "item": "- {}"}.get(block.kind, "{}")
+    return mark.format(block.text if block.kind == "origin" else f"{text} {block.count}".rstrip())
 
 
-def to_markdown(documents: Sequence[Document]) -> str:
-    """Return explanations as Markdown, with mathematics for MathJax."""
-    return "\n".join("\n".join(_markdown(document)) for document in documents)
+def _unmarked(text: str) -> str:
+    return html.escape(text, quote=False).replace("$", r"\$")
 
 
-def _markdown(document: Document) -> Iterable[str]:
-    yield f"## `{document.id}`\n\n{document.title}\n"
-    for block in document.blocks:
-        if block.label:
-            yield f"**{block.label.capitalize()}**\n"
-        for paragraph in filter(None, block.paragraphs):
-            yield _MARKED.get(block.kind, "{}\n").format(paragraph.replace("`", "'"))
-        if block.kind == "list":
-            yield ""
-        if block.kind == "symbols":
-            yield "| symbol | meaning |\n| --- | --- |"
-            yield from (f"| ${_cell(line.latex)}$ | {_cell(_counted(line))} |" for line in block.lines)
-            yield ""
-        if block.kind == "rows":
-            yield from (f"$$\n{_display(line)}\n$$\n\n{_counted(line)}\n" for line in block.lines)
+def to_latex(document: Document) -> str:
+    r"""Return an explanation as LaTeX, to be input into a document with ``amsmath``."""
+    head = rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}" + f"\n{_escaped(document.title)}\n"
+    return "\n".join([head, *_latex(document)])
 
 
-def _cell(text: str) -> str:
-    # A bar would end the cell of a table; in mathematics \vert is the same sign.
-    return replace_formulas(text, lambda latex: f"${latex}$").replace("|", r"\vert ")
-
-
-def _counted(line: Line) -> str:
-    return f"{line.text} ({line.count})".strip() if line.count else line.text
-
-
-def _display(line: Line) -> str:
-    """Return a row with its quantifier and number, for a displayed formula."""
-    every = rf" \qquad \forall\, {line.every}" if line.every else ""
-    tag = rf" \tag{{{line.equation}}}" if line.equation else ""
-    return f"{line.latex}{every}{tag}"
-
-
-def to_latex(documents: Sequence[Document]) -> str:
-    r"""Return explanations as LaTeX, to be input into a document with ``amsmath``."""
-    return "\n".join("\n".join(_latex(document)) for document in documents)
-
-
-def _latex(document: Document) -> Iterable[str]:
-    yield rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}" + "\n" + _in_latex(document.title) + "\n"
-    program = [block for block in document.blocks if block.kind == "rows"]
-    for block in document.blocks:
-        if block.kind == "rows":
-            yield from _program(program) if block is program[0] else ()
-            continue
-        if block.label:
-            yield rf"\paragraph{{{_in_latex(block.label.capitalize())}}}"
-        if block.kind == "symbols":
-            items = [rf"\item[${line.latex}$] {_in_latex(_counted(line))}" for line in block.lines]
-            yield _environment("description", items)
-        elif block.kind == "list":
-            yield _environment("itemize", [rf"\item {_in_latex(p)}" for p in block.paragraphs])
+def _latex(document: Document) -> Iterator[str]:
+    for kind, group in groupby(document.blocks, lambda block: block.kind):
+        found = list(group)
+        if kind == "row":
+            tagged = [rf"{b.text} \tag{{{b.tag}}}" if b.tag else rf"{b.text} \notag" for b in found]
+            yield _environment("gather", " \\\\\n".join(tagged))
+        elif kind in {"item", "plain"}:
+            yield _environment("itemize", "\n".join(rf"\item {_in_latex(b)}" for b in found))
+        elif kind == "verbatim":
+            yield from (_environment("verbatim", b.text) for b in found)
+        elif kind in {"origin", "heading"}:
+            yield from (rf"\paragraph{{{_in_latex(b)}}}" for b in found)
         else:
-            set_in = _escaped if block.kind == "plain" else _in_latex
-            yield from (f"{set_in(p)}\n" for p in block.paragraphs if p)
+            yield from (f"{_in_latex(b)}\n" for b in found)
 
 
-def _program(blocks: Sequence[Block]) -> Iterable[str]:
-    r"""Yield objective and constraints as one ``align*``; notes come between the rows as ``\intertext``."""
-    found: list[tuple[str, str]] = []
-    for block in blocks:
-        head = {"maximise": r"\max \quad", "minimise": r"\min \quad"}.get(block.label, r"\text{s.t.} \quad")
-        for line in block.lines:
-            every = rf" && \forall\, {line.every}" if line.every else ""
-            tag = rf" \tag{{{line.equation}}}" if line.equation else ""
-            found.append((f"{head} & {line.latex}{every}{tag}", _in_latex(_counted(line))))
-            head = ""
-    # \intertext stands between two rows only: the last note comes after the formulas.
-    rows = [row + r" \\" + (rf" \intertext{{\footnotesize {note}}}" if note else "") for row, note in found[:-1]]
-    yield _environment("align*", [*rows, found[-1][0]])
-    if found[-1][1]:
-        yield rf"{{\footnotesize {found[-1][1]}\par}}" + "\n"
+def _environment(name: str, text: str) -> str:
+    return f"\\begin{{{name}}}\n{text}\n\\end{{{name}}}\n"
 
 
-def _environment(name: str, lines: Sequence[str]) -> str:
-    return "\n".join([rf"\begin{{{name}}}", *(f"  {line}" for line in lines), rf"\end{{{name}}}", ""])
+def _in_latex(block: Block) -> str:
+    if block.kind in {"plain", "origin"}:
+        return _escaped(block.text)
+    text = replace_inline(
+        block.text,
+        math=lambda latex: f"${latex}$",
+        code=lambda name: rf"\texttt{{{_escaped(name)}}}",
+        rest=lambda words: _EMPHASIS.sub(r"\\emph{\1}", _escaped(words)),
+    )
+    return f"{text} {block.count}".rstrip()
 
 
 def _escaped(text: str) -> str:
     """Return text without the signs that LaTeX takes for commands."""
-    plain = text.replace("\\", r"\textbackslash ")
-    return re.sub(r"([&%#_{}])", r"\\\1", plain).replace("^", r"\^{}").replace("~", r"\~{}").replace("$", r"\$")
+    plain_text = text.replace("\\", r"\textbackslash ")
+    return re.sub(r"([&%#_{}$])", r"\\\1", plain_text).replace("^", r"\^{}").replace("~", r"\~{}")
 
 
-def _in_latex(text: str) -> str:
-    return replace_formulas(text, lambda latex: f"${latex}$", _escaped)
+def to_json(documents: tuple[Document, ...]) -> str:
+    """Return explanations as JSON: formulas as LaTeX and as plain text."""
+    return json.dumps([_as_dict(document) for document in documents], indent=2, ensure_ascii=False) + "\n"
 
 
-def to_html(documents: Sequence[Document]) -> str:
-    """Return explanations as an HTML fragment for a notebook, whose MathJax sets the mathematics."""
-    return "".join("".join(_html(document)) for document in documents)
-
-
-def _html(document: Document) -> Iterable[str]:
-    yield f"<h3><code>{html.escape(document.id)}</code></h3><p>{html.escape(document.title)}</p>"
+def _as_dict(document: Document) -> dict[str, Any]:
+    told: list[dict[str, Any]] = []
     for block in document.blocks:
-        if block.label:
-            yield f"<p><b>{html.escape(block.label)}</b></p>"
-        paragraphs = [html.escape(p) for p in block.paragraphs if p]
-        if block.kind == "list":
-            yield "<ul>" + "".join(f"<li>{p}</li>" for p in paragraphs) + "</ul>"
+        if block.kind == "row":
+            row = {"latex": block.text, "plain": plain(block.text), "equation": block.tag, "names": block.names}
+            told.append({"kind": "row", **row, "count": block.count})
         else:
-            # Mathematics is not set within code, which keeps a stranger's dollars as they are.
-            yield from (f"<p><code>{p}</code></p>" if block.kind == "plain" else f"<p>{p}</p>" for p in paragraphs)
-        if block.kind == "symbols":
-            cells = "".join(
-                f"<tr><td>${html.escape(line.latex)}$</td><td>{html.escape(_counted(line))}</td></tr>"
-                for line in block.lines
-            )
-            yield f"<table>{cells}</table>"
-        if block.kind == "rows":
-            yield from (
-                f"<p>$${html.escape(_display(line))}$$</p><p>{html.escape(_counted(line))}</p>" for line in block.lines
-            )
-
-
-def to_json(documents: Sequence[Document]) -> str:
-    """Return explanations as JSON: every formula as LaTeX and as plain text."""
-    return json.dumps([as_dict(document) for document in documents], indent=2, ensure_ascii=False) + "\n"
-
-
-def as_dict(document: Document) -> dict[str, Any]:
-    """Return an explanation as plain data."""
-    blocks = []
-    for block in document.blocks:
-        lines = [{**asdict(line), "plain": to_plain(line.latex), "text": prose(line.text)} for line in block.lines]
-        words = [p if block.kind == "plain" else prose(p) for p in block.paragraphs if p]
-        blocks.append({"kind": block.kind, "label": block.label} | ({"lines": lines} if lines else {"text": words}))
+            text = block.text if block.kind in {"plain", "origin", "verbatim"} else _said(block.text)
+            told.append({"kind": block.kind, "text": text} | ({"count": block.count} if block.count else {}))
     sizes = asdict(document.sizes) if document.sizes else None
-    return {"id": document.id, "title": document.title, "blocks": blocks, "sizes": sizes}
+    return {"id": document.id, "title": document.title, "blocks": told, "sizes": sizes}

@@ -13,7 +13,6 @@ from schedgap.harness.text import clean
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
-from schedgap.models.explain import Formulation
 from schedgap.models.registry import ModelSpec
 
 
@@ -80,12 +79,12 @@ def _power(log: float) -> str:
     return f"{lead:.1f}e{exponent}"
 
 
-def measure(spec: ModelSpec, formulation: Formulation, instance: Instance, large: bool = False) -> Sizes:
+def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
     """Build and compile a model on an instance and return its sizes.
 
     Parameters
     ----------
-    spec, formulation
+    spec
         The model.
     instance
         Any instance.
@@ -100,7 +99,7 @@ def measure(spec: ModelSpec, formulation: Formulation, instance: Instance, large
     caption = clean(PAPERS.get(spec.paper).describe(view), 400)
     if reason := spec.skip(view):
         return Sizes(name, caption, reason=clean(reason, 300))
-    implied, at_least = formulation.implied(view) if formulation.implied else (None, False)
+    implied, at_least = spec.implied(view) if spec.implied else (None, False)
     if not large and (reason := spec.too_large(view)):
         reason = f"above its stated size ({clean(reason, 300)}); --all builds it"
         return Sizes(name, caption, reason=reason, implied=implied, at_least=at_least)

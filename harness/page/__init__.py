@@ -1,31 +1,28 @@
 """Pages, tables and figures of what studies find. A study of a kind has its page in the module of that name here.
 
-Such a module has ``blocks(found)``, what a command prints; ``page(found, images, failures, more)``, the HTML document;
-and, where there are figures, ``drawings(found)``, what draws each of them.
+Such a module has ``blocks(found)``, what a command prints, and ``page(found, drawings, failures, more)``, the HTML
+document.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from schedgap.harness.drawing import Drawable, Image, draw_pictures, write_figures
 from schedgap.harness.engine.result import Found
-from schedgap.harness.page.frame import Section, figure, template
+from schedgap.harness.figure import Drawing, draw_files, write_figures
+from schedgap.harness.page.frame import Section, template
 from schedgap.harness.table import Block
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from schedgap.harness.plots import Drawn
+DRAWN = frozenset({"compare", "simulate"})
+"""Kinds of results that have figures."""
 
 
-def to_html(found: Found[Any], drawn: Sequence[Image] | None = None, more: Sequence[Section] = ()) -> str:
+def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, more: Sequence[Section] = ()) -> str:
     """Return the report as one self-contained HTML page.
 
     Parameters
@@ -40,7 +37,7 @@ def to_html(found: Found[Any], drawn: Sequence[Image] | None = None, more: Seque
     Raises
     ------
     UsageError
-        If there is no page of that kind.
+        If there are more sections, and the page is not that of a comparison.
     """
     images, failures = _drawn(found) if drawn is None else (drawn, [])
     return _page(found, images, failures, more)
@@ -53,8 +50,6 @@ def save(found: Found[Any], path: Path, figures: Path | None = None, more: Seque
     ------
     OSError
         If a folder or file cannot be written.
-    UsageError
-        If there is no page of that kind.
     """
     images, failures = _drawn(found)
     if figures is not None and images:
@@ -66,18 +61,14 @@ def _kind(found: Found[Any]) -> Any:
     return importlib.import_module(f"{__name__}.{found.kind}")
 
 
-def _drawn(found: Found[Any]) -> tuple[Sequence[Image], Sequence[str]]:
-    drawings = getattr(_kind(found), "drawings", None)
-    return draw_pictures(Drawable(found, drawings)) if drawings else ([], [])
+def _drawn(found: Found[Any]) -> tuple[Sequence[Drawing], Sequence[str]]:
+    return draw_files(found) if found.kind in DRAWN else ([], [])
 
 
-def _page(found: Found[Any], images: Sequence[Image], failures: Sequence[str], more: Sequence[Section]) -> str:
-    made = getattr(_kind(found), "page", None)
-    if made is None:
-        raise UsageError(f"{found.folder}: there is no page of a run of this kind; its results are in the folder")
+def _page(found: Found[Any], images: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]) -> str:
     if more and found.kind != "compare":
         raise UsageError(f"{found.folder}: an audit's table goes into the page of a comparison")
-    page: str = made(found, images, failures, *([more] if more else []))
+    page: str = _kind(found).page(found, images, failures, *([more] if more else []))
     return page
 
 
@@ -92,35 +83,3 @@ def to_fragment(found: Found[Any]) -> str:
     named = [(type(block).__name__, block) for block in blocks(found)]
     made: str = template("fragment.html.j2").render(blocks=named)
     return made
-
-
-def figures(found: Found[Any], *names: str) -> Figures:
-    """Draw the figures of what a study found.
-
-    Parameters
-    ----------
-    found
-        A comparison or simulation.
-    *names
-        Ids of figures, such as ``gap``; all where none is named.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such figure.
-    """
-    return Figures(drawn for job in _kind(found).drawings(found, names) if (drawn := job()))
-
-
-class Figures(list["Figure"]):
-    """Figures of a run; a notebook shows them with their captions."""
-
-    def __init__(self, drawn: Iterable[Drawn]) -> None:
-        self.drawn = list(drawn)
-        super().__init__(item.figure for item in self.drawn)
-
-    def _repr_html_(self) -> str:
-        # ids of one page: the same figure may stand in it twice, others beside it
-        shown = [figure(one, f"f{hashlib.sha256(one.svg.encode()).hexdigest()[:12]}-") for one in self.drawn]
-        made: str = template("figures.html.j2").render(figures=shown)
-        return made

@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import shlex
+from collections.abc import Sequence
 
-from schedgap.harness.adversary.row import Adversary, Worst
-from schedgap.harness.table import Block, Column, Command, table
-from schedgap.harness.text import ABSENT, clean, number
-
-
-def _found(header: str, show: Callable[[Any], str]) -> Column[Worst]:
-    """Return a column about the worst instance, where one was found."""
-    return Column(header, header, "", lambda one: show(one.found) if one.found else ABSENT, align="right")
-
-
-def _notes(one: Worst) -> str:
-    notes = ["reaches nothing on another instance"] if one.nothing else []
-    return "; ".join([*notes, *(["the guarantee does not hold here"] if one.exceeded else [])])
-
-
-COLUMNS: tuple[Column[Worst], ...] = (
-    Column("heuristic", "heuristic", "", lambda one: one.heuristic, css="method"),
-    _found("worst ratio", lambda found: f"{found.ratio:.4g}"),
-    _found("guarantee there", lambda found: clean(found.guarantee or ABSENT, 40)),
-    _found("objective", lambda found: number(found.objective)),
-    _found("optimum", lambda found: number(found.optimum)),
-    _found("jobs", lambda found: str(found.size)),
-    Column("tried", "tried", "", lambda one: str(one.tried), align="right"),
-    Column("proved", "proved", "", lambda one: str(one.proved), align="right"),
-    Column("note", "note", "", _notes, bad=lambda one: one.exceeded),
-)
+from schedgap.harness.adversary.row import Adversary
+from schedgap.harness.figure import Drawing
+from schedgap.harness.page.columns import ADVERSARY
+from schedgap.harness.page.frame import Group, Page, Section, macro, render, results_section
+from schedgap.harness.table import Block, Command, table
+from schedgap.instances.plugins import options
 
 
 def blocks(found: Adversary) -> list[Block]:
     """Return what a command prints."""
-    shown: list[Block] = [table("largest proved ratios", COLUMNS, found.rows)]
+    shown: list[Block] = [table("largest proved ratios", ADVERSARY, found.rows)]
     for one in found.rows:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
-            how = f"harness compare --instance {file} --method {one.heuristic} --method {one.found.model}"
-            shown.append(Command("replay", how))
+            words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
+            shown.append(Command("replay", shlex.join(["harness", "compare", *words])))
     return shown
+
+
+def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -> str:
+    """Return a search as one self-contained HTML page."""
+    content = table("largest proved ratios", ADVERSARY, found.rows)
+    listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]
+    return render(
+        Page(
+            question="How bad can it get?",
+            title="Worst instances found",
+            headline=_headline(found),
+            trouble=not found.ok,
+            sections=[
+                results_section([Group("results-worst", "worst", "", [content])], []),
+                Section("replay", "Replay", macro("notes", listed)),
+            ],
+            meta=found.meta,
+        )
+    )
+
+
+def _headline(found: Adversary) -> str:
+    """Return the largest ratio, and whether guarantees hold."""
+    known = [(one.found.ratio, one.heuristic) for one in found.rows if one.found]
+    if not known:
+        return "No ratio was proved."
+    ratio, name = max(known)
+    exceeded = [one.heuristic for one in found.rows if one.exceeded]
+    beyond = f" Guarantees that do not hold: {', '.join(exceeded)}." if exceeded else ""
+    return f"The largest ratio to a proved optimum is {ratio:.4g}, of {name}.{beyond}"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from schedgap.harness.audit.registry import REFUTED
-from schedgap.harness.audit.row import FAILED, Audit, Finding, headline, kind
-from schedgap.harness.drawing import Image
+from schedgap.harness.audit.row import Audit, Finding, headline, kind
+from schedgap.harness.figure import Drawing
+from schedgap.harness.page.columns import AUDIT, LONGEST
 from schedgap.harness.page.frame import (
     Group,
     Page,
@@ -21,59 +21,12 @@ from schedgap.harness.page.frame import (
     slug,
     title_of,
 )
-from schedgap.harness.table import Block, Column, Command, Line, Note, Table, table
-from schedgap.harness.text import ABSENT, clean
+from schedgap.harness.table import Block, Command, Line, Note, Table, table
+from schedgap.harness.text import clean
 
 CONFIRMED_IS = (
     "confirmed: no counterexample among the cases tried, which is no proof beyond them; failed: cases in which the "
     "claim does not hold, of those tried within the scope that the paper states"
-)
-LONGEST = 600
-"""Longest text of a cell."""
-
-
-def _says(finding: Finding) -> str:
-    return clean(f"{finding.claim.location}: {finding.claim.claim}", LONGEST)
-
-
-def _counts(finding: Finding) -> str:
-    tally = finding.tally
-    return f"{tally.failed} of {tally.tested}" if tally.tested else ABSENT
-
-
-COLUMNS: tuple[Column[Finding], ...] = (
-    Column("id", "claim", "", lambda finding: finding.id, css="method"),
-    Column(
-        "status",
-        "verdict",
-        "computed from the counts: confirmed, refuted, only for a narrower scope, not testable",
-        lambda finding: clean(finding.status, LONGEST),
-        bad=lambda finding: finding.status in (FAILED, REFUTED),
-        css="wide",
-    ),
-    Column(
-        "failed",
-        "failed",
-        "cases in which the claim does not hold, of those tried within the paper's scope",
-        _counts,
-        lambda finding: finding.tally.failed,
-        align="right",
-    ),
-    Column(
-        "claim",
-        "what it says",
-        "theorem, equation, figure or section of the paper, and the claim in a sentence",
-        _says,
-        priority=1,
-        css="note",
-    ),
-    Column(
-        "text",
-        "found",
-        "which cases were tried, and the numbers that count",
-        lambda finding: clean(finding.text, LONGEST),
-        css="note",
-    ),
 )
 
 
@@ -94,7 +47,7 @@ def replays(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
 
 def tables(findings: Sequence[Finding]) -> list[tuple[str, Table]]:
     """Return each paper with its table."""
-    return [(paper, table("", COLUMNS, group)) for paper, group in by_paper(findings)]
+    return [(paper, table("", AUDIT, group)) for paper, group in by_paper(findings)]
 
 
 def blocks(audit: Audit) -> list[Block]:
@@ -128,7 +81,7 @@ def witnesses(findings: Sequence[Finding]) -> list[Section]:
     return [Section("witnesses", "Witnesses", macro("notes", listed))] if listed else []
 
 
-def page(audit: Audit, images: Sequence[Image], failures: Sequence[str]) -> str:
+def page(audit: Audit, drawings: Sequence[Drawing], failures: Sequence[str]) -> str:
     """Return an audit as one self-contained HTML page; it has no figures."""
     findings = audit.rows
     failed = [(finding.id, finding.text) for finding in findings if not finding.ok]
@@ -140,7 +93,7 @@ def page(audit: Audit, images: Sequence[Image], failures: Sequence[str]) -> str:
             headline=headline(findings),
             trouble=bool(failed),
             sections=[
-                results_section(groups(findings), [(c.header, c.explanation) for c in COLUMNS if c.explanation]),
+                results_section(groups(findings), [(c.header, c.explanation) for c in AUDIT if c.explanation]),
                 *notes_section(failed),
                 *witnesses(findings),
             ],

@@ -1,47 +1,74 @@
-"""The columns of a comparison's table: one list for the terminal, Markdown and the report."""
+"""The columns of every kind of table, declared once for terminal, files and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.compare.row import FAILED, Row
-from schedgap.harness.compare.summary import CAVEAT, GAP_SHIFT, TIME_SHIFT_S, MethodSummary, by_method
-from schedgap.harness.table import Column, Table, table
+from schedgap.harness.audit.registry import REFUTED
+from schedgap.harness.audit.row import FAILED
+from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
+from schedgap.harness.table import Column
 from schedgap.harness.text import ABSENT, clean, number, percent, properties, published, ratio, seconds, verdict
 
+if TYPE_CHECKING:
+    from schedgap.harness.adversary.row import Worst
+    from schedgap.harness.audit.row import Finding
+    from schedgap.harness.compare.row import Row
+    from schedgap.harness.compare.summary import MethodSummary
+    from schedgap.harness.simulate.row import SimulationRow
 
-def wrong(row: Row) -> bool:
-    """Return whether the checker refuted the row."""
-    return row.verified is False
+LONGEST = 600
+"""Longest text of a cell with sentences."""
 
-
-def failed(row: Row) -> bool:
-    """Return whether the method ended without a decision (being skipped or WRONG is another matter)."""
-    return row.status in FAILED and not wrong(row)
-
-
-def measured(row: Row) -> bool:
-    """Return whether the row's gap may be shown: nothing unverified enters a gap."""
-    return row.verified is True and row.gap is not None
+Show = Callable[[Any], str]
 
 
-def _field(
-    key: str, explanation: str, show: Callable[[Row], str] | None = None, header: str | None = None, **more: Any
-) -> Column[Row]:
-    """Return a column of text that sorts by its text."""
+def words(key: str, header: str, explanation: str, text: Show | None = None, **more: Any) -> Column[Any]:
+    """Return a column of text, by default of the row's field, sorted by its text."""
 
-    def text(row: Row) -> str:
-        return show(row) if show else clean(getattr(row, key) or ABSENT, 60)
+    def field(row: Any) -> str:
+        return clean(getattr(row, key) or ABSENT, 60)
 
-    return Column(key, header or key, explanation, text, css=key, **more)
+    return Column(key, header, explanation, text or field, **({"css": key} | more))
 
 
-def _number(
-    key: str, explanation: str, show: Callable[[Row], str], header: str | None = None, **more: Any
-) -> Column[Row]:
-    """Return a column of numbers that sorts by their value."""
-    return Column(key, header or key, explanation, show, lambda row: getattr(row, key), align="right", css=key, **more)
+def numbers(key: str, header: str, explanation: str, show: Show, text: Show | None = None, **more: Any) -> Column[Any]:
+    """Return a column of the row's field as `show` says, sorted by its value; `text` makes a cell of the whole row."""
+
+    def value(row: Any) -> Any:
+        return getattr(row, key)
+
+    cell = text or (lambda row: show(value(row)))
+    return Column(key, header, explanation, cell, value, align="right", **({"css": key} | more))
+
+
+def hours(value_s: float | None) -> str:
+    """Return seconds as hours."""
+    return ABSENT if value_s is None else number(value_s / 3600)
+
+
+def milliseconds(value_s: float | None) -> str:
+    """Return seconds as milliseconds."""
+    return ABSENT if value_s is None else number(value_s * 1000, 3)
+
+
+def times(value: float | None) -> str:
+    """Return a ratio of two measured numbers."""
+    return ABSENT if value is None else f"{value:.3f}"
+
+
+def at_most(value: float | None) -> str:
+    """Return a ratio to a bound, which is an upper estimate."""
+    return ratio(value, is_upper=True) if value else ABSENT
+
+
+def exactly(value: float | None) -> str:
+    """Return a ratio to a proved optimum."""
+    return ratio(value, is_upper=False)
+
+
+# ---------------------------------------------------------------- comparisons
 
 
 def _guarantee(row: Row) -> str:
@@ -50,63 +77,61 @@ def _guarantee(row: Row) -> str:
     return ABSENT if row.guarantee_factor is None else f"≤ {number(row.guarantee_factor)}"
 
 
-def _gap(row: Row) -> str:
-    return percent(row.gap, up=row.ratio_is_upper is not False)
-
-
 def _properties(row: Row) -> str:
     return ", ".join(f"{name} {text}" for name, text in properties(row.metrics)) or ABSENT
 
 
-def _published(row: Row) -> str:
-    return "; ".join(published(entry) for entry in row.published) or ABSENT
-
-
-COLUMNS: tuple[Column[Row], ...] = (
-    _field("instance", "The instance, as it can be loaded again.", shared=True),
-    _field("paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
-    _field("method", "Registered name; “harness list” prints the source of each."),
-    _field(
+COMPARE: tuple[Column[Row], ...] = (
+    words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
+    words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
+    words("method", "method", "Registered name; “harness list” prints the source of each."),
+    words(
+        "problem",
         "problem",
         "What the objective means; bounds of one problem are never used for another.",
         lambda row: clean(row.problem, 60).removeprefix(f"{row.paper}."),
         priority=1,
         shared=True,
     ),
-    _field(
+    words(
+        "kind",
         "kind",
         "exact: a model that runs until its optimum is proved or a limit reached; matheuristic: a heuristic with a "
         "model inside, which certifies a bound and does not branch, so that a gap may be left; relaxation, bound: only "
         "bounds; online: the paper's own algorithm; baseline: what it is compared with.",
         priority=2,
     ),
-    _field("sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
-    _number("seed", "Seed of the method's random generator.", lambda row: str(row.seed), priority=3, shared=True),
-    _field("limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
-    _number(
-        "objective",
-        "Recomputed from the decision by an independent checker.",
-        lambda row: number(row.objective),
-    ),
-    _number(
+    words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
+    numbers("seed", "seed", "Seed of the method's random generator.", str, priority=3, shared=True),
+    words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
+    numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number),
+    numbers(
         "best_bound",
+        "bound",
         "Tightest certified bound on the problem's optimum on this instance.",
-        lambda row: number(row.best_bound),
-        header="bound",
+        number,
         priority=4,
     ),
-    _number(
+    numbers(
         "own_bound",
+        "own bound",
         "Bound that the method certified itself: the value of a relaxation or dual, what a search proved.",
-        lambda row: number(row.own_bound),
-        header="own bound",
+        number,
         priority=4,
     ),
-    _number("gap", "|bound − objective| / |bound|.", _gap),
-    _number(
+    numbers(
+        "gap",
+        "gap",
+        "|bound − objective| / |bound|.",
+        percent,
+        lambda row: percent(row.gap, up=row.ratio_is_upper is not False),
+    ),
+    numbers(
+        "ratio",
         "ratio",
         "Bound/objective (max) or objective/bound (min), at least 1. With ≤ it is an upper estimate, "
         "rounded up, because the optimum is not proved; without ≤ the optimum is proved.",
+        number,
         lambda row: ratio(row.ratio, row.ratio_is_upper),
     ),
     Column(
@@ -119,49 +144,32 @@ COLUMNS: tuple[Column[Row], ...] = (
         priority=3,
         css="guarantee",
     ),
-    _field(
+    words(
+        "status",
         "status",
         "How the run ended: proved optimal, within its limits, with a gap left (no branching), skipped, or failed.",
-        bad=failed,
+        bad=lambda row: row.failed,
     ),
-    _field(
+    words(
+        "verified",
         "verified",
         "✓: every constraint and claim re-checked and the objective recomputed without the solver. "
         "WRONG: something did not hold. –: there was nothing to check.",
         lambda row: verdict(row.verified),
-        bad=wrong,
+        bad=lambda row: row.wrong,
     ),
-    _number(
-        "solve_s",
-        "Time in the solver or the heuristic itself.",
-        lambda row: seconds(row.solve_s),
-        header="solve",
-    ),
-    _number("build_s", "Time to build the model.", lambda row: seconds(row.build_s), header="build", priority=5),
-    _field("bound_from", "The method that certified the bound.", header="bound from", priority=6, shared=True),
-    _field("metrics", "Properties and other numbers of the decision.", _properties, header="properties", priority=10),
-    _field(
+    numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
+    numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
+    words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
+    words("metrics", "properties", "Properties and other numbers of the decision.", _properties, priority=10),
+    words(
+        "published",
         "published",
         "What the paper printed, whether we get it (✓ or ≠), what we measured, and the exact value.",
-        _published,
+        lambda row: "; ".join(map(published, row.published)) or ABSENT,
         priority=11,
     ),
 )
-
-
-def _column(
-    header: str,
-    explanation: str,
-    text: Callable[[MethodSummary], str],
-    value: Callable[[MethodSummary], float | str | None],
-    align: Literal["left", "right"] = "right",
-    **more: Any,
-) -> Column[MethodSummary]:
-    return Column(header, header, explanation, text, value, align=align, **more)
-
-
-def _verified(line: MethodSummary) -> str:
-    return f"{line.verified} of {line.results}"
 
 
 def _trouble(line: MethodSummary) -> str:
@@ -169,75 +177,275 @@ def _trouble(line: MethodSummary) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or ABSENT
 
 
-def _summed(line: MethodSummary, value: float | None) -> str:
-    """Return a gap, with ≤ (and rounded up) where one of those it sums up is to a bound, not to an optimum."""
-    text = percent(value, up=line.gap_is_upper)
-    return f"≤ {text}" if line.gap_is_upper and value else text
+def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
+    """Return a column of gaps, with ≤ (and rounded up) where one of them is to a bound, not to an optimum."""
+
+    def text(line: MethodSummary) -> str:
+        value = getattr(line, key)
+        shown = percent(value, up=line.gap_is_upper)
+        return f"≤ {shown}" if line.gap_is_upper and value else shown
+
+    return numbers(key, header, explanation, percent, text)
 
 
-SUMMARY_COLUMNS: tuple[Column[MethodSummary], ...] = (
-    _column("method", "Registered name.", lambda s: clean(s.method, 60), lambda s: s.method, "left", css="method"),
-    _column(
-        "problem",
-        "What the objective means.",
-        lambda s: clean(s.problem, 60).partition(".")[2],
-        lambda s: s.problem,
-        "left",
+SUMMARY: tuple[Column[MethodSummary], ...] = (
+    words("method", "method", "Registered name."),
+    words("problem", "problem", "What the objective means.", lambda s: clean(s.problem, 60).partition(".")[2]),
+    words("kind", "kind", "As in the table of results."),
+    words("limits", "limits", "Which of the sweep's limits.", align="right"),
+    numbers(
+        "verified",
+        "verified",
+        "Results that passed the checker.",
+        str,
+        lambda s: f"{s.verified} of {s.results}",
+        css="",
     ),
-    _column("kind", "As in the table of results.", lambda s: s.kind, lambda s: s.kind, "left"),
-    _column("limits", "Which of the sweep's limits.", lambda s: clean(s.limits or ABSENT, 60), lambda s: s.limits),
-    _column("verified", "Results that passed the checker.", _verified, lambda s: s.verified),
-    _column(
+    Column(
+        "trouble",
         "trouble",
         "Results that are WRONG, failed, or were skipped.",
         _trouble,
         lambda s: s.failed + s.wrong,
+        align="right",
         bad=lambda s: bool(s.failed or s.wrong),
     ),
-    _column("median gap", "Of the certified gaps.", lambda s: _summed(s, s.median_gap), lambda s: s.median_gap),
-    _column(
-        "mean gap",
-        f"Shifted geometric mean of the certified gaps, shift {GAP_SHIFT:.0%}.",
-        lambda s: _summed(s, s.mean_gap),
-        lambda s: s.mean_gap,
-    ),
-    _column(
-        "largest gap",
-        "Of the certified gaps.",
-        lambda s: _summed(s, s.largest_gap),
-        lambda s: s.largest_gap,
-    ),
-    _column(
+    _gap("median_gap", "median gap", "Of the certified gaps."),
+    _gap("mean_gap", "mean gap", f"Shifted geometric mean of the certified gaps, shift {GAP_SHIFT:.0%}."),
+    _gap("largest_gap", "largest gap", "Of the certified gaps."),
+    numbers(
+        "largest_ratio",
         "largest proved ratio",
         "To optima that are proved; only a lower bound on the competitive ratio.",
-        lambda s: ratio(s.largest_ratio, is_upper=False),
-        lambda s: s.largest_ratio,
+        exactly,
     ),
-    _column("median time", "Of results that did not fail.", lambda s: seconds(s.median_s), lambda s: s.median_s),
-    _column(
+    numbers("median_s", "median time", "Of results that did not fail.", seconds),
+    numbers(
+        "mean_s",
         "mean time",
         f"Shifted geometric mean, shift {TIME_SHIFT_S:g} s; a failure counts with the time it was allowed.",
-        lambda s: seconds(s.mean_s),
-        lambda s: s.mean_s,
+        seconds,
+    ),
+)
+"""A method over many instances."""
+
+
+# ---------------------------------------------------------------- simulations
+
+
+def _sensitive(key: str) -> Callable[[SimulationRow], str]:
+    """Return hours that are worth a column only where policies give out CPUs and memory."""
+    return lambda row: hours(getattr(row, key)) if row.cpu_given is not None else ABSENT
+
+
+def _status(row: SimulationRow) -> str:
+    left = sum(row.unfinished.values())
+    return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else clean(row.status, 40)
+
+
+SIMULATE: tuple[Column[SimulationRow], ...] = (
+    words("policy", "policy", "Registered name; “harness list policies” prints the source of each.", css="method"),
+    words(
+        "reference",
+        "ref",
+        "The policy that ratios refer to.",
+        lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
+        shared=True,
+        priority=1,
+    ),
+    numbers("ttd_s", "TTD (h)", "Total time duration: from the first arrival to the last completion.", hours),
+    numbers("ttd_ratio", "× ref", "TTD divided by that of the reference.", times, priority=3),
+    numbers(
+        "ttd_printed",
+        "paper",
+        "The same ratio as the paper printed it.",
+        lambda value: ABSENT if value is None else f"{value:g}",
+        priority=5,
+    ),
+    numbers(
+        "ttd_bound_ratio",
+        "TTD/bound",
+        "TTD divided by a certified lower bound: at most so many times the least TTD.",
+        at_most,
+    ),
+    numbers("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", hours),
+    numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", times, priority=2),
+    numbers("jct_bound_ratio", "JCT/bound", "Mean completion time divided by a certified lower bound.", at_most),
+    numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
+    numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
+    numbers("jct_min_s", "JCT min", "Shortest completion time in hours.", hours, priority=18),
+    numbers("jct_max_s", "JCT max", "Longest completion time in hours.", hours, priority=17),
+    numbers(
+        "jct_short_s",
+        "< 4 h",
+        "Mean completion time of short jobs in hours.",
+        hours,
+        _sensitive("jct_short_s"),
+        priority=9,
+    ),
+    numbers(
+        "jct_long_s",
+        "≥ 4 h",
+        "Mean completion time of long jobs in hours.",
+        hours,
+        _sensitive("jct_long_s"),
+        priority=10,
+    ),
+    numbers(
+        "gru",
+        "GRU",
+        "GPU resource utilisation: share of the GPUs' time in which they computed.",
+        percent,
+        priority=7,
+    ),
+    numbers(
+        "cru",
+        "CRU",
+        "Cluster resource utilisation: share of the servers' time in which they computed.",
+        percent,
+        priority=11,
+    ),
+    numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
+    numbers(
+        "cpu_needed",
+        "needed",
+        "The same, had each job the fewest CPUs at which it is as fast.",
+        percent,
+        priority=16,
+    ),
+    numbers(
+        "lp1_share",
+        "LP1",
+        "Mean progress of a round divided by the most that LP1 allows for the jobs that were picked.",
+        percent,
+    ),
+    numbers("lp1_worst", "worst", "The least of these.", percent, priority=4),
+    numbers(
+        "estimated_throughput",
+        "estimated",
+        "What fractional shares promise: mean over the rounds, in devices of the slowest type.",
+        number,
+    ),
+    numbers(
+        "actual_throughput",
+        "actual",
+        "What was done: mean over the rounds, in devices of the slowest type.",
+        number,
+    ),
+    numbers(
+        "straggler_share",
+        "stragglers",
+        "Part of the workers that ran in gangs over several GPU types.",
+        percent,
+        lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
+    ),
+    numbers("utility", "ΣU", "Total utility of the completed jobs.", number, priority=21),
+    numbers(
+        "decision_mean_s",
+        "decision mean (ms)",
+        "Mean wall-clock time of a decision.",
+        milliseconds,
+        priority=19,
+    ),
+    numbers(
+        "decision_max_s", "max", "Longest wall-clock time of a decision in milliseconds.", milliseconds, priority=20
+    ),
+    numbers(
+        "idle_gpus",
+        "idle GPUs",
+        "Mean number of GPUs that nobody holds while a job waits.",
+        lambda value: number(value, 3),
+        priority=12,
+    ),
+    numbers(
+        "restarts",
+        "restarts",
+        "Changed allocations that jobs paid for.",
+        lambda value: ABSENT if value is None else f"{value:,}",
+        priority=14,
+    ),
+    numbers(
+        "changing",
+        "changing",
+        "Share of the rounds in which a job that has run before gets other GPUs.",
+        percent,
+        priority=13,
+    ),
+    words(
+        "status",
+        "status",
+        "How the simulation ended, and how many jobs were left.",
+        _status,
+        bad=lambda row: not row.ok and bool(row.reason),
+    ),
+    words(
+        "verified",
+        "verified",
+        "✓: an independent checker confirms every round of the history. WRONG: it does not.",
+        lambda row: verdict(row.verified),
+        bad=lambda row: row.verified is False,
+    ),
+)
+"""Columns of a simulation; all but the outer ones are numbers."""
+
+
+# ---------------------------------------------------------------- audits and searches
+
+
+AUDIT: tuple[Column[Finding], ...] = (
+    words("id", "claim", "", css="method"),
+    words(
+        "status",
+        "verdict",
+        "computed from the counts: confirmed, refuted, only for a narrower scope, not testable",
+        lambda finding: clean(finding.status, LONGEST),
+        bad=lambda finding: finding.status in (FAILED, REFUTED),
+        css="wide",
+    ),
+    Column(
+        "failed",
+        "failed",
+        "cases in which the claim does not hold, of those tried within the paper's scope",
+        lambda finding: f"{finding.tally.failed} of {finding.tally.tested}" if finding.tally.tested else ABSENT,
+        lambda finding: finding.tally.failed,
+        align="right",
+    ),
+    words(
+        "claim",
+        "what it says",
+        "theorem, equation, figure or section of the paper, and the claim in a sentence",
+        lambda finding: clean(f"{finding.claim.location}: {finding.claim.claim}", LONGEST),
+        priority=1,
+        css="note",
+    ),
+    words(
+        "text",
+        "found",
+        "which cases were tried, and the numbers that count",
+        lambda finding: clean(finding.text, LONGEST),
+        css="note",
     ),
 )
 
 
-def caveat(lines: Sequence[MethodSummary]) -> str:
-    """Return what must be said beside a summary; empty where it shows no ratio and no estimate."""
-    said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
-    said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
-    return " ".join(said)
+def _found(header: str, show: Show) -> Column[Worst]:
+    """Return a column about the worst instance, where one was found."""
+    return Column(header, header, "", lambda one: show(one.found) if one.found else ABSENT, align="right")
 
 
-def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:
-    """Return a table with a line per method, and what must be said beside it; ``None`` where each method ran once."""
-    if not repeated(rows):
-        return None
-    lines = by_method(rows, allowed)
-    return table(f"{caption} · {len(rows)} results by method", SUMMARY_COLUMNS, lines), caveat(lines)
+def _notes(one: Worst) -> str:
+    notes = ["reaches nothing on another instance"] if one.nothing else []
+    return "; ".join([*notes, *(["the guarantee does not hold here"] if one.exceeded else [])])
 
 
-def repeated(rows: Sequence[Row]) -> bool:
-    """Return whether a method ran several times, so that there is something to sum up."""
-    return len({(row.method, row.limits) for row in rows}) < len(rows)
+ADVERSARY: tuple[Column[Worst], ...] = (
+    words("heuristic", "heuristic", "", css="method"),
+    _found("worst ratio", lambda found: f"{found.ratio:.4g}"),
+    _found("guarantee there", lambda found: clean(found.guarantee or ABSENT, 40)),
+    _found("objective", lambda found: number(found.objective)),
+    _found("optimum", lambda found: number(found.optimum)),
+    _found("jobs", lambda found: str(found.size)),
+    numbers("tried", "tried", "", str),
+    numbers("proved", "proved", "", str),
+    words("note", "note", "", _notes, bad=lambda one: one.exceeded, css=""),
+)

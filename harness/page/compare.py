@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.summary import allowed_s
-from schedgap.harness.drawing import Image
-from schedgap.harness.page.columns import COLUMNS, summary
+from schedgap.harness.compare.summary import CAVEAT, MethodSummary, allowed_s, by_method
+from schedgap.harness.figure import Drawing
+from schedgap.harness.page.columns import COMPARE as COLUMNS
+from schedgap.harness.page.columns import SUMMARY
 from schedgap.harness.page.frame import (
     Group,
     Page,
@@ -30,9 +31,6 @@ from schedgap.harness.table import LONG, Block, Cell, Column, Line, Note, Table,
 from schedgap.harness.text import clean, differs, numbers, plain, published_cells
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
-
-if TYPE_CHECKING:
-    from schedgap.harness.plots import Drawn
 
 NAMED = 3
 """So many methods of which the same is to be said are named one by one."""
@@ -238,14 +236,16 @@ def _problems(run: Comparison) -> list[tuple[str, str]]:
     return found
 
 
-def page(run: Comparison, images: Sequence[Image], failures: Sequence[str] = (), more: Sequence[Section] = ()) -> str:
+def page(
+    run: Comparison, drawings: Sequence[Drawing], failures: Sequence[str] = (), more: Sequence[Section] = ()
+) -> str:
     """Return the page of `run`.
 
     Parameters
     ----------
     run
         The run.
-    images, failures
+    drawings, failures
         Its figures, and what is said about those that could not be drawn.
     more
         Sections that follow the published numbers, such as the table of an audit.
@@ -257,7 +257,7 @@ def page(run: Comparison, images: Sequence[Image], failures: Sequence[str] = (),
         *notes_section(notes(rows)),
         *published_section(_published(rows), _published_notes(run)),
         *more,
-        *figures_section(images, {row.paper: title_of(row.paper) for row in rows}, failures),
+        *figures_section(drawings, {row.paper: title_of(row.paper) for row in rows}, failures),
         *instances_section(run.instances, {row.fingerprint: row.instance for row in rows}),
     ]
     return render(
@@ -305,8 +305,21 @@ def _counts(run: Comparison) -> list[tuple[str, str]]:
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
 
 
-def drawings(run: Comparison, names: Sequence[str] = ()) -> Sequence[Callable[[], Drawn | None]]:
-    """Return what draws each figure of `run`, or each of these names."""
-    from schedgap.harness.plots.figures import jobs
+def caveat(lines: Sequence[MethodSummary]) -> str:
+    """Return what must be said beside a summary; empty where it shows no ratio and no estimate."""
+    said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
+    said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
+    return " ".join(said)
 
-    return jobs(run, names)
+
+def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:
+    """Return a table with a line per method, and what must be said beside it; ``None`` where each method ran once."""
+    if not repeated(rows):
+        return None
+    lines = by_method(rows, allowed)
+    return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), caveat(lines)
+
+
+def repeated(rows: Sequence[Row]) -> bool:
+    """Return whether a method ran several times, so that there is something to sum up."""
+    return len({(row.method, row.limits) for row in rows}) < len(rows)

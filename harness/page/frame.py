@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from schedgap.harness.drawing import Image
-from schedgap.harness.page.svg import inline_svg
+from schedgap.harness.figure import Drawing
 from schedgap.harness.table import Table
 from schedgap.harness.text import clean, seconds
 from schedgap.instances.registry import PAPERS
@@ -152,63 +152,36 @@ def published_section(table: Table | None, listed: Sequence[tuple[str, str]]) ->
     return [Section("published", "Published numbers", macro("published", table, listed))] if table or listed else []
 
 
-@dataclass(frozen=True)
-class FigureBlock:
-    """A figure as it stands in the page."""
-
-    id: str
-    number: int
-    topic: str
-    svg: Markup
-    caption: str
-
-
-@dataclass(frozen=True)
-class FigureGroup:
-    """The figures of a paper."""
-
-    id: str
-    name: str
-    title: str
-    figures: Sequence[FigureBlock]
-
-
-def figures_section(images: Sequence[Image], titles: Mapping[str, str], failures: Sequence[str] = ()) -> list[Section]:
+def figures_section(
+    drawings: Sequence[Drawing], titles: Mapping[str, str], failures: Sequence[str] = ()
+) -> list[Section]:
     """Return the figures by group, each with links to its figures; nothing where there are none.
 
     Parameters
     ----------
-    images
+    drawings
         The figures.
     titles
         Headings by group; a group without is headed by its name.
     failures
         What is said about figures that could not be drawn.
     """
-    if not images and not failures:
+    if not drawings and not failures:
         return []
-    by_group: dict[str, list[Image]] = {name: [] for name in titles}
-    for image in images:
-        by_group.setdefault(image.group, []).append(image)
-    found, count = [], 0
-    for name, mine in by_group.items():
-        blocks = [figure(image, f"f{count + i}-", count + i) for i, image in enumerate(mine, start=1)]
-        count += len(mine)
-        found += [FigureGroup(f"figures-{slug(name)}", name, titles.get(name) or name, blocks)] if mine else []
-    links = [(group.id, group.name) for group in found] if len(found) > 1 else []
+    names = [*titles, *(drawing.group for drawing in drawings)]
+    ordered = sorted(drawings, key=lambda drawing: names.index(drawing.group))
+    groups = [
+        (f"figures-{slug(name)}", name, titles.get(name, name), list(mine))
+        for name, mine in groupby(enumerate(ordered, start=1), key=lambda item: item[1].group)
+    ]
+    links = [(id, name) for id, name, *_ in groups] if len(groups) > 1 else []
     lines = [clean(line, 400) for line in failures]
-    return [Section("figures", "Figures", macro("figures", found, len(found) > 1, lines), links)]
-
-
-def figure(image: Image, prefix: str, number: int = 0) -> FigureBlock:
-    """Return a figure as an element of a page, with ids that begin with `prefix`."""
-    svg = inline_svg(image.svg, prefix, f"{image.title}. {image.caption}")
-    return FigureBlock(f"figure-{slug(image.name)}", number, image.topic or image.title, svg, image.caption)
+    return [Section("figures", "Figures", macro("figures", groups, len(groups) > 1, lines), links)]
 
 
 def instances_section(instances: Mapping[str, Instance], names: Mapping[str, str]) -> list[Section]:
     """Return the instances in words; `names` are what they are called in the run, by fingerprint."""
-    from schedgap.instances.summary import describe
+    from schedgap.instances.schema.summary import describe
 
     described = []
     for fingerprint, instance in list(instances.items())[:MAX_DESCRIBED]:

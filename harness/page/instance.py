@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,10 +11,9 @@ from numpy.typing import NDArray
 
 from schedgap.harness.published import commands, never_compared
 from schedgap.harness.text import SIGNS, clean, numbers
-from schedgap.instances.canonical import write_atomically
-from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance, Published
-from schedgap.instances.summary import describe
+from schedgap.instances.schema.summary import describe
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -57,7 +55,7 @@ def _printed(entry: Published) -> str:
 
 def profiled(instance: Instance) -> list[tuple[str, str]]:
     """Return what optimistic profiling of the jobs costs and misses; nothing where they have no sensitivities."""
-    from schedgap.heuristics.profiling import describe as told
+    from schedgap.heuristics.synergy.profiling import describe as told
     from schedgap.instances.views.synergy import view
 
     try:
@@ -100,21 +98,3 @@ def _bars(counts: Mapping[str, int]) -> list[str]:
     top = max(1, *counts.values())
     width = min(max(map(len, counts)), 24)
     return [f"{name[:width]:>{width}} {'█' * -(-count * BAR_WIDTH // top)} {count}" for name, count in counts.items()]
-
-
-def draw_instance(instance: Instance, path: Path) -> None:
-    """Draw the instance to a ``.png`` or ``.svg`` file.
-
-    Raises
-    ------
-    UsageError
-        If the file has another ending, or cannot be written.
-    """
-    from schedgap.harness.plots.instance import instance_figure, saved
-
-    if path.suffix not in {".png", ".svg"}:
-        raise UsageError(f"{path}: a picture is written as .png or .svg")
-    try:
-        write_atomically(path, saved(instance_figure(instance), path.suffix[1:]))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.drawing import Image
+from schedgap.harness.figure import Drawing
+from schedgap.harness.page.columns import SIMULATE as COLUMNS
+from schedgap.harness.page.columns import hours
 from schedgap.harness.page.compare import not_compared, published_table
 from schedgap.harness.page.frame import (
     Group,
@@ -24,244 +25,14 @@ from schedgap.harness.page.frame import (
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.bounds import BOUNDS
 from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.table import Block, Cell, Column, Note, Table, of_texts, sort_key, table, visible
-from schedgap.harness.text import ABSENT, clean, differs, number, percent, published_cells, seconds, verdict
-from schedgap.harness.text import ratio as ratio_text
-from schedgap.instances.errors import UsageError
+from schedgap.harness.table import Block, Cell, Note, Table, of_texts, sort_key, table, visible
+from schedgap.harness.text import ABSENT, clean, differs, number, percent, published_cells, seconds
 from schedgap.instances.schema import Instance
-
-if TYPE_CHECKING:
-    from schedgap.harness.plots import Drawn
-
-
-def _text(
-    key: str, header: str, explanation: str, text: Callable[[SimulationRow], str], **more: Any
-) -> Column[SimulationRow]:
-    return Column(key, header, explanation, text, **more)
-
-
-def _number(
-    key: str, header: str, explanation: str, text: Callable[[SimulationRow], str], **more: Any
-) -> Column[SimulationRow]:
-    return Column(key, header, explanation, text, lambda row: getattr(row, key), align="right", **more)
-
-
-COLUMNS: tuple[Column[SimulationRow], ...] = (
-    _text(
-        "policy",
-        "policy",
-        "Registered name; “harness list policies” prints the source of each.",
-        lambda row: clean(row.policy, 60),
-        css="method",
-    ),
-    _text(
-        "reference",
-        "ref",
-        "The policy that ratios refer to.",
-        lambda row: clean((row.reference or ABSENT).rpartition(f"{row.policy.partition('.')[0]}.")[2], 60),
-        shared=True,
-        priority=1,
-    ),
-    _number(
-        "ttd_s",
-        "TTD (h)",
-        "Total time duration: from the first arrival to the last completion.",
-        lambda row: _hours(row.ttd_s),
-    ),
-    _number(
-        "ttd_ratio",
-        "× ref",
-        "TTD divided by that of the reference.",
-        lambda row: ABSENT if row.ttd_ratio is None else f"{row.ttd_ratio:.3f}",
-        priority=3,
-    ),
-    _number(
-        "ttd_printed",
-        "paper",
-        "The same ratio as the paper printed it.",
-        lambda row: ABSENT if row.ttd_printed is None else f"{row.ttd_printed:g}",
-        priority=5,
-    ),
-    _number(
-        "ttd_bound_ratio",
-        "TTD/bound",
-        "TTD divided by a certified lower bound: at most so many times the least TTD.",
-        lambda row: ratio_text(row.ttd_bound_ratio, True) if row.ttd_bound_ratio else ABSENT,
-    ),
-    _number("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", lambda row: _hours(row.jct_mean_s)),
-    _number(
-        "jct_ratio",
-        "JCT × ref",
-        "Mean completion time divided by that of the reference.",
-        lambda row: ABSENT if row.jct_ratio is None else f"{row.jct_ratio:.3f}",
-        priority=2,
-    ),
-    _number(
-        "jct_bound_ratio",
-        "JCT/bound",
-        "Mean completion time divided by a certified lower bound.",
-        lambda row: ratio_text(row.jct_bound_ratio, True) if row.jct_bound_ratio else ABSENT,
-    ),
-    _number(
-        "jct_median_s", "median", "Median completion time in hours.", lambda row: _hours(row.jct_median_s), priority=8
-    ),
-    _number(
-        "jct_p99_s",
-        "p99",
-        "99th percentile of the completion times in hours.",
-        lambda row: _hours(row.jct_p99_s),
-        priority=6,
-    ),
-    _number(
-        "jct_min_s", "JCT min", "Shortest completion time in hours.", lambda row: _hours(row.jct_min_s), priority=18
-    ),
-    _number(
-        "jct_max_s", "JCT max", "Longest completion time in hours.", lambda row: _hours(row.jct_max_s), priority=17
-    ),
-    _number(
-        "jct_short_s",
-        "< 4 h",
-        "Mean completion time of short jobs in hours.",
-        lambda row: _sensitive(row, _hours(row.jct_short_s)),
-        priority=9,
-    ),
-    _number(
-        "jct_long_s",
-        "≥ 4 h",
-        "Mean completion time of long jobs in hours.",
-        lambda row: _sensitive(row, _hours(row.jct_long_s)),
-        priority=10,
-    ),
-    _number(
-        "gru",
-        "GRU",
-        "GPU resource utilisation: share of the GPUs' time in which they computed.",
-        lambda row: percent(row.gru),
-        priority=7,
-    ),
-    _number(
-        "cru",
-        "CRU",
-        "Cluster resource utilisation: share of the servers' time in which they computed.",
-        lambda row: percent(row.cru),
-        priority=11,
-    ),
-    _number(
-        "cpu_given",
-        "CPUs",
-        "Share of the CPUs' time in which a job computed with them.",
-        lambda row: percent(row.cpu_given),
-        priority=15,
-    ),
-    _number(
-        "cpu_needed",
-        "needed",
-        "The same, had each job the fewest CPUs at which it is as fast.",
-        lambda row: percent(row.cpu_needed),
-        priority=16,
-    ),
-    _number(
-        "lp1_share",
-        "LP1",
-        "Mean progress of a round divided by the most that LP1 allows for the jobs that were picked.",
-        lambda row: percent(row.lp1_share),
-    ),
-    _number("lp1_worst", "worst", "The least of these.", lambda row: percent(row.lp1_worst), priority=4),
-    _number(
-        "estimated_throughput",
-        "estimated",
-        "What fractional shares promise: mean over the rounds, in devices of the slowest type.",
-        lambda row: number(row.estimated_throughput),
-    ),
-    _number(
-        "actual_throughput",
-        "actual",
-        "What was done: mean over the rounds, in devices of the slowest type.",
-        lambda row: number(row.actual_throughput),
-    ),
-    _number(
-        "straggler_share",
-        "stragglers",
-        "Part of the workers that ran in gangs over several GPU types.",
-        lambda row: percent(row.straggler_share) if row.actual_throughput is not None else ABSENT,
-    ),
-    _number("utility", "ΣU", "Total utility of the completed jobs.", lambda row: number(row.utility), priority=21),
-    _number(
-        "decision_mean_s",
-        "decision mean (ms)",
-        "Mean wall-clock time of a decision.",
-        lambda row: _milliseconds(row.decision_mean_s),
-        priority=19,
-    ),
-    _number(
-        "decision_max_s",
-        "max",
-        "Longest wall-clock time of a decision in milliseconds.",
-        lambda row: _milliseconds(row.decision_max_s),
-        priority=20,
-    ),
-    _number(
-        "idle_gpus",
-        "idle GPUs",
-        "Mean number of GPUs that nobody holds while a job waits.",
-        lambda row: number(row.idle_gpus, 3),
-        priority=12,
-    ),
-    _number(
-        "restarts",
-        "restarts",
-        "Changed allocations that jobs paid for.",
-        lambda row: ABSENT if row.restarts is None else f"{row.restarts:,}",
-        priority=14,
-    ),
-    _number(
-        "changing",
-        "changing",
-        "Share of the rounds in which a job that has run before gets other GPUs.",
-        lambda row: percent(row.changing),
-        priority=13,
-    ),
-    _text(
-        "status",
-        "status",
-        "How the simulation ended, and how many jobs were left.",
-        lambda row: _unfinished(row) or clean(row.status, 40),
-        css="status",
-        bad=lambda row: not row.ok and bool(row.reason),
-    ),
-    _text(
-        "verified",
-        "verified",
-        "✓: an independent checker confirms every round of the history. WRONG: it does not.",
-        lambda row: verdict(row.verified),
-        css="verified",
-        bad=lambda row: row.verified is False,
-    ),
-)
-"""Columns of a simulation; all but the outer ones are numbers."""
 
 NONE: Mapping[str, Instance] = {}
 """Where only rows are shown, and not what was published about their instances beside them."""
 
 PUBLISHED = ("policy", "quantity", "published", "measured", "unit", "where")
-
-
-def _hours(seconds: float | None) -> str:
-    return ABSENT if seconds is None else number(seconds / 3600)
-
-
-def _sensitive(row: SimulationRow, text: str) -> str:
-    """Return what is worth a column only where policies give out CPUs and memory."""
-    return text if row.cpu_given is not None else ABSENT
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return ABSENT if seconds is None else number(seconds * 1000, 3)
-
-
-def _unfinished(row: SimulationRow) -> str:
-    left = sum(row.unfinished.values())
-    return f"{left} of {row.jobs} jobs unfinished" if left and row.jobs else ""
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -287,7 +58,7 @@ def caption(rows: Sequence[SimulationRow]) -> str:
     found = [("TTD", r.ttd_bound_s, r.ttd_bound_from) for r in rows]
     found += [("mean JCT", r.jct_bound_s, r.jct_bound_from) for r in rows]
     told = dict.fromkeys((what, seconds, model) for what, seconds, model in found if seconds is not None)
-    shared += [f"{what} ≥ {_hours(seconds)} h ({model})" for what, seconds, model in told]
+    shared += [f"{what} ≥ {hours(seconds)} h ({model})" for what, seconds, model in told]
     return " · ".join(shared)
 
 
@@ -324,14 +95,14 @@ def blocks(simulated: Simulation) -> list[Block]:
     return shown
 
 
-def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str] = ()) -> str:
+def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[str] = ()) -> str:
     """Return the page of a simulation.
 
     Parameters
     ----------
     simulated
         Rows, instances and what reproduces them.
-    images, failures
+    drawings, failures
         Its figures, and what is said about those that could not be drawn.
     """
     rows = simulated.rows
@@ -341,7 +112,7 @@ def page(simulated: Simulation, images: Sequence[Image], failures: Sequence[str]
         *_bounds_section(simulated),
         *notes_section(_notes(rows)),
         *published_section(_published(rows), not_compared(rows, simulated.instances, SIMULATE)),
-        *figures_section(images, {"simulation": "Histories"}, failures),
+        *figures_section(drawings, {"simulation": "Histories"}, failures),
         *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
     ]
     return render(
@@ -529,12 +300,3 @@ def _trouble(rows: Sequence[SimulationRow]) -> str:
     verb = "" if word == "failed" else "is " if len(bad) == 1 else "are "
     more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
     return f"{len(bad)} of {len(rows)} policies {verb}{word}: {named}{more}."
-
-
-def drawings(simulated: Simulation, names: Sequence[str] = ()) -> Sequence[Callable[[], Drawn | None]]:
-    """Return what draws the histories (of the last instance), and completion times by policy and load."""
-    from schedgap.harness.plots.simulation import jobs
-
-    if names:
-        raise UsageError(f"{', '.join(names)}: the figures of a simulation are drawn together")
-    return jobs(simulated.rows, simulated.traces, simulated.rounds) if simulated.rows else []

@@ -4,48 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
-from schedgap.harness.plots.curves import COLUMNS, averaged
-from schedgap.harness.plots.elastic import bars
-from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from schedgap.harness.plots.gantt import NAMED_JOBS, Chart, gantt, hidden
-from schedgap.harness.plots.style import PALETTE, heat_map, is_first_column, label, legend_below, panels, sparse_ticks
+from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots.gantt import NAMED_JOBS, gantt, of_runs, server_rows
+from schedgap.harness.plots.pieces import COLUMNS, averaged, time_ticks
+from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.style import (
+    PALETTE,
+    heat_map,
+    label,
+    legend_below,
+    no_dust,
+    panels,
+    sparse_ticks,
+    wide_norm,
+)
 from schedgap.harness.text import number
 from schedgap.heuristics.admission.online import Desk, price
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import UTILITY, View
-from schedgap.instances.workload import Servers
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ONLINE = "admission.online"
 
 MAX_STEPS = 120
-"""Rows of a map of prices; of more admitted jobs, every so many are shown."""
+"""Rows of a map of prices; more admitted jobs are shown at equal distances."""
 
 MAX_TYPES = 6
 """Types of workers and PSs that are drawn, the dearest."""
 
 SMALL = 1e-6
 """Part of the largest price below which a price counts as 0."""
-
-
-def _decisions(data: FigureInput) -> dict[str, Runs]:
-    """Return verified decisions that admit somebody, by method."""
-    return {m: d for m, d in data.decisions.items() if isinstance(d, Runs) and d.job.size}
-
-
-def _sample(data: FigureInput, drawn: int) -> str:
-    """Return n, for the end of a caption."""
-    seeds = " Of several seeds the first is shown." if len({row.seed for row in data.rows}) > 1 else ""
-    jobs, methods = counted(data.view.size, "job"), counted(drawn, "method")
-    return f"n = {jobs}, {methods} on {data.where}.{seeds}{data.left_out}"
 
 
 # ---------------------------------------------------------------- prices
@@ -76,9 +68,16 @@ def replayed(view: View, runs: Runs, after: Ints) -> Array:
     return seen
 
 
-def draw_steps(data: FigureInput) -> Figure | None:
+@figure(
+    "admission.steps",
+    "Prices step by step",
+    "Prices η = θ^(h/ΣC) − 1 of one worker of each type and one parameter server over time, in utility per slot, that "
+    f"the schedule of {ONLINE} makes.",
+    of="instance",
+)
+def steps(data: Compared) -> Drawn:
     """Draw the prices of workers and PSs over time, as one job after another is admitted."""
-    runs = _decisions(data).get(ONLINE)
+    runs = data.running(Runs).get(ONLINE)
     if runs is None:
         return None
     view: View = data.view
@@ -87,19 +86,20 @@ def draw_steps(data: FigureInput) -> Figure | None:
     after = np.arange(admitted + 1) if few else np.unique(np.linspace(0, admitted, MAX_STEPS + 1).astype(np.int64))[1:]
     prices = replayed(view, runs, after)
     shown = _dearest(prices)
+    titles = [f"price η of one {label(view.machines.resources[r], 20)}" for r in shown]
     columns = 2 if few or len(shown) in (2, 4) else 3
-    figure, axes = panels(len(shown), 2.0, columns)
-    names = [label(view.machines.resources[r], 20) for r in shown]
+    ylabel = "utility per slot" if few else "admitted jobs"
+    canvas, axes = panels(len(shown), 2.0, columns, f"time [slots of {number(view.slot_s)} s]", ylabel)
+    for ax, title in zip(axes, titles, strict=True):
+        ax.set_title(title)
     if few:
-        for ax, r, name in zip(axes, shown.tolist(), names, strict=True):
-            _stacked(ax, prices[:, r], name)
+        for ax, r in zip(axes, shown.tolist(), strict=True):
+            _stacked(ax, prices[:, r])
         ids = [label(view.ids[j], 16) for j in runs.job.tolist()]
-        legend_below(figure, [Patch(color=c, label=i) for c, i in zip(PALETTE, ids, strict=False)], 5)
+        legend_below(canvas, [Patch(color=c, label=i) for c, i in zip(PALETTE, ids, strict=False)], 5)
     else:
-        _maps(figure, axes, prices[:, shown], after, names)
-    for ax in axes[-columns:]:
-        ax.set_xlabel(f"time [slots of {number(view.slot_s)} s]")
-    return figure
+        _maps(canvas, axes, prices[:, shown], after)
+    return canvas, _words(data, runs, few)
 
 
 def _dearest(prices: Array) -> Ints:
@@ -109,105 +109,67 @@ def _dearest(prices: Array) -> Ints:
     return np.sort(rows[top[rows] > 0])
 
 
-def _stacked(ax: Axes, prices: Array, name: str) -> None:
+def _stacked(ax: Axes, prices: Array) -> None:
     """Draw what each admission adds to the price in each slot, one on top of the other."""
     edges = np.arange(prices.shape[1] + 1)
     for k in range(1, len(prices)):
         ax.stairs(prices[k], edges, baseline=prices[k - 1], fill=True, color=PALETTE[k - 1])
     busy = np.flatnonzero(prices[-1] > 0)
-    first, last = (int(busy[0]), int(busy[-1]) + 1) if busy.size else (0, prices.shape[1])
-    ax.set(xlim=(max(first - 1, 0), min(last + 1, prices.shape[1])), ylim=(0.0, max(prices.max() * 1.08, 1e-9)))
+    ax.set(xlim=(max(busy[0] - 1, 0), min(busy[-1] + 2, prices.shape[1])), ylim=(0.0, prices.max() * 1.08))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_title(f"price η of one {name}", fontsize=8.5)
-    ax.set_ylabel("utility per slot")
     ax.grid(axis="y")
 
 
-def _maps(figure: Figure, axes: list[Axes], prices: Array, after: Ints, names: list[str]) -> None:
+def _maps(canvas: Figure, axes: list[Axes], prices: Array, after: Ints) -> None:
     """Draw a map for each resource: a row for each admission, a column for each slot."""
     end = int(np.flatnonzero(prices.any(axis=(0, 1)))[-1]) + 1
     edges = np.linspace(0, end, min(end, COLUMNS) + 1)
-    cells = np.apply_along_axis(averaged, 2, prices, edges)
-    cells = np.where(cells >= SMALL * cells.max(), cells, 0.0)
-    positive = cells[cells > 0]
-    wide = positive.size > 0 and positive.max() > 100 * positive.min()
-    largest = float(positive.max(initial=0.0)) or 1.0
-    norm = LogNorm(float(positive.min()), largest) if wide else Normalize(0.0, largest)
-    for r, (ax, name) in enumerate(zip(axes, names, strict=True)):
-        image = heat_map(ax, np.where(cells[:, r] > 0, cells[:, r], np.nan), "viridis", norm)
+    cells, norm = wide_norm(no_dust(np.apply_along_axis(averaged, 2, prices, edges), SMALL))
+    for r, ax in enumerate(axes):
+        image = heat_map(ax, np.where(cells[:, r] > 0, cells[:, r], np.nan), norm)
         sparse_ticks(ax, "y", [str(count) for count in after.tolist()], 6)
-        times = np.asarray(MaxNLocator(5, integer=True).tick_values(0, end))
-        times = times[(times >= 0) & (times <= end)]
-        ax.set_xticks(times / end * cells.shape[2], [f"{time:g}" for time in times])
-        ax.tick_params(axis="x", length=2)
-        ax.set_title(f"price η of one {name}", fontsize=8.5)
-        ax.set_ylabel("admitted jobs" if is_first_column(ax) else "")
-    figure.colorbar(image, ax=axes, label="utility per slot", pad=0.02, format=lambda value, _: number(value))
+        time_ticks(ax, float(end), cells.shape[2])
+    canvas.colorbar(image, ax=axes, label="utility per slot", pad=0.02, format=lambda value, _: number(value))
 
 
-def _caption_steps(data: FigureInput) -> str:
-    runs = _decisions(data).get(ONLINE)
-    admitted = 0 if runs is None else runs.job.size
+def _words(data: Compared, runs: Runs, few: bool) -> str:
+    """Return the end of the caption: what is drawn, what is not, and n."""
     shape = (
-        "what each admitted job adds, in the order of admission, one on top of the other"
-        if admitted <= NAMED_JOBS
-        else "a row when so many jobs have been admitted, a column for each slot (many are averaged); white: 0"
+        "Colours: what each admitted job adds, in the order of admission, one on top of the other."
+        if few
+        else "A row shows them when so many jobs have been admitted, a column is a slot (many are averaged); white: 0."
     )
-    used = 0 if runs is None else len(np.unique(runs.worker_type)) + 1
+    used = len(np.unique(runs.worker_type)) + 1
     free = len(data.view.machines.resources) - used
     more = f" Free throughout and not drawn: {counted(free, 'type')}." if free else ""
     more += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
-    return (
-        f"Prices η = θ^(h/ΣC) − 1 of one worker of each type and one parameter server over time, in utility per slot, "
-        f"that the schedule of {ONLINE} makes: {shape}.{more} {counted(admitted, 'job')} admitted. {_sample(data, 1)}"
-    )
+    return f"{shape}{more} {counted(runs.job.size, 'job')} admitted. {data.n(1)}"
 
 
 # ---------------------------------------------------------------- Gantt
 
 
-def _shown(data: FigureInput) -> dict[str, Runs]:
-    """Return the best of the other decisions of the same problem, and that of the online algorithm."""
-    decisions = _decisions(data)
-    rows = [row for row in data.rows if row.method in decisions and row.method != ONLINE and row.problem == UTILITY.id]
-    best = max(rows, key=lambda row: row.objective or 0.0, default=None)
-    chosen = [best.method] if best else []
-    return {method: decisions[method] for method in (*chosen, ONLINE) if method in decisions}
-
-
-def chart(view: View) -> Chart:
-    """Return the rows: a worker of a server each, of whatever type."""
-    machines = view.machines
-    types = [g.name for g in view.instance.cluster.gpu_types]
-    kinds = [types.index(group.gpu_type) for group in view.instance.cluster.servers for _ in range(group.count)]
-    workers = machines.capacity[:, : len(machines.worker_types)].sum(axis=1).astype(np.int64)
-    nothing = np.zeros(machines.size)
-    return Chart(Servers(machines.names, np.array(kinds), workers, nothing, nothing), types, view.ids)
-
-
-def draw_gantt(data: FigureInput) -> Figure | None:
-    """Draw which job has which worker when, in the best decision and in that of the online algorithm."""
-    shown = _shown(data)
+@figure(
+    "admission.workers",
+    "Admitted jobs",
+    "Which job has which worker over time, one row per worker, servers (white lines) by GPU type. The decision of "
+    f"largest utility among the others, and that of {ONLINE}.",
+    of="instance",
+)
+def workers(data: Compared) -> Drawn:
+    """Draw the best of the other decisions of the same problem, and that of the online algorithm."""
+    shown = data.beside(ONLINE, data.running(Runs), lambda row: row.problem == UTILITY.id)
     if not shown:
         return None
     view: View = data.view
     worth = {row.method: row.objective for row in data.rows}
-    titles = [
-        f"{label(m, 30)}: utility {number(worth.get(m), 5)}, {d.job.size} of {counted(view.size, 'job')} admitted"
+    bars = {
+        f"{label(m, 30)}: utility {number(worth.get(m), 5)}, {d.job.size} of {counted(view.size, 'job')} admitted": (
+            of_runs(d, d.workers, view.slot_s, 0)
+        )
         for m, d in shown.items()
-    ]
-    drawn = [bars(d, d.workers, view.slot_s, 0) for d in shown.values()]
-    return gantt(chart(view), list(zip(titles, drawn, strict=True)))
-
-
-def _caption_gantt(data: FigureInput) -> str:
-    colours = "each job has its colour" if data.view.size <= NAMED_JOBS else "colours tell the order of the jobs"
-    return (
-        f"Which job has which worker over time, one row per worker, servers (white lines) by GPU type; {colours}. The "
-        f"decision of largest utility among the others, and that of {ONLINE}. {_sample(data, len(_shown(data)))}"
-        f"{hidden(chart(data.view).servers)}"
-    )
-
-
-FIGURES.register(FigureSpec("steps", "admission", "Prices step by step", _caption_steps, draw_steps, True))
-FIGURES.register(FigureSpec("workers", "admission", "Admitted jobs", _caption_gantt, draw_gantt, True))
+    }
+    machines = view.machines
+    rows = machines.capacity[:, : len(machines.worker_types)].sum(axis=1).astype(np.int64)
+    canvas, words = gantt(server_rows(view.instance, rows, view.ids), bars)
+    return canvas, words + data.n(len(shown))

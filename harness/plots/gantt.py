@@ -5,8 +5,9 @@ The parts take plain arrays, so that schedules in slots and traces of simulation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -16,27 +17,27 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from schedgap.harness.plots.style import PALETTE, WIDTH_IN, label, legend_below, new_figure, text_colour, time_unit
+from schedgap.harness.plots.style import PALETTE, WIDTH_IN, label, legend_below, panels, text_colour, time_unit
 from schedgap.heuristics.simulator import Trace
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.elastic import Runs
+from schedgap.instances.schema import Instance
 from schedgap.instances.views.hadar import Schedule, View
-from schedgap.instances.workload import Servers
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from schedgap.instances.workload import Servers, server_names
 
 TOUCHING = 1e-9
 """Relative gap below which two bars follow one another."""
 
 NAMED_JOBS = len(PALETTE)
-"""Up to so many jobs have colours of their own; of more, the colour tells their place in the order."""
+"""Largest number of jobs with colours of their own; of more, the colour tells their place in the order."""
 
 MAX_LANES = 160
 """GPUs drawn per panel, as many of every type as its share of all; more would be thinner than a pixel each."""
 
 RASTER_FROM = 600
-"""From so many bars on, they are stored as one image: outlines would make a file of megabytes."""
+"""More boxes than this are stored as one image: outlines would make a file of megabytes."""
 
 IDLE = "#eceff2"
 TYPE_GAP = 1.0
@@ -75,6 +76,15 @@ class Chart:
     jobs: Sequence[str]
 
 
+def server_rows(instance: Instance, rows: Ints, jobs: Sequence[str]) -> Chart:
+    """Return what a chart of the instance's servers shows, with so many `rows` for each server."""
+    types = [gpu_type.name for gpu_type in instance.cluster.gpu_types]
+    groups = [group for group in instance.cluster.servers for _ in range(group.count)]
+    kinds = np.array([types.index(group.gpu_type) for group in groups])
+    nothing = np.zeros(len(groups))
+    return Chart(Servers(server_names(instance), kinds, rows, nothing, nothing), types, jobs)
+
+
 def merged(job: ArrayLike, server: ArrayLike, gpus: ArrayLike, start: ArrayLike, end: ArrayLike) -> Bars:
     """Return bars, those of the same job, server and GPUs that follow one another merged into one.
 
@@ -110,6 +120,26 @@ def of_trace(trace: Trace) -> Bars:
     return merged(job, server, gpus, start, start + trace.round_s)
 
 
+def of_runs(runs: Runs, held: Ints, slot_s: float, first: int) -> Bars:
+    """Return the bars of elastic jobs, times in seconds from the start of slot `first`.
+
+    Parameters
+    ----------
+    runs
+        A verified decision.
+    held
+        ``(e,)`` how many rows of its server each entry fills.
+    slot_s
+        Length of a slot in seconds.
+    first
+        Number of the first slot.
+    """
+    some = held > 0
+    run = runs.run[some]
+    start = (runs.start[run] - first) * slot_s
+    return merged(runs.job[run], runs.server[some], held[some], start, start + runs.slots[run] * slot_s)
+
+
 def lanes(bars: Bars, gpus: Ints) -> Ints:
     """Give every bar rows of its server: the lowest ones that are free, as many as it has GPUs.
 
@@ -137,35 +167,30 @@ def lanes(bars: Bars, gpus: Ints) -> Ints:
     return np.array(pieces, np.int64).reshape(-1, 3)
 
 
-def gantt(chart: Chart, panels: Sequence[tuple[str, Bars]]) -> Figure:
-    """Return a figure with one Gantt chart below the other, all on the same time axis.
+def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Figure, str]:
+    """Return a figure with one Gantt chart below the other on the same time axis, and what its caption says of it.
 
     Parameters
     ----------
     chart
         Servers, and names.
-    panels
-        Title and bars of each.
+    bars
+        Bars by title.
     """
     rows, bottom = _rows(chart.servers)
-    end_s = max((float(bars.end.max()) for _, bars in panels if bars.end.size), default=1.0)
+    end_s = max((float(each.end.max()) for each in bars.values() if each.end.size), default=1.0)
     unit_s, unit = time_unit(end_s)
-    height = min(max(LANE_IN * bottom, LEAST_IN), MOST_IN)
-    figure = new_figure(1.15 + len(panels) * (height + 0.3))
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False).ravel().tolist()
-    for ax, (title, bars) in zip(axes, panels, strict=True):
-        _panel(ax, chart, rows, bars, (unit_s, end_s))
-        ax.set_title(title, fontsize=8.5)
-        ax.set_ylim(bottom, 0.0)
-    axes[-1].set(xlabel=f"time [{unit}]", xlim=(0.0, end_s / unit_s))
-    _key(figure, axes, chart)
-    return figure
-
-
-def hidden(servers: Servers) -> str:
-    """Return what a caption says of the servers that are not drawn; empty where all are."""
-    shown = int(np.isfinite(_rows(servers)[0]).sum())
-    return f" The first servers of every type are shown ({shown} of {servers.size})." if shown < servers.size else ""
+    height = min(max(LANE_IN * bottom, LEAST_IN), MOST_IN) + 0.3
+    figure, axes = panels(len(bars), height, columns=1, xlabel=f"time [{unit}]", sharex=True)
+    for ax, (title, each) in zip(axes, bars.items(), strict=True):
+        ax.set(title=title, ylim=(bottom, 0.0), xlim=(0.0, end_s / unit_s))
+        _panel(ax, chart, rows, each, (unit_s, end_s))
+    few = len(chart.jobs) <= NAMED_JOBS
+    _key(figure, axes, chart, few)
+    shown = int(np.isfinite(rows).sum())
+    some = f"The first servers of every type are shown ({shown} of {chart.servers.size}). "
+    colours = "Each job has its colour. " if few else "Colours tell the order of the jobs. "
+    return figure, colours + (some if shown < chart.servers.size else "")
 
 
 def _rows(servers: Servers) -> tuple[Array, float]:
@@ -187,29 +212,25 @@ def _panel(ax: Axes, chart: Chart, top: Array, bars: Bars, scale: tuple[float, f
     unit_s, end_s = scale
     shown = np.flatnonzero(np.isfinite(top))
     gpus = chart.servers.gpus
-    idle = _boxes(np.zeros(len(shown)), np.full(len(shown), end_s / unit_s), top[shown], gpus[shown])
-    ax.add_collection(PolyCollection(idle, facecolors=IDLE, linewidths=0))
+    ax.add_collection(boxes(0.0, end_s / unit_s, top[shown], gpus[shown], facecolors=IDLE, linewidths=0))
     pieces = lanes(bars, gpus)
     pieces = pieces[np.isfinite(top[bars.server[pieces[:, 0]]])]
     bar, row, count = pieces.T
-    y = top[bars.server[bar]] + row
-    boxes = _boxes(bars.start[bar] / unit_s, bars.end[bar] / unit_s, y, count)
     colours = _colours(len(chart.jobs))[bars.job[bar]]
-    many = len(boxes) > RASTER_FROM
-    line = 0.15 if many else 0.4
-    ax.add_collection(
-        PolyCollection(boxes, facecolors=colours, edgecolors="white", linewidths=line, rasterized=many, zorder=2)
-    )
+    line = 0.15 if len(pieces) > RASTER_FROM else 0.4
+    place = (bars.start[bar] / unit_s, bars.end[bar] / unit_s, top[bars.server[bar]] + row, count)
+    ax.add_collection(boxes(*place, facecolors=colours, edgecolors="white", linewidths=line, zorder=2))
     ax.hlines(top[shown], 0.0, end_s / unit_s, color="white", lw=1.1, zorder=3)
-    _names(ax, chart, boxes, bars.job[bar], end_s / unit_s)
+    _names(ax, chart, bars.job[bar], *place)
     _type_labels(ax, chart, top)
 
 
-def _boxes(left: Array, right: Array, y: Array, height: ArrayLike) -> list[Array]:
-    """Return ``n`` boxes as ``(4, 2)`` corners."""
-    low = y + np.asarray(height)
-    corners = [(left, y), (right, y), (right, low), (left, low)]
-    return list(np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1))
+def boxes(left: ArrayLike, right: ArrayLike, top: ArrayLike, height: ArrayLike, **look: Any) -> PolyCollection:
+    """Return boxes as one artist; very many are stored as an image."""
+    left, right, top, height = np.broadcast_arrays(left, right, top, height)
+    low = top + height
+    corners = np.stack([[left, top], [right, top], [right, low], [left, low]]).transpose(2, 0, 1)
+    return PolyCollection(list(corners), rasterized=len(corners) > RASTER_FROM, **look)
 
 
 def _colours(jobs: int) -> Array:
@@ -218,17 +239,16 @@ def _colours(jobs: int) -> Array:
     return np.asarray(mpl.colormaps["viridis"](np.linspace(0.0, 1.0, jobs)))
 
 
-def _names(ax: Axes, chart: Chart, boxes: Sequence[Array], job: Ints, end: float) -> None:
+def _names(ax: Axes, chart: Chart, job: Ints, left: Array, right: Array, y: Array, height: Ints) -> None:
     """Write the names of the jobs, where they are few, into the bars that are wide enough."""
     if len(chart.jobs) > NAMED_JOBS:
         return
-    letter = end * 0.075 / WIDTH_IN
-    for box, j in zip(boxes, job.tolist(), strict=True):
+    letter = ax.get_xlim()[1] * 0.075 / WIDTH_IN
+    for j, start, end, middle in zip(job.tolist(), left, right, y + height / 2, strict=True):
         text = label(chart.jobs[j], 12)
-        if box[1, 0] - box[0, 0] >= letter * (len(text) + 1):
-            x, y = box.mean(axis=0)
-            colour = text_colour(PALETTE[j])
-            ax.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, clip_on=True, zorder=4)
+        if end - start >= letter * (len(text) + 1):
+            look = {"ha": "center", "va": "center", "color": text_colour(PALETTE[j])}
+            ax.text((start + end) / 2, middle, text, look, fontsize=6.5, clip_on=True, zorder=4)
 
 
 def _type_labels(ax: Axes, chart: Chart, top: Array) -> None:
@@ -243,10 +263,10 @@ def _type_labels(ax: Axes, chart: Chart, top: Array) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def _key(figure: Figure, axes: Sequence[Axes], chart: Chart) -> None:
+def _key(figure: Figure, axes: Sequence[Axes], chart: Chart, few: bool) -> None:
     """Say which colour is which job: by name, or by the place in the instance."""
     idle = Patch(color=IDLE, label="idle")
-    if len(chart.jobs) <= NAMED_JOBS:
+    if few:
         jobs = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, chart.jobs, strict=False)]
         legend_below(figure, [*jobs, idle], 6)
         return

@@ -5,46 +5,90 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from matplotlib.ticker import FixedLocator, NullLocator
+from numpy.typing import ArrayLike
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.summary import Measure, profiles
-from schedgap.harness.plots.curves import DASHES, MAX_LINES, decision_time, line_legend
-from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from schedgap.harness.plots.style import PALETTE, is_first_column, label, log_axis, panels
-from schedgap.harness.text import number
-
-Array = NDArray[np.float64]
+from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots.common import SHORTEST_S, timed
+from schedgap.harness.plots.pieces import share_line
+from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.style import (
+    MAX_LINES,
+    MUTED,
+    WIDE,
+    Look,
+    label,
+    line_legend,
+    log_axis,
+    looks,
+    note,
+    one_axes,
+    panels,
+)
+from schedgap.instances.arrays import Array
 
 MOST_PANELS = 4
 """Problems in one figure of profiles, those with the most results first."""
 
 SIZES = 3
-"""A curve over sizes has a meaning from so many different ones on."""
-
-WIDE = 20.0
-"""From so large ratios on, their axis is logarithmic."""
-
-SHORTEST_S = 1e-4
-"""Shorter times are blurred by the clock."""
+"""Least number of different sizes over which a curve has a meaning."""
 
 
 # ---------------------------------------------------------------- performance profiles
 
+CASES = (
+    "Performance profiles (Dolan and Moré): share of cases in which a method's {}, by problem. Failures count as "
+    "never, so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits."
+)
 
-def _by_problem(rows: Sequence[Row], measure: Measure) -> dict[str, dict[str, Array]]:
-    """Return the performance ratios by problem and method, where at least two methods met at least two cases."""
-    problems: dict[str, list[Row]] = {}
-    for row in rows:
-        problems.setdefault(row.problem, []).append(row)
+
+@figure(
+    "profile-time",
+    "Performance profiles of time",
+    CASES.format("solve time is at most so many times that of the fastest"),
+)
+def time_profiles(data: Compared) -> Drawn:
+    """Draw performance profiles of solve time."""
+    return _performance(data, "time", "time / fastest")
+
+
+@figure(
+    "profile-objective",
+    "Performance profiles of the objective",
+    CASES.format("objective is within a factor of the best that any of them found"),
+)
+def objective_profiles(data: Compared) -> Drawn:
+    """Draw performance profiles of the objective."""
+    return _performance(data, "objective", "ratio to the best objective")
+
+
+def _performance(data: Compared, measure: Measure, xlabel: str) -> Drawn:
     found = {}
-    for problem, mine in sorted(problems.items(), key=lambda item: -len(item[1])):
-        known = _complete(profiles(_applicable(mine, measure), measure))
+    for problem, rows in _by_problem(data.rows).items():
+        known = _complete(profiles(_applicable(rows, measure), measure))
         if len(known) > 1:
             found[problem] = known
-    return dict(list(found.items())[:MOST_PANELS])
+    found = dict(list(found.items())[:MOST_PANELS])
+    if not found:
+        return None
+    sizes = {problem: next(iter(ratios.values())).size for problem, ratios in found.items()}
+    titles = [f"{label(problem, 34)}, n = {size}" for problem, size in sizes.items()]
+    canvas, shown, more = _profiles(data, found, titles, xlabel)
+    skipped = len({row.method for row in data.rows if row.status == "skipped"})
+    left = f"Left out because somewhere skipped: {counted(skipped, 'method')}. " if skipped else ""
+    cases = counted(max(sizes.values()), "case")
+    return canvas, f"{more}{left}n = {cases}, {counted(shown, 'method')} on {data.where}."
+
+
+def _by_problem(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows by problem, that with the most rows first."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.problem, []).append(row)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
 def _applicable(rows: Sequence[Row], measure: Measure) -> list[Row]:
@@ -62,181 +106,152 @@ def _complete(ratios: Mapping[str, Array]) -> dict[str, Array]:
     return {method: values for method, values in ratios.items() if values.size > 1 and np.isfinite(values).any()}
 
 
-def profile(ax: Axes, ratios: Mapping[str, Array]) -> None:
-    """Draw the share of cases in which each method is within a factor of the best, a line per method.
+def _profiles(
+    data: Compared, problems: Mapping[str, Mapping[str, Array]], titles: Sequence[str], xlabel: str
+) -> tuple[Figure, int, str]:
+    """Draw the share of cases in which each method is within a factor, a panel per problem.
 
-    Parameters
-    ----------
-    ax
-        Where.
-    ratios
-        Performance ratios by method, sorted, at least 1; ``inf`` where it failed, which no factor reaches.
+    Returns
+    -------
+    tuple
+        The figure, how many methods have a line, and a sentence about those without.
     """
-    finite = np.concatenate([values[np.isfinite(values)] for values in ratios.values()])
-    end = max(float(finite.max()) * 1.05, 1.01)
-    for i, values in enumerate(ratios.values()):
-        known = values[np.isfinite(values)]
-        x = np.concatenate([[1.0], known, [end]])
-        y = np.concatenate([[0.0], np.arange(1, known.size + 1), [known.size]]) / values.size
-        ax.step(x, y, where="post", lw=1.5, color=PALETTE[i % len(PALETTE)], ls=DASHES[i % len(DASHES)])
-    if end > WIDE:
-        log_axis(ax, "x", number)
-    ax.set(xlim=(1.0, end), ylim=(0.0, 1.03))
-    ax.grid()
-
-
-def _draw_profiles(data: FigureInput, measure: Measure, xlabel: str) -> Figure | None:
-    problems = _by_problem(data.rows, measure)
-    if not problems:
-        return None
-    methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))[:MAX_LINES]
-    figure, axes = panels(len(problems), 2.2, columns=min(len(problems), 2))
-    for ax, (problem, ratios) in zip(axes, problems.items(), strict=True):
-        # the same method has the same line in every panel
-        ordered = {method: ratios.get(method, np.array([np.inf, np.inf])) for method in methods}
-        profile(ax, ordered)
-        cases = next(iter(ratios.values())).size
-        ax.set_title(f"{label(problem, 34)}, n = {cases}")
-        ax.set(xlabel=xlabel, ylabel="share of cases" if is_first_column(ax) else "")
-    line_legend(figure, [label(method, 26) for method in methods])
-    return figure
-
-
-def draw_time_profile(data: FigureInput) -> Figure | None:
-    """Draw performance profiles of solve time."""
-    return _draw_profiles(data, "time", "time / fastest")
-
-
-def draw_objective_profile(data: FigureInput) -> Figure | None:
-    """Draw performance profiles of the objective."""
-    return _draw_profiles(data, "objective", "ratio to the best objective")
-
-
-def _caption_profile(data: FigureInput, measure: Measure, what: str) -> str:
-    problems = _by_problem(data.rows, measure)
     methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))
-    cases = max((values.size for ratios in problems.values() for values in ratios.values()), default=0)
-    skipped = {row.method for row in data.rows if row.status == "skipped"}
-    parts = [
-        f"Performance profiles (Dolan and Moré): share of cases in which a method's {what}, by problem. Failures "
-        "count as never, so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits.",
-        f"The first {MAX_LINES} of {len(methods)} methods." if len(methods) > MAX_LINES else "",
-        f"Left out because somewhere skipped: {counted(len(skipped), 'method')}." if skipped else "",
-        f"n = {counted(cases, 'case')}, {counted(min(len(methods), MAX_LINES), 'method')} on {data.where}.",
-    ]
-    return " ".join(part for part in parts if part)
+    styles = {method: data.looks[method] for method in methods[:MAX_LINES]}
+    canvas, axes = panels(len(problems), 2.2, 2, xlabel, "share of cases")
+    for ax, ratios, title in zip(axes, problems.values(), titles, strict=True):
+        finite = np.concatenate([values[np.isfinite(values)] for values in ratios.values()])
+        end = max(float(finite.max()) * 1.05, 1.01)
+        for method, values in ratios.items():
+            if method in styles:
+                share_line(ax, values, 1.0, end, styles[method])
+        if end > WIDE:
+            log_axis(ax, "x")
+        ax.set(title=title, xlim=(1.0, end), ylim=(0.0, 1.03))
+        ax.grid()
+    line_legend(canvas, {label(method, 30): style for method, style in styles.items()})
+    more = f"The first {MAX_LINES} of {len(methods)} methods. " if len(methods) > MAX_LINES else ""
+    return canvas, len(styles), more
 
 
-def _caption_time_profile(data: FigureInput) -> str:
-    return _caption_profile(data, "time", "solve time is at most so many times that of the fastest")
+@figure(
+    "profile-bound",
+    "Ratio to the bound",
+    "Share of each method's cases in which its ratio to the certified bound is at most so large, by problem: an upper "
+    "estimate of its ratio to the optimum. Failures count as never.",
+)
+def bound_ratios(data: Compared) -> Drawn:
+    """Draw the share of cases in which each method is within a factor of the certified bound."""
+    found = {problem: _complete(_ratios(rows)) for problem, rows in _by_problem(data.rows).items()}
+    size = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
+    chosen = sorted((p for p in found if found[p]), key=lambda problem: -size[problem])[:MOST_PANELS]
+    if not chosen:
+        return None
+    titles = [label(problem, 34) for problem in chosen]
+    canvas, shown, more = _profiles(data, {p: found[p] for p in chosen}, titles, "ratio to the bound")
+    count = counted(sum(size[problem] for problem in chosen), "result")
+    return canvas, f"{more}n = {count} of {counted(shown, 'method')} on {data.where}."
 
 
-def _caption_objective_profile(data: FigureInput) -> str:
-    return _caption_profile(data, "objective", "objective is within a factor of the best that any of them found")
-
-
-# ---------------------------------------------------------------- ratio to the bound
-
-
-def _bound_ratios(rows: Sequence[Row]) -> dict[str, dict[str, Array]]:
-    """Return ratios to the certified bound by problem and method, ``inf`` where a method failed or is WRONG."""
-    found: dict[str, dict[str, list[float]]] = {}
+def _ratios(rows: Sequence[Row]) -> dict[str, Array]:
+    """Return ratios to the certified bound by method, ``inf`` where it failed or is WRONG."""
+    found: dict[str, list[float]] = {}
     for row in rows:
         if row.kind in ("relaxation", "bound") or row.status == "skipped":
             continue
         if row.certified and row.ratio is not None:
-            found.setdefault(row.problem, {}).setdefault(row.method, []).append(max(row.ratio, 1.0))
+            found.setdefault(row.method, []).append(max(row.ratio, 1.0))
         elif row.wrong or row.failed:
-            found.setdefault(row.problem, {}).setdefault(row.method, []).append(np.inf)
-    known = {
-        problem: _complete({method: np.sort(np.array(values)) for method, values in by_method.items()})
-        for problem, by_method in found.items()
-    }
-    ordered = sorted(known.items(), key=lambda item: -sum(values.size for values in item[1].values()))
-    return dict([(problem, ratios) for problem, ratios in ordered if ratios][:MOST_PANELS])
-
-
-def draw_bound_profile(data: FigureInput) -> Figure | None:
-    """Draw the share of cases in which each method is within a factor of the certified bound."""
-    problems = _bound_ratios(data.rows)
-    if not problems:
-        return None
-    methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))[:MAX_LINES]
-    figure, axes = panels(len(problems), 2.2, columns=min(len(problems), 2))
-    for ax, (problem, ratios) in zip(axes, problems.items(), strict=True):
-        profile(ax, {method: ratios.get(method, np.array([np.inf, np.inf])) for method in methods})
-        ax.set_title(label(problem, 34))
-        ax.set(xlabel="ratio to the bound", ylabel="share of cases" if is_first_column(ax) else "")
-    line_legend(figure, [label(method, 26) for method in methods])
-    return figure
-
-
-def _caption_bound_profile(data: FigureInput) -> str:
-    problems = _bound_ratios(data.rows)
-    methods = {method for ratios in problems.values() for method in ratios}
-    count = sum(values.size for ratios in problems.values() for values in ratios.values())
-    more = f"The first {MAX_LINES} of {len(methods)} methods. " if len(methods) > MAX_LINES else ""
-    return (
-        "Share of each method's cases in which its ratio to the certified bound is at most so large, by problem: an "
-        "upper estimate of its ratio to the optimum. Failures count as never. "
-        f"{more}n = {counted(count, 'result')} of {counted(min(len(methods), MAX_LINES), 'method')} on {data.where}."
-    )
+            found.setdefault(row.method, []).append(np.inf)
+    return {method: np.array(values) for method, values in found.items()}
 
 
 # ---------------------------------------------------------------- scaling
 
 
-def _times_by_size(data: FigureInput) -> dict[str, tuple[list[float], list[float]]]:
-    """Return sizes and seconds by method, those that take longest first; methods of a single size are left out."""
+@figure(
+    "scaling",
+    "Solve time by size",
+    "Solve time in seconds against the size of the instance, both logarithmic; lines are least-squares fits of a·n^b, "
+    "the exponent b is in the legend.",
+)
+def scaling(data: Compared) -> Drawn:
+    """Draw solve time against the number of jobs (or tenants), with fitted exponents."""
+    found = _times_by_size(data)
+    if not found:
+        return None
+    shown = dict(list(found.items())[:MAX_LINES])
+    unit = "jobs" if any(one.jobs for one in data.run.instances.values()) else "tenants"
+    more = f"The {MAX_LINES} slowest of {len(found)} methods. " if len(found) > MAX_LINES else ""
+    count = counted(sum(len(sizes) for sizes, _ in shown.values()), "result")
+    canvas = decision_time(shown, data.looks, xlabel=unit, ylabel="solve time [s]")
+    methods = counted(len(shown), "method")
+    return canvas, f"Size is the number of {unit}. {more}n = {count} of {methods} on {data.where}."
+
+
+def _times_by_size(data: Compared) -> dict[str, tuple[list[float], list[float]]]:
+    """Return sizes and seconds by method, those that take longest first; methods of few sizes are left out."""
     found: dict[str, tuple[list[float], list[float]]] = {}
     for row in data.rows:
-        size = _size(data, row)
-        if row.solve_s is None or not size or row.status == "skipped" or row.wrong or row.failed:
-            continue
-        sizes, seconds = found.setdefault(row.method, ([], []))
-        sizes.append(size)
-        seconds.append(max(row.solve_s, SHORTEST_S))
+        instance = data.run.instances.get(row.fingerprint)
+        size = len(instance.jobs) or len(instance.tenants) if instance else 0
+        if timed(row) and size:
+            sizes, seconds = found.setdefault(row.method, ([], []))
+            sizes.append(float(size))
+            seconds.append(max(row.solve_s or 0.0, SHORTEST_S))
     grown = {method: points for method, points in found.items() if len(set(points[0])) >= SIZES}
     return dict(sorted(grown.items(), key=lambda item: -max(item[1][1])))
 
 
-def _size(data: FigureInput, row: Row) -> float:
-    instance = data.run.instances.get(row.fingerprint)
-    return 0.0 if instance is None else float(len(instance.jobs) or len(instance.tenants))
+def decision_time(
+    points: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    styles: Mapping[str, Look] | None = None,
+    limit_s: float | None = None,
+    xlabel: str = "jobs",
+    ylabel: str = "time per decision [s]",
+) -> Figure:
+    """Return seconds per decision against the number of jobs, both logarithmic, with fitted exponents.
+
+    Parameters
+    ----------
+    points
+        By method: numbers of jobs and positive seconds.
+    styles
+        Look of each method's line.
+    limit_s
+        A round or another limit, drawn as a line.
+    xlabel, ylabel
+        What is counted, and what takes the time.
+    """
+    styles = styles or looks(points)
+    canvas, ax = one_axes(3.2)
+    names = {}
+    for method, (jobs, seconds) in points.items():
+        x, y = np.asarray(jobs, float), np.asarray(seconds, float)
+        style = styles[method]
+        exponent = fitted_exponent(x, y)
+        known = bool(np.isfinite(exponent))
+        ax.plot(x, y, marker="o", markersize=4, ls="", color=style["color"])
+        if known:
+            ends = np.array([x.min(), x.max()])
+            ax.plot(ends, np.exp(np.log(y).mean() + exponent * (np.log(ends) - np.log(x).mean())), **style)
+        names[label(method, 34) + (f": n^{exponent:.2f}" if known else "")] = style
+    log_axis(ax, "y", "{:g}".format)
+    sizes = np.unique(np.concatenate([np.asarray(jobs, float) for jobs, _ in points.values()]))
+    log_axis(ax, "x")
+    ax.xaxis.set_major_locator(FixedLocator(sizes[:: -(-len(sizes) // 8)].tolist()))
+    ax.xaxis.set_minor_locator(NullLocator())
+    if limit_s is not None:
+        ax.axhline(limit_s, color=MUTED, lw=0.9)
+        note(ax, f"{limit_s:g} s", (sizes[0], limit_s), (0, 3))
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid()
+    line_legend(canvas, names, columns=2)
+    return canvas
 
 
-def _unit(data: FigureInput) -> str:
-    return "jobs" if any(one.jobs for one in data.run.instances.values()) else "tenants"
-
-
-def draw_scaling(data: FigureInput) -> Figure | None:
-    """Draw solve time against the number of jobs (or tenants), with fitted exponents."""
-    points = dict(list(_times_by_size(data).items())[:MAX_LINES])
-    return decision_time(points, xlabel=_unit(data), ylabel="solve time [s]") if points else None
-
-
-def _caption_scaling(data: FigureInput) -> str:
-    points = _times_by_size(data)
-    shown = list(points.items())[:MAX_LINES]
-    more = f"The {MAX_LINES} slowest of {len(points)} methods. " if len(points) > MAX_LINES else ""
-    count = sum(len(sizes) for _, (sizes, _) in shown)
-    return (
-        f"Solve time in seconds against the number of {_unit(data)}, both logarithmic; lines are least-squares fits "
-        f"of a·n^b, the exponent b is in the legend. {more}n = {counted(count, 'result')} of "
-        f"{counted(len(shown), 'method')} on {data.where}."
-    )
-
-
-for _spec in (
-    FigureSpec("profile-time", None, "Performance profiles of time", _caption_time_profile, draw_time_profile),
-    FigureSpec(
-        "profile-objective",
-        None,
-        "Performance profiles of the objective",
-        _caption_objective_profile,
-        draw_objective_profile,
-    ),
-    FigureSpec("profile-bound", None, "Ratio to the bound", _caption_bound_profile, draw_bound_profile),
-    FigureSpec("scaling", None, "Solve time by size", _caption_scaling, draw_scaling),
-):
-    FIGURES.register(_spec)
+def fitted_exponent(jobs: ArrayLike, seconds: ArrayLike) -> float:
+    """Return ``b`` of the least-squares fit ``seconds = a · jobs^b``; NaN with fewer than two sizes."""
+    x, y = np.log(np.asarray(jobs, float)), np.log(np.asarray(seconds, float))
+    spread = x - x.mean()
+    return float(spread @ y / (spread @ spread)) if np.ptp(x) > 0 else float("nan")

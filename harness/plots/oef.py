@@ -6,28 +6,29 @@ fastest GPU type, as cells of a heat map, and neighbours are averaged where cell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
+from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots.results import Compared, counted
 from schedgap.harness.plots.style import (
     DASHED,
     INK,
     MUTED,
     PALETTE,
+    Look,
     bins,
     heat_map,
-    is_first_column,
     label,
     legend_below,
     one_axes,
@@ -37,9 +38,8 @@ from schedgap.harness.plots.style import (
 )
 from schedgap.harness.text import number
 from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency
-
-Array = NDArray[np.float64]
 
 FEW_TENANTS = 8
 """Up to so many tenants have their own bars and colours."""
@@ -67,9 +67,10 @@ SLIM: dict[str, Any] = {"pad": 0.02, "aspect": 35, "fraction": 0.04}
 ENVY_COLOURS = sns.light_palette(PALETTE[3], as_cmap=True)
 
 
-def _allocations(data: FigureInput) -> list[tuple[str, Allocation]]:
+def _allocations(data: Compared) -> dict[str, Allocation]:
     """Return the verified allocations that are drawn, by method."""
-    return [(m, d) for m, d in data.decisions.items() if isinstance(d, Allocation)][:MAX_PANELS]
+    known = [(method, d) for method, d in data.decisions.items() if isinstance(d, Allocation)]
+    return dict(known[:MAX_PANELS])
 
 
 def _order(view: View) -> NDArray[np.intp]:
@@ -84,50 +85,51 @@ def per_tenant(view: View, values: Array) -> Array:
     return total
 
 
-def _sample(data: FigureInput) -> str:
-    """Return n, and what is not drawn, for the end of a caption."""
+def _words(data: Compared, what: str) -> str:
+    """Return the end of a caption: how it is drawn, n, and what is not drawn."""
     drawn, possible = len(_allocations(data)), len(data.decisions)
-    seeds = " Of several seeds the first is shown." if len({row.seed for row in data.rows}) > 1 else ""
     more = f" The first {drawn} of {possible} methods are shown." if possible > drawn else ""
-    tenants, methods = counted(len(data.view.tenants), "tenant"), counted(drawn, "method")
-    return f"n = {tenants}, {methods} on {data.where}.{more}{seeds}{data.left_out}"
+    return f"{what} {data.n(drawn, counted(len(data.view.tenants), 'tenant'))}{more}"
 
 
 # ---------------------------------------------------------------- efficiency per tenant
 
 
-def draw_efficiency(data: FigureInput) -> Figure | None:
+@figure("oef.efficiency", "Efficiency per tenant", "Efficiency of every tenant at its true speedups.", of="instance")
+def efficiencies(data: Compared) -> Drawn:
     """Draw every tenant's efficiency under every method, beside what the equal split would give it."""
     allocations = _allocations(data)
     if not allocations:
         return None
     view = data.view
     split = per_tenant(view, efficiency(view.true_speedups, view.equal_split))
-    reached = np.array([per_tenant(view, efficiency(view.true_speedups, d.devices)) for _, d in allocations])
-    methods = [method for method, _ in allocations]
-    if _few_bars(data):
-        return _efficiency_bars(view, methods, reached, split)
+    reached = {method: per_tenant(view, efficiency(view.true_speedups, d.devices)) for method, d in allocations.items()}
+    if len(view.tenants) <= FEW_TENANTS and len(allocations) <= len(PALETTE):
+        words = "In slowest-GPU equivalents; dashed: equal split."
+        return _efficiency_bars(view, reached, split, data.looks), _words(data, words)
     order = _order(view)
-    return _efficiency_map(view, methods, reached[:, order] / split[order])
+    words = (
+        "Divided by that of the equal split (1: the same, purple: worse, orange: better); neighbours in order of "
+        "speedup are averaged if many."
+    )
+    relative = np.array([values[order] / split[order] for values in reached.values()])
+    return _efficiency_map(view, list(reached), relative), _words(data, words)
 
 
-def _few_bars(data: FigureInput) -> bool:
-    return len(data.view.tenants) <= FEW_TENANTS and len(_allocations(data)) <= len(PALETTE)
-
-
-def _efficiency_bars(view: View, methods: Sequence[str], reached: Array, split: Array) -> Figure:
+def _efficiency_bars(view: View, reached: Mapping[str, Array], split: Array, styles: Mapping[str, Look]) -> Figure:
     figure, ax = one_axes(3.2)
-    width = 0.84 / len(methods)
+    frame = pd.DataFrame(dict(reached)).melt(ignore_index=False, var_name="method", value_name="efficiency")
+    look = {"palette": {method: styles[method]["color"] for method in reached}, "saturation": 1, "width": 0.84}
+    sns.barplot(frame, x=frame.index, y="efficiency", hue="method", gap=0.08, ax=ax, **look)
+    handles = ax.get_legend_handles_labels()[0]
+    ax.legend_ = None
     places = np.arange(len(split))
-    for i, values in enumerate(reached):
-        ax.bar(places - 0.42 + (i + 0.5) * width, values, width * 0.92, color=PALETTE[i])
-    ax.hlines(split, places - 0.46, places + 0.46, color=INK, ls=DASHED, lw=1.3, zorder=3)
+    ax.hlines(split, places - 0.46, places + 0.46, color=INK, ls=DASHED, lw=1.3, zorder=3, label="equal split")
     ax.set_xticks(places, [label(name, 14) for name in view.tenants])
     ax.tick_params(axis="x", length=0)
     ax.grid(axis="y")
     ax.set(xlabel="tenant", ylabel="efficiency\n[slowest-GPU equivalents]")
-    names = [Patch(color=PALETTE[i], label=method) for i, method in enumerate(methods)]
-    legend_below(figure, [*names, Line2D([], [], color=INK, ls=DASHED, lw=1.3, label="equal split")], 3)
+    legend_below(figure, [*handles, *ax.get_legend_handles_labels()[0][-1:]], 3)
     return figure
 
 
@@ -152,7 +154,7 @@ def _efficiency_map(view: View, methods: Sequence[str], relative: Array) -> Figu
         cbar_kws={"label": "efficiency / equal split [1]", "pad": 0.02, "extend": extend},
     )
     sparse_ticks(ax, "x", _group_labels(view, groups), 10)
-    sparse_ticks(ax, "y", [label(method, 30) for method in methods], len(methods))
+    sparse_ticks(ax, "y", [label(method, 40) for method in methods], len(methods))
     ax.set_xlabel("tenants by speedup on the fastest type, lowest first")
     return figure
 
@@ -161,16 +163,6 @@ def _group_labels(view: View, groups: Sequence[NDArray[np.intp]]) -> list[str]:
     """Return the name of each group's first tenant in order of speedup."""
     order = _order(view)
     return [label(view.tenants[order[group[0]]], 9) for group in groups]
-
-
-def _caption_efficiency(data: FigureInput) -> str:
-    what = (
-        "Efficiency of every tenant at its true speedups, in slowest-GPU equivalents; dashed: equal split."
-        if _few_bars(data)
-        else "Efficiency of the tenants at their true speedups, divided by that of the equal split (1: the "
-        "same, purple: worse, orange: better); neighbours in order of speedup are averaged if many."
-    )
-    return f"{what} {_sample(data)}"
 
 
 # ---------------------------------------------------------------- envy
@@ -189,25 +181,32 @@ def envy(view: View, devices: Array) -> Array:
     return np.where(noticed, gain, 0.0)
 
 
-def draw_envy(data: FigureInput) -> Figure | None:
+@figure("oef.envy", "Who envies whom", "Envy at the reported speedups, per unit of weight.", of="instance")
+def envies(data: Compared) -> Drawn:
     """Draw who envies whom: a small graph per method, or a matrix where tenants are many."""
     allocations = _allocations(data)
     if not allocations or not 2 <= data.view.size <= MAX_TENANTS:
         return None
     view = data.view
     few = view.size <= FEW_NODES
-    figure, axes = panels(len(allocations), 1.75)
-    for ax, (method, allocation) in zip(axes, allocations, strict=True):
+    canvas, axes = panels(len(allocations), 1.75)
+    for ax, (method, allocation) in zip(axes, allocations.items(), strict=True):
         gain = envy(view, allocation.devices)
         pairs = int(np.count_nonzero(gain))
         (_envy_graph if few else _envy_matrix)(ax, view, gain)
         words = f"{pairs} of {view.size * (view.size - 1)} pairs envy" if pairs else "nobody envies anybody"
-        ax.set_title(f"{label(method, 30)}\n{words}", fontsize=8.5)
-    if not few:
-        figure.supxlabel("envied tenant (by speedup, slowest left)", fontsize=9)
-        figure.supylabel("envying tenant (slowest on top)", fontsize=9)
-        figure.colorbar(axes[0].images[0], ax=axes, label="gain [%]", **SLIM)
-    return figure
+        ax.set_title(f"{label(method, 30)}\n{words}")
+    if few:
+        shape = "An arrow leads from a tenant to one whose devices it would rather have, the wider the more it gains."
+        return canvas, _words(data, shape)
+    canvas.supxlabel("envied tenant (by speedup, slowest left)", fontsize=9)
+    canvas.supylabel("envying tenant (slowest on top)", fontsize=9)
+    canvas.colorbar(axes[0].images[0], ax=axes, label="gain [%]", **SLIM)
+    shape = (
+        "Colour: how much a tenant (row) would gain with another's devices (column), in per cent up to 100; the "
+        "largest of each group of neighbours in order of speedup."
+    )
+    return canvas, _words(data, shape)
 
 
 def _envy_graph(ax: Axes, view: View, gain: Array) -> None:
@@ -243,86 +242,64 @@ def _envy_matrix(ax: Axes, view: View, gain: Array) -> None:
     starts = [int(group[0]) for group in bins(view.size, CELLS)]
     by_speedup = np.minimum(gain, 1.0)[np.ix_(order, order)]
     cells = np.maximum.reduceat(np.maximum.reduceat(by_speedup, starts, axis=0), starts, axis=1)
-    heat_map(ax, 100 * cells, ENVY_COLOURS, Normalize(0.0, 100.0))
-
-
-def _caption_envy(data: FigureInput) -> str:
-    shape = (
-        "an arrow leads from a tenant to one whose devices it would rather have, the wider the more it gains"
-        if data.view.size <= FEW_NODES
-        else "how much a tenant (row) would gain with another's devices (column), in per cent up to 100; "
-        "the largest of each group of neighbours in order of speedup"
-    )
-    return f"Envy at the reported speedups, per unit of weight: {shape}. {_sample(data)}"
+    heat_map(ax, 100 * cells, Normalize(0.0, 100.0), ENVY_COLOURS)
 
 
 # ---------------------------------------------------------------- devices
 
 
-def draw_devices(data: FigureInput) -> Figure | None:
+@figure(
+    "oef.devices", "Devices by type and tenant", "Devices of each GPU type (slowest left) by tenant.", of="instance"
+)
+def devices(data: Compared) -> Drawn:
     """Draw which tenant gets how many devices of each type."""
-    held = [(method, per_tenant(data.view, d.devices)) for method, d in _allocations(data)]
+    held = {method: per_tenant(data.view, d.devices) for method, d in _allocations(data).items()}
     if not held:
         return None
     if len(data.view.tenants) <= FEW_TENANTS:
-        return _device_bars(data.view, held)
-    return _device_maps(data.view, held)
+        return _device_bars(data.view, held), _words(data, "Dotted outlines: devices there are.")
+    words = "Tenants by speedup on the fastest type (lowest on top), neighbours averaged where there are many."
+    return _device_maps(data.view, held), _words(data, words)
 
 
-def _device_bars(view: View, held: Sequence[tuple[str, Array]]) -> Figure:
-    figure, axes = panels(len(held), 2.0, sharey=True)
-    for ax, (method, devices) in zip(axes, held, strict=True):
-        ax.set_title(label(method, 30), fontsize=8.5)
-        _stacks(ax, view, devices)
+def _device_bars(view: View, held: Mapping[str, Array]) -> Figure:
+    figure, axes = panels(len(held), 2.0, ylabel="devices", sharey=True)
+    for ax, (method, amounts) in zip(axes, held.items(), strict=True):
+        ax.set_title(label(method, 30))
+        _stacks(ax, view, amounts)
     names = [Patch(color=PALETTE[i], label=label(name, 16)) for i, name in enumerate(view.tenants)]
     idle = Patch(facecolor="none", edgecolor=MUTED, linestyle=":", label="idle")
     legend_below(figure, [*names, idle], 5)
     return figure
 
 
-def _stacks(ax: Axes, view: View, devices: Array) -> None:
+def _stacks(ax: Axes, view: View, amounts: Array) -> None:
     """Draw one stacked bar per GPU type."""
     places = np.arange(len(view.gpu_types))
     ax.bar(places, view.capacity, 0.7, fill=False, edgecolor=MUTED, linewidth=0.7, linestyle=":")
     base = np.zeros(len(places))
-    for row, colour in zip(devices, PALETTE, strict=False):
+    for row, colour in zip(amounts, PALETTE, strict=False):
         bars = ax.bar(places, row, 0.7, base, color=colour, edgecolor="white")
         shown = [number(height, 2) if height >= 0.12 * view.capacity.max() else "" for height in row]
         ax.bar_label(bars, shown, label_type="center", fontsize=7, color=text_colour(colour))
         base += row
     ax.set_xticks(places, [label(name, 9) for name in view.gpu_types])
-    ax.set_ylabel("devices" if is_first_column(ax) else "")
     ax.tick_params(axis="x", length=0)
 
 
-def _device_maps(view: View, held: Sequence[tuple[str, Array]]) -> Figure:
+def _device_maps(view: View, held: Mapping[str, Array]) -> Figure:
     order = _order(view)
     groups = bins(len(order), CELLS)
     names = _group_labels(view, groups)
     figure, axes = panels(len(held), 1.9)
-    cells = [np.array([devices[order[group]].mean(axis=0) for group in groups]) for _, devices in held]
+    cells = {m: np.array([amounts[order[group]].mean(axis=0) for group in groups]) for m, amounts in held.items()}
     # by the square root, so that small shares show beside whole types in one hand
-    norm = PowerNorm(0.5, 0.0, max(float(values.max()) for values in cells))
-    for ax, (method, _), values in zip(axes, held, cells, strict=True):
-        heat_map(ax, values, "viridis", norm)
+    norm = PowerNorm(0.5, 0.0, max(float(values.max()) for values in cells.values()))
+    for i, (ax, (method, values)) in enumerate(zip(axes, cells.items(), strict=True)):
+        heat_map(ax, values, norm)
         sparse_ticks(ax, "x", [label(name, 9) for name in view.gpu_types], 6, room=22)
-        if is_first_column(ax):
+        if i % 3 == 0:
             sparse_ticks(ax, "y", names, 6)
-        ax.set_title(label(method, 30), fontsize=8.5)
+        ax.set_title(label(method, 30))
     figure.colorbar(axes[0].images[0], ax=axes, label="devices per tenant", **SLIM)
     return figure
-
-
-def _caption_devices(data: FigureInput) -> str:
-    what = (
-        "Devices of each GPU type (slowest left) by tenant; dotted outlines: devices there are."
-        if len(data.view.tenants) <= FEW_TENANTS
-        else "Devices of each GPU type (slowest left) per tenant; tenants by speedup on the fastest type "
-        "(lowest on top), neighbours averaged where there are many."
-    )
-    return f"{what} {_sample(data)}"
-
-
-FIGURES.register(FigureSpec("efficiency", "oef", "Efficiency per tenant", _caption_efficiency, draw_efficiency, True))
-FIGURES.register(FigureSpec("envy", "oef", "Who envies whom", _caption_envy, draw_envy, True))
-FIGURES.register(FigureSpec("devices", "oef", "Devices by type and tenant", _caption_devices, draw_devices, True))

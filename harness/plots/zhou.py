@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.plots.bars import Group, beside_bounds
-from schedgap.harness.plots.curves import price_heatmap
-from schedgap.harness.plots.elastic import bars
-from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec, counted
-from schedgap.harness.plots.gantt import NAMED_JOBS, RASTER_FROM, Bars, Chart, gantt, hidden
-from schedgap.harness.plots.style import DASHED, FAINT, INK, MUTED, PALETTE, label, legend_below, new_figure
+from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots.gantt import Bars, boxes, gantt, of_runs, server_rows
+from schedgap.harness.plots.pieces import Group, beside_bounds, price_map
+from schedgap.harness.plots.results import Compared, counted
+from schedgap.harness.plots.style import DASHED, FAINT, INK, MUTED, PALETTE, label, legend_below, no_dust, note, panels
 from schedgap.harness.text import clean, number
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
-from schedgap.instances.workload import Servers
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SMALL = 1e-4
 """Part of the highest dual price below which a price counts as 0."""
@@ -51,57 +41,49 @@ NARROW = 0.035
 """Part of the axis below which a window has no room for its number of rounds."""
 
 
-def _schedules(data: FigureInput, name: str, kinds: tuple[str, ...]) -> dict[str, Schedule]:
-    """Return verified schedules of an architecture's problems, by method."""
-    problems = {f"zhou.{name}.{kind}" for kind in kinds}
-    methods = {row.method for row in data.rows if row.problem in problems}
-    return {m: d for m, d in data.decisions.items() if m in methods and isinstance(d, Schedule) and d.job.size}
-
-
-def _online(data: FigureInput) -> dict[str, Schedule]:
-    """Return the schedules of A_online by architecture."""
-    found = {name: data.decisions.get(f"zhou.{name}.online") for name in ARCHITECTURES}
-    return {name: d for name, d in found.items() if isinstance(d, Schedule) and d.window_start.size}
-
-
-def _sample(data: FigureInput, drawn: int) -> str:
-    """Return n, for the end of a caption."""
-    seeds = " Of several seeds the first is shown." if len({row.seed for row in data.rows}) > 1 else ""
-    jobs, methods = counted(data.view.size, "job"), counted(drawn, "method")
-    return f"n = {jobs}, {methods} on {data.where}.{seeds}{data.left_out}"
-
-
 # ---------------------------------------------------------------- windows of A_online
 
 
-def draw_windows(data: FigureInput) -> Figure | None:
+def _online(data: Compared, arch: str) -> Schedule | None:
+    """Return the schedule of A_online."""
+    found = data.decisions.get(f"zhou.{arch}.online")
+    return found if isinstance(found, Schedule) and found.window_start.size else None
+
+
+@figure(
+    "zhou.windows",
+    "Windows of A_online",
+    "When jobs wait (from their arrival) and run under A_online, one row per job in the order of their starts. A batch "
+    "runs in a window of α rounds of A_maxweight; numbers above are the rounds that scheduled jobs, where windows are "
+    "wide enough.",
+    of="instance",
+)
+def windows(data: Compared) -> Drawn:
     """Draw when each job waits and runs, and the windows that A_online plans in."""
-    online = _online(data)
+    online = {arch: schedule for arch in ARCHITECTURES if (schedule := _online(data, arch))}
     if not online:
         return None
     view: View = data.view
-    height = min(max(0.1 * view.size, 1.1), 3.4)
-    figure = new_figure(1.0 + len(online) * (height + 0.55))
-    axes = figure.subplots(len(online), 1, sharex=True, squeeze=False)[:, 0].tolist()
+    height = min(max(0.1 * view.size, 1.1), 3.4) + 0.55
+    xlabel = f"time [slots of {number(view.slot_s)} s]"
+    canvas, axes = panels(len(online), height, 1, xlabel, "jobs by start", sharex=True)
     end = max(float((d.window_start + d.window_slots).max()) for d in online.values())
-    for ax, (name, schedule) in zip(axes, online.items(), strict=True):
-        ax.set(xlim=(1.0, end), ylim=(view.size, 0.0), yticks=[], ylabel="jobs by start")
+    for ax, (arch, schedule) in zip(axes, online.items(), strict=True):
+        ax.set(xlim=(1.0, end), ylim=(view.size, 0.0), yticks=[])
         _windows(ax, schedule, end - 1.0)
         _runs(ax, view, schedule)
-        formula, realised = view.architectures[name].alpha, int(schedule.window_rounds.max())
-        title = f"zhou.{name}.online: {counted(len(schedule.window_start), 'window')}"
-        ax.set_title(
-            f"{title}, up to {counted(realised, 'round')} used (α by the formula: {formula})", fontsize=8.5, pad=15
-        )
-    axes[-1].set_xlabel(f"time [slots of {number(view.slot_s)} s]")
+        used = counted(int(schedule.window_rounds.max()), "round")
+        count = counted(len(schedule.window_start), "window")
+        formula = view.architectures[arch].alpha
+        ax.set_title(f"zhou.{arch}.online: {count}, up to {used} used (α by the formula: {formula})", pad=15)
     handles = [
         Patch(color=PALETTE[0], label="runs"),
         Patch(color=PALETTE[1], label="waits"),
         Line2D([], [], color=INK, lw=1.0, label="window"),
         Line2D([], [], color=MUTED, lw=0.8, ls=DASHED, label="round of A_maxweight"),
     ]
-    legend_below(figure, handles)
-    return figure
+    legend_below(canvas, handles)
+    return canvas, data.n(len(online))
 
 
 def _windows(ax: Axes, schedule: Schedule, length: float) -> None:
@@ -115,11 +97,8 @@ def _windows(ax: Axes, schedule: Schedule, length: float) -> None:
             ax.axvline(start + k * tau, color=MUTED, lw=0.7, ls=DASHED, zorder=1)
         if slots >= NARROW * length:
             text = counted(rounds, "round") if slots >= 2 * NARROW * length else str(rounds)
-            place = (start + slots / 2, 1.0)
-            ax.annotate(
-                text, place, (0, 3), xycoords=("data", "axes fraction"), textcoords="offset points", ha="center",
-                fontsize=7.5, color=MUTED,
-            )  # fmt: skip
+            middle = (start + slots / 2, 1.0)
+            note(ax, text, middle, (0, 3), xycoords=("data", "axes fraction"), ha="center", fontsize=7.5)
 
 
 def _runs(ax: Axes, view: View, schedule: Schedule) -> None:
@@ -127,79 +106,46 @@ def _runs(ax: Axes, view: View, schedule: Schedule) -> None:
     order = np.lexsort((schedule.job, schedule.start))
     start, end = schedule.start[order], (schedule.start + schedule.slots)[order]
     y = np.arange(len(order), dtype=float)
-    many = len(order) > RASTER_FROM
-    waits = _boxes(view.arrival[schedule.job[order]], start, y + 0.38, 0.24)
-    runs = _boxes(start, end, y + 0.08, 0.84)
-    ax.add_collection(PolyCollection(waits, facecolors=PALETTE[1], linewidths=0, rasterized=many, zorder=2))
-    ax.add_collection(PolyCollection(runs, facecolors=PALETTE[0], linewidths=0, rasterized=many, zorder=3))
-
-
-def _boxes(left: Ints, right: Ints, top: Array, height: float) -> list[Array]:
-    low = top + height
-    corners = [(left, top), (right, top), (right, low), (left, low)]
-    return list(np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1))
-
-
-def _caption_windows(data: FigureInput) -> str:
-    return (
-        "When jobs wait (from their arrival) and run under A_online, one row per job in the order of their starts. "
-        "A batch runs in a window of α rounds of A_maxweight; numbers above are the rounds that scheduled jobs, where "
-        f"windows are wide enough. {_sample(data, len(_online(data)))}"
-    )
+    arrival = view.arrival[schedule.job[order]]
+    ax.add_collection(boxes(arrival, start, y + 0.38, 0.24, facecolors=PALETTE[1], linewidths=0, zorder=2))
+    ax.add_collection(boxes(start, end, y + 0.08, 0.84, facecolors=PALETTE[0], linewidths=0, zorder=3))
 
 
 # ---------------------------------------------------------------- Gantt
 
 
-def _shown(data: FigureInput, name: str) -> dict[str, Schedule]:
-    """Return the best of the other schedules without interruptions, and that of A_online."""
-    schedules = _schedules(data, name, ("completion",))
-    online = f"zhou.{name}.online"
-    rows = [row for row in data.rows if row.method in schedules and row.method != online and row.objective is not None]
-    best = min(rows, key=lambda row: row.objective or 0.0, default=None)
-    chosen = [best.method] if best else []
-    return {method: schedules[method] for method in (*chosen, online) if method in schedules}
-
-
-def gpu_bars(view: View, name: str, schedule: Schedule) -> Bars:
+def gpu_bars(view: View, arch: str, schedule: Schedule) -> Bars:
     """Return the bars of a schedule, in GPUs of workers and parameter servers."""
-    machines = view.architectures[name].machines
+    machines = view.architectures[arch].machines
     held = schedule.workers * machines.worker[schedule.worker_type[schedule.run], 0]
-    if name == "ps":
+    if arch == "ps":
         held = held + schedule.ps * machines.ps[schedule.ps_type[schedule.run], 0]
-    return bars(schedule, np.rint(held).astype(np.int64), view.slot_s, 1)
+    return of_runs(schedule, np.rint(held).astype(np.int64), view.slot_s, 1)
 
 
-def chart(view: View) -> Chart:
-    """Return the rows of the servers' GPUs."""
-    machines = view.architectures["ra"].machines
-    types = [g.name for g in view.instance.cluster.gpu_types]
-    kinds = [types.index(group.gpu_type) for group in view.instance.cluster.servers for _ in range(group.count)]
-    gpus, cpus, memory_gb, _ = machines.capacity.T
-    servers = Servers(machines.names, np.array(kinds), gpus.astype(np.int64), cpus, memory_gb)
-    return Chart(servers, types, view.ids)
-
-
-def draw_gantt(data: FigureInput, name: str) -> Figure | None:
+@figure(
+    "zhou.gantt",
+    "Schedules with {}",
+    "Which job holds which GPU over time with {}, one row per GPU, servers (white lines) by GPU type. The schedule of "
+    "least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and that of "
+    "zhou.{key}.online.",
+    of="instance",
+    each=ARCHITECTURES,
+)
+def schedules(data: Compared, arch: str) -> Drawn:
     """Draw which job runs on which GPU when, in the best schedule and in that of A_online."""
-    shown = _shown(data, name)
+    problem = f"zhou.{arch}.completion"
+    mine = {row.method for row in data.rows if row.problem == problem}
+    known = {method: d for method, d in data.running(Schedule).items() if method in mine}
+    shown = data.beside(f"zhou.{arch}.online", known, lambda row: row.objective is not None, sign=-1.0)
     if not shown:
         return None
     view: View = data.view
     worth = {row.method: row.objective for row in data.rows}
-    titles = [f"{label(m, 30)}: Σ w·c = {number(worth.get(m))}" for m in shown]
-    panels = [gpu_bars(view, name, schedule) for schedule in shown.values()]
-    return gantt(chart(view), list(zip(titles, panels, strict=True)))
-
-
-def _caption_gantt(data: FigureInput, name: str) -> str:
-    colours = "each job has its colour" if data.view.size <= NAMED_JOBS else "colours tell the order of the jobs"
-    return (
-        f"Which job holds which GPU over time with {ARCHITECTURES[name]}, one row per GPU, servers (white lines) by GPU"
-        f" type; {colours}. The schedule of least weighted completion time Σ w·c (in weight × slots) among the others"
-        f" without interruptions, and that of zhou.{name}.online. {_sample(data, len(_shown(data, name)))}"
-        f"{hidden(chart(data.view).servers)}"
-    )
+    bars = {f"{label(m, 30)}: Σ w·c = {number(worth.get(m))}": gpu_bars(view, arch, d) for m, d in shown.items()}
+    gpus = view.architectures[arch].machines.capacity[:, 0].astype(np.int64)
+    canvas, words = gantt(server_rows(view.instance, gpus, view.ids), bars)
+    return canvas, words + data.n(len(shown))
 
 
 # ---------------------------------------------------------------- prices
@@ -234,136 +180,84 @@ def _used(of: Architecture, schedule: Schedule, servers: Ints, slots: int) -> Ar
     return np.where(used > NOTHING * machines.capacity[servers][:, :, None], used, 0.0)
 
 
-def _price_rows(of: Architecture) -> list[str]:
-    """Return the names of a map's rows: a class of servers and a resource."""
-    names = [label(name.removesuffix(".0"), 10) for name in of.classes.names]
-    return [f"{name} {resource}" for name in names for resource in SHORT]
+def dearest(field: Array) -> tuple[Ints, str]:
+    """Return the rows of a map of prices that are drawn, and words about the others.
 
-
-def dearest(field: Array) -> Ints:
-    """Return the rows of a map of prices that are drawn: not 0 everywhere, and of many those of the highest price."""
+    Rows that are 0 everywhere are not drawn, and of many only those of the highest price.
+    """
     top = field.max(axis=1)
     rows = np.argsort(-top, kind="stable")[:MAX_PRICES]
-    return np.sort(rows[top[rows] > 0])
+    rows = np.sort(rows[top[rows] > 0])
+    free = int((top <= 0).sum())
+    more = len(field) - free - len(rows)
+    words = f"{free} are 0 throughout and not drawn. " if free else ""
+    return rows, words + (f"The {MAX_PRICES} dearest are drawn, {more} are not. " if more else "")
 
 
-def _omitted(field: Array) -> str:
-    free = int((field.max(axis=1) <= 0).sum())
-    more = len(field) - free - len(dearest(field))
-    return (f" {free} are 0 throughout and not drawn." if free else "") + (
-        f" The {MAX_PRICES} dearest are drawn, {more} are not." if more else ""
-    )
-
-
-def _posted(data: FigureInput, name: str) -> Array | None:
-    schedule = _online(data).get(name)
+@figure(
+    "zhou.prices",
+    "Prices of A_online with {}",
+    "Price (11) of a unit of each resource by class of servers and time, λ^(use/capacity) − 1, in weight per unit "
+    "(GPU, CPU, GB, Gbit/s) and slot, that the schedule of zhou.{key}.online makes: the mean over the servers of the "
+    "class.",
+    of="instance",
+    each=ARCHITECTURES,
+)
+def posted_prices(data: Compared, arch: str) -> Drawn:
+    """Draw the prices (11) that the schedule of A_online makes."""
+    schedule = _online(data, arch)
     if schedule is None or int((schedule.start + schedule.slots).max()) > MOST_SLOTS:
         return None
-    field = price_field(data.view.architectures[name], schedule)
-    return field if field.max() > 0 else None
+    return _price_map(data, arch, price_field(data.view.architectures[arch], schedule), "weight per unit and slot")
 
 
-def _duals(data: FigureInput, name: str) -> Array | None:
-    """Return ``(k·R, slots)`` what all of one server's resource costs per slot at the bound's prices."""
-    found = data.prices.get(f"zhou.{name}.columns")
+@figure(
+    "zhou.duals",
+    "Prices of the bound with {}",
+    "Dual prices at which zhou.{key}.columns proves its bound, by class of servers, resource and time: what all of one "
+    "server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots.",
+    of="instance",
+    each=ARCHITECTURES,
+)
+def dual_prices(data: Compared, arch: str) -> Drawn:
+    """Draw the prices of the bound: what more servers would be worth to the optimum at most."""
+    found = data.prices.get(f"zhou.{arch}.columns")
     if found is None:
         return None
-    each = np.asarray(found) * data.view.architectures[name].classes.capacity.reshape(-1, 1)
-    # What rounding leaves of a price of 0 would take most of a logarithmic scale.
-    return np.where(each >= SMALL * each.max(), each, 0.0) if each.max() > 0 else None
+    each = np.asarray(found) * data.view.architectures[arch].classes.capacity.reshape(-1, 1)
+    return _price_map(data, arch, no_dust(each, SMALL), "Σ w·c per server and slot")
 
 
-def draw_prices(data: FigureInput, name: str) -> Figure | None:
-    """Draw the prices (11) that the schedule of A_online makes."""
-    field = _posted(data, name)
-    return None if field is None else _price_map(data.view, name, field, "weight per unit and slot")
-
-
-def draw_duals(data: FigureInput, name: str) -> Figure | None:
-    """Draw the prices of the bound: what more servers would be worth to the optimum at most."""
-    field = _duals(data, name)
-    return None if field is None else _price_map(data.view, name, field, "Σ w·c per server and slot")
-
-
-def _price_map(view: View, name: str, field: Array, unit: str) -> Figure:
-    rows = dearest(field)
-    names = _price_rows(view.architectures[name])
-    return price_heatmap(field[rows], [names[i] for i in rows], view.slot_s, unit)
-
-
-def _caption_prices(data: FigureInput, name: str) -> str:
-    field = _posted(data, name)
-    return (
-        f"Price (11) of a unit of each resource by class of servers and time, λ^(use/capacity) − 1, in weight per unit "
-        f"(GPU, CPU, GB, Gbit/s) and slot, that the schedule of zhou.{name}.online makes: the mean over the servers of "
-        f"the class.{'' if field is None else _omitted(field)} {_sample(data, 1)}"
-    )
-
-
-def _caption_duals(data: FigureInput, name: str) -> str:
-    field = _duals(data, name)
-    return (
-        f"Dual prices at which zhou.{name}.columns proves its bound, by class of servers, resource and time: what all "
-        "of one server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots."
-        f"{'' if field is None else _omitted(field)} {_sample(data, 1)}"
-    )
+def _price_map(data: Compared, arch: str, field: Array, unit: str) -> tuple[Figure, str] | None:
+    rows, words = dearest(field)
+    if not rows.size:
+        return None
+    classes = [label(name.removesuffix(".0"), 10) for name in data.view.architectures[arch].classes.names]
+    names = [f"{name} {resource}" for name in classes for resource in SHORT]
+    return price_map(field[rows], [names[i] for i in rows], data.view.slot_s, unit), words + data.n(1)
 
 
 # ---------------------------------------------------------------- weighted completion times
 
 
-def _runs_of(data: FigureInput, name: str, kind: str) -> list[Row]:
-    """Return the verified results of a problem, of several seeds the first, the best first."""
-    rows: dict[str, Row] = {}
-    for row in data.rows:
-        if row.problem == f"zhou.{name}.{kind}" and row.verified and row.objective is not None:
-            rows.setdefault(row.method, row)
-    return sorted(rows.values(), key=lambda row: row.objective or 0.0)
-
-
-def _groups(data: FigureInput, name: str) -> Iterator[Group]:
-    """Yield the methods that never interrupt jobs, and those that may, each with the bound on their problem."""
-    for kind, text in (("completion", "without interruptions"), ("preemptive", "jobs may be interrupted")):
-        rows = _runs_of(data, name, kind)[:MAX_BARS]
-        if rows:
-            yield Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
-
-
-def draw_completion(data: FigureInput, name: str) -> Figure | None:
-    """Draw the weighted completion time of each method beside the best bound."""
-    groups = list(_groups(data, name))
-    return beside_bounds(groups, "Σ w·c [weight × slots]") if groups else None
-
-
-def _caption_completion(data: FigureInput, name: str) -> str:
-    rows = [row for kind in ("completion", "preemptive") for row in _runs_of(data, name, kind)]
-    sources = dict.fromkeys(clean(row.bound_from) for row in rows if row.bound_from)
-    bound = (
-        " In brackets: at most so many times the best possible, by the bound of " + " and ".join(sources) + "."
-        if sources
-        else ""
-    )
-    return (
-        f"Total weighted completion time Σ w·c of all jobs with {ARCHITECTURES[name]}, completions counted from slot 1,"
-        f" by method.{bound} {_sample(data, min(len(rows), 2 * MAX_BARS))}"
-    )
-
-
-FIGURES.register(FigureSpec("windows", "zhou", "Windows of A_online", _caption_windows, draw_windows, True))
-for _name, _title in ARCHITECTURES.items():
-    for _id, _what, _caption, _draw in (
-        ("gantt", "Schedules", _caption_gantt, draw_gantt),
-        ("prices", "Prices of A_online", _caption_prices, draw_prices),
-        ("duals", "Prices of the bound", _caption_duals, draw_duals),
-        ("completion", "Weighted completion times", _caption_completion, draw_completion),
-    ):
-        FIGURES.register(
-            FigureSpec(
-                f"{_id}-{_name}",
-                "zhou",
-                f"{_what} with {_title}",
-                partial(_caption, name=_name),
-                partial(_draw, name=_name),
-                True,
-            )
-        )
+@figure(
+    "zhou.completion",
+    "Weighted completion times with {}",
+    "Total weighted completion time Σ w·c of all jobs with {}, completions counted from slot 1, by method.",
+    of="instance",
+    each=ARCHITECTURES,
+)
+def completion_times(data: Compared, arch: str) -> Drawn:
+    """Draw the weighted completion times of methods that may interrupt jobs or not, each beside the best bound."""
+    kinds = {"completion": "without interruptions", "preemptive": "jobs may be interrupted"}
+    found = {text: rows for kind, text in kinds.items() if (rows := data.results(f"zhou.{arch}.{kind}")[:MAX_BARS])}
+    if not found:
+        return None
+    groups = [
+        Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
+        for text, rows in found.items()
+    ]
+    rows = [row for each in found.values() for row in each]
+    sources = " and ".join(dict.fromkeys(clean(row.bound_from) for row in rows if row.bound_from))
+    bound = f"In brackets: at most so many times the best possible, by the bound of {sources}. " if sources else ""
+    return beside_bounds(groups, "Σ w·c [weight × slots]"), bound + data.n(len(rows))

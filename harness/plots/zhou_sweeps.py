@@ -5,27 +5,33 @@ Methods are compared on the same instances only: where one of them has no result
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from urllib.parse import unquote
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from schedgap.harness.compare.row import Row
-from schedgap.harness.plots.curves import MAX_LINES, line_style
-from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
-from schedgap.harness.plots.style import DASHED, INK, is_first_column, label, legend_below, log_axis, panels
-from schedgap.harness.text import clean, number
+from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots.results import Compared, fitting
+from schedgap.harness.plots.style import (
+    DASHED,
+    INK,
+    MAX_LINES,
+    WIDE,
+    Look,
+    label,
+    line_legend,
+    log_axis,
+    panels,
+)
+from schedgap.harness.text import number
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES
-
-WIDE = 20.0
-"""An axis is logarithmic where its largest value is so many times the smallest."""
 
 MAX_PARAMETERS = 4
 
@@ -42,13 +48,8 @@ PARAMETERS = {
 BRIEF = {"unit_worth": "F", "worker_type": "worker type"}
 """What a title says of it, where that is shorter."""
 
-KINDS = {"completion": ("completion", "preemptive"), "weight": ("weight",)}
-"""Problems whose objectives stand in one figure."""
-
-YLABELS = {"completion": "Σ w·c [{}weight × slots]", "weight": "completed by τ [{}weight]"}
-
-UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (-1.0, 1.0, ""))
-"""From so large objectives on, so many are one of that unit."""
+UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
+"""Smallest objective that is shown in a unit, the unit, and its name."""
 
 Value = float | str
 
@@ -65,20 +66,21 @@ class Panel:
         Values on the x axis, in order.
     others
         Values of the other parameters that differ somewhere.
-    rows
-        The results, by value.
+    results
+        ``value, method, fingerprint, objective, bound``; the index is the place among the rows of the comparison.
     """
 
     arch: str
     parameter: str
     values: Sequence[Value]
     others: Mapping[str, Value]
-    rows: Sequence[tuple[Value, Row]]
+    results: pd.DataFrame
 
     @property
-    def numeric(self) -> bool:
-        """Whether all values are numbers."""
-        return all(isinstance(value, float) for value in self.values)
+    def places(self) -> dict[Value, float]:
+        """Place of each value on the x axis."""
+        numeric = all(isinstance(value, float) for value in self.values)
+        return {value: float(value if numeric else i) for i, value in enumerate(self.values)}
 
 
 def settings(name: str, instance: Instance) -> dict[str, Value]:
@@ -103,75 +105,56 @@ def _value(text: str) -> Value:
     return value if np.isfinite(value) else text
 
 
-def found(data: FigureInput, figure: str) -> list[Panel]:
+def found(data: Compared, kinds: Sequence[str]) -> list[Panel]:
     """Return a panel for each parameter that differs, and architecture, where there are two values or more."""
-    rows = [row for row in data.rows if row.verified and row.objective is not None]
-    rows = [row for row in rows if row.problem.split(".")[2] in KINDS[figure]]
-    known = {
-        row.fingerprint: settings(row.instance, data.run.instances[row.fingerprint])
-        for row in rows
-        if row.fingerprint in data.run.instances
+    instances = data.run.instances
+    rows = {
+        i: row
+        for i, row in enumerate(data.rows)
+        if row.verified and row.objective is not None and row.fingerprint in instances
+        if row.problem.split(".")[2] in kinds
     }
-    rows = [row for row in rows if row.fingerprint in known]
+    known = {row.fingerprint: settings(row.instance, instances[row.fingerprint]) for row in rows.values()}
     names = dict.fromkeys(key for each in known.values() for key in each)
     differ = [key for key in names if len({each.get(key) for each in known.values()}) > 1]
     differ = sorted(differ, key=lambda key: [*PARAMETERS, key].index(key))[:MAX_PARAMETERS]
-    made = [
-        _panel(arch, parameter, [p for p in differ if p != parameter], known, rows)
-        for parameter in differ
-        for arch in ARCHITECTURES
-    ]
+    made = [_panel(arch, parameter, differ, known, rows) for parameter in differ for arch in ARCHITECTURES]
     return [panel for panel in made if panel]
 
 
 def _panel(
-    arch: str, parameter: str, others: Sequence[str], known: Mapping[str, Mapping[str, Value]], rows: Sequence[Row]
+    arch: str,
+    parameter: str,
+    differ: Sequence[str],
+    known: Mapping[str, Mapping[str, Value]],
+    rows: Mapping[int, Row],
 ) -> Panel | None:
     """Return the results at those values of the other parameters for which this one has most values."""
-    groups: dict[tuple[Value | None, ...], list[tuple[Value, Row]]] = {}
-    for row in rows:
+    others = [key for key in differ if key != parameter]
+    groups: dict[tuple[Value | None, ...], dict[int, Row]] = {}
+    for i, row in rows.items():
         each = known[row.fingerprint]
         if row.problem.split(".")[1] == arch and parameter in each:
-            groups.setdefault(tuple(each.get(key) for key in others), []).append((each[parameter], row))
-    best = max(groups, key=lambda key: len({value for value, _ in groups[key]}), default=None)
-    if best is None:
+            groups.setdefault(tuple(each.get(key) for key in others), {})[i] = row
+    at = {key: [known[row.fingerprint][parameter] for row in mine.values()] for key, mine in groups.items()}
+    best = max(groups, key=lambda key: len(set(at[key])), default=None)
+    if best is None or len(set(at[best])) < 2:
         return None
-    values = list(dict.fromkeys(value for value, _ in groups[best]))
-    if len(values) < 2:
-        return None
+    values = list(dict.fromkeys(at[best]))
     if all(isinstance(value, float) for value in values):
         values.sort()
+    mine = list(groups[best].values())
+    columns = {
+        "value": pd.Series(at[best], list(groups[best]), object),
+        "method": [_short(row) for row in mine],
+        "fingerprint": [row.fingerprint for row in mine],
+        "objective": [row.objective for row in mine],
+        "bound": pd.Series(
+            [None if row.problem.endswith("preemptive") else row.best_bound for row in mine], groups[best], float
+        ),
+    }
     same = {key: value for key, value in zip(others, best, strict=True) if value is not None}
-    return Panel(arch, parameter, values, same, groups[best])
-
-
-def draw_sweep(data: FigureInput, figure: str) -> Figure | None:
-    """Draw a line per method for each parameter that differs, parameter servers beside rings."""
-    shown = found(data, figure)
-    if not shown:
-        return None
-    both = len({panel.arch for panel in shown}) > 1
-    columns = 2 if both else min(2, len(shown))
-    canvas, axes = panels(len(shown), 2.5, columns, sharey="row" if both else False)
-    methods = _methods(shown)
-    heights = [abs(row.objective or 0.0) for panel in shown for _, row in panel.rows]
-    unit, name = next((size, text) for least, size, text in UNITS if max(heights) >= least)
-    bounds = [_lines(ax, panel, methods, unit) for ax, panel in zip(axes, shown, strict=True)]
-    for ax, panel in zip(axes, shown, strict=True):
-        others = ", ".join(f"{label(BRIEF.get(key, key), 14)} = {_text(value)}" for key, value in panel.others.items())
-        ax.set_title(ARCHITECTURES[panel.arch] + (f"\n{others}" if others else ""), fontsize=8.5)
-        ax.set_ylabel(YLABELS[figure].format(name) if is_first_column(ax) else "")
-        if min(heights) > 0 and max(heights) > WIDE * min(heights):
-            log_axis(ax, "y", number)
-        else:
-            ax.set_ylim(bottom=0.0)
-        _values(ax, panel)
-        ax.grid()
-    handles = [Line2D([], [], marker="o", ms=4, label=label(m, 26), **line_style(i)) for m, i in methods.items()]
-    if any(bounds):
-        handles.append(Line2D([], [], color=INK, ls=DASHED, lw=1.1, label="certified bound"))
-    legend_below(canvas, handles)
-    return canvas
+    return Panel(arch, parameter, values, same, pd.DataFrame(columns))
 
 
 def _short(row: Row) -> str:
@@ -179,108 +162,101 @@ def _short(row: Row) -> str:
     return row.method.split(".", 2)[2]
 
 
-def _methods(shown: Sequence[Panel]) -> dict[str, int]:
-    """Return the number of each method's line; variants of a method are the first to find no room."""
-    names = dict.fromkeys(_short(row) for panel in shown for _, row in panel.rows)
-    kept = sorted(names, key=lambda name: name.count("."))[:MAX_LINES]
-    return {name: i for i, name in enumerate(name for name in names if name in kept)}
+def compared(panel: Panel, methods: Iterable[str]) -> pd.DataFrame:
+    """Return the results of the instances on which each of these methods that has results for the value has one."""
+    mine = panel.results[panel.results["method"].isin(list(methods))]
+    there = mine.groupby("value")["method"].transform("nunique")
+    here = mine.groupby(["value", "fingerprint"])["method"].transform("nunique")
+    return mine[here == there]
 
 
-def compared(panel: Panel, methods: Collection[str]) -> dict[Value, dict[str, list[Row]]]:
-    """Return the rows of each value by method, of the instances on which each method that is there has results."""
-    by_value: dict[Value, dict[str, list[Row]]] = {value: {} for value in panel.values}
-    for value, row in panel.rows:
-        if _short(row) in methods:
-            by_value[value].setdefault(_short(row), []).append(row)
-    for each in by_value.values():
-        common = set.intersection(*({row.fingerprint for row in rows} for rows in each.values())) if each else set()
-        for method, rows in each.items():
-            each[method] = [row for row in rows if row.fingerprint in common]
-    return by_value
+WORDS = (
+    "by method, against parameters of the instances: means over the instances on which all methods of a value have "
+    "results, upright lines from the least to the largest. Dashed: mean certified bound"
+)
 
 
-def _lines(ax: Axes, panel: Panel, methods: Mapping[str, int], unit: float) -> bool:
+@figure(
+    "zhou.sweep-completion",
+    "Weighted completion times by parameter",
+    f"Total weighted completion time Σ w·c, in weight × slots, {WORDS} "
+    "(no method without interruptions gets below it).",
+)
+def completion_times(data: Compared) -> Drawn:
+    """Draw weighted completion times of methods that may interrupt jobs or not."""
+    return _sweep(data, ("completion", "preemptive"), "Σ w·c [{}weight × slots]")
+
+
+@figure(
+    "zhou.sweep-weight",
+    "Completed weight by parameter",
+    f"Total weight of the jobs that complete by τ, which depends on the instance, {WORDS} (no method gets above it).",
+)
+def completed_weight(data: Compared) -> Drawn:
+    """Draw the weight of the jobs that complete by τ."""
+    return _sweep(data, ("weight",), "completed by τ [{}weight]")
+
+
+def _sweep(data: Compared, kinds: Sequence[str], ylabel: str) -> Drawn:
+    """Draw a line per method for each parameter that differs, parameter servers beside rings."""
+    shown = found(data, kinds)
+    if not shown:
+        return None
+    methods, out = fitting(dict.fromkeys(m for panel in shown for m in panel.results["method"]), MAX_LINES)
+    styles = {method: next(look for name, look in data.looks.items() if name.endswith(method)) for method in methods}
+    heights = pd.concat([panel.results["objective"] for panel in shown]).abs()
+    unit, name = next((size, text) for least, size, text in UNITS if heights.max() >= least)
+    both = len({panel.arch for panel in shown}) > 1
+    canvas, axes = panels(len(shown), 2.5, 2, ylabel=ylabel.format(name), sharey="row" if both else False)
+    bounds, drawn = False, set[int]()
+    for ax, panel in zip(axes, shown, strict=True):
+        results = compared(panel, methods)
+        drawn.update(results.index)
+        bounds |= _lines(ax, panel, results, styles, unit)
+        others = ", ".join(f"{label(BRIEF.get(key, key), 14)} = {_text(value)}" for key, value in panel.others.items())
+        ax.set_title(ARCHITECTURES[panel.arch] + (f"\n{others}" if others else ""))
+        if heights.min() > 0 and heights.max() > WIDE * heights.min():
+            log_axis(ax, "y")
+        else:
+            ax.set_ylim(bottom=0.0)
+        _values(ax, panel)
+        ax.grid()
+    bound = [Line2D([], [], color=INK, ls=DASHED, lw=1.1, label="certified bound")] if bounds else []
+    line_legend(canvas, {label(method, 26): {"marker": "o", "ms": 4, **styles[method]} for method in methods}, bound, 4)
+    return canvas, out + data.sample(data.rows[i] for i in sorted(drawn))
+
+
+def _lines(ax: Axes, panel: Panel, results: pd.DataFrame, styles: Mapping[str, Look], unit: float) -> bool:
     """Draw means over instances, from the least to the largest result; return whether there is a bound to draw."""
-    place = {value: value if panel.numeric else float(i) for i, value in enumerate(panel.values)}
-    results = compared(panel, methods)
-    for method, i in methods.items():
-        drawn = {float(place[v]): np.array(_objectives(each.get(method, []))) / unit for v, each in results.items()}
-        drawn = {x: values for x, values in drawn.items() if values.size}
-        style = line_style(i)
-        ax.plot(list(drawn), [values.mean() for values in drawn.values()], marker="o", markersize=4, **style)
-        ends = [(values.min(), values.max()) for values in drawn.values()]
-        ax.vlines(list(drawn), [low for low, _ in ends], [high for _, high in ends], color=style["color"], lw=0.8)
-    bounds = {float(place[value]): _bound(each) for value, each in results.items()}
-    known = {x: bound / unit for x, bound in bounds.items() if bound is not None}
-    ax.plot(list(known), list(known.values()), color=INK, ls=DASHED, lw=1.1, zorder=1)
-    return bool(known)
-
-
-def _objectives(rows: Sequence[Row]) -> list[float]:
-    return [row.objective for row in rows if row.objective is not None]
-
-
-def _bound(results: Mapping[str, Sequence[Row]]) -> float | None:
-    """Return the mean bound of the instances on problems without interruptions, if all of them have one."""
-    rows = [row for each in results.values() for row in each]
-    bounds = {
-        row.fingerprint: row.best_bound
-        for row in rows
-        if row.best_bound is not None and not row.problem.endswith("preemptive")
-    }
-    return (
-        float(np.mean(list(bounds.values()))) if bounds and len(bounds) == len({r.fingerprint for r in rows}) else None
-    )
+    x = pd.Series(panel.places, dtype=float)
+    for method, style in styles.items():
+        mine = results[results["method"] == method].groupby("value")["objective"].agg(["mean", "min", "max"]) / unit
+        at = x.index[x.index.isin(mine.index)]
+        mine = mine.loc[at]
+        ax.plot(x[at], mine["mean"], marker="o", markersize=4, **style)
+        ax.vlines(x[at], mine["min"], mine["max"], color=style["color"], lw=0.8)
+    each = results.groupby(["value", "fingerprint"])["bound"].first()
+    means = each.groupby("value").agg(lambda bounds: bounds.mean(skipna=False)).dropna() / unit
+    at = x.index[x.index.isin(means.index)]
+    ax.plot(x[at], means[at], color=INK, ls=DASHED, lw=1.1, zorder=1)
+    return bool(len(at))
 
 
 def _values(ax: Axes, panel: Panel) -> None:
     """Label the x axis with the values; an axis of a wide range is logarithmic."""
-    numbers = [value for value in panel.values if isinstance(value, float)]
-    if panel.numeric:
-        if min(numbers) > 0 and max(numbers) > WIDE * min(numbers):
+    places = list(panel.places.values())
+    if panel.values[0] == places[0]:
+        if min(places) > 0 and max(places) > WIDE * min(places):
             ax.set_xscale("log")
             ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_locator(FixedLocator(numbers[:: -(-len(numbers) // 6)]))
+        ax.xaxis.set_major_locator(FixedLocator(places[:: -(-len(places) // 6)]))
         ax.xaxis.set_major_formatter(lambda value, _: number(value))
     else:
         texts = [_text(value) for value in panel.values]
         crowded = sum(map(len, texts)) > 30
-        ax.set_xticks(range(len(texts)), texts, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+        ax.set_xticks(places, texts, rotation=30 if crowded else 0, ha="right" if crowded else "center")
     ax.set_xlabel(PARAMETERS.get(panel.parameter, label(panel.parameter, 30)))
 
 
 def _text(value: Value) -> str:
     return label(value, 14) if isinstance(value, str) else number(value)
-
-
-def _caption_sweep(data: FigureInput, figure: str) -> str:
-    shown = found(data, figure)
-    methods = _methods(shown)
-    groups = [rows for panel in shown for each in compared(panel, methods).values() for rows in each.values()]
-    drawn = {id(row): row for rows in groups for row in rows}
-    names = dict.fromkeys(_short(row) for panel in shown for _, row in panel.rows)
-    out = [clean(name, 30) for name in names if name not in methods]
-    more = f" No room for: {', '.join(out)}." if out else ""
-    what = (
-        "Total weighted completion time Σ w·c, in weight × slots,"
-        if figure == "completion"
-        else "Total weight of the jobs that complete by τ, which depends on the instance,"
-    )
-    bound = "no method without interruptions gets below it" if figure == "completion" else "no method gets above it"
-    return (
-        f"{what} by method, against parameters of the instances: means over the instances on which all "
-        f"methods of a value have results, upright lines from the least to the largest. Dashed: mean certified bound "
-        f"({bound}). {data.sample(list(drawn.values()))}{more}"
-    )
-
-
-for _figure, _title in (("completion", "Weighted completion times"), ("weight", "Completed weight")):
-    FIGURES.register(
-        FigureSpec(
-            f"sweep-{_figure}",
-            "zhou",
-            f"{_title} by parameter",
-            partial(_caption_sweep, figure=_figure),
-            partial(draw_sweep, figure=_figure),
-        )
-    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.task import Task
-from schedgap.harness.published import Measured, evaluated
+from schedgap.harness.published import with_published
 from schedgap.harness.simulate.row import Bound, SimulationRow
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics.simulator import POLICIES, PolicySpec
@@ -18,7 +18,6 @@ from schedgap.instances.canonical import validate
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon, Instance
-from schedgap.instances.schema.instance import Published
 
 ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""
@@ -117,9 +116,8 @@ Bounds = Mapping[tuple[str, str], Bound]
 """By fingerprint and model."""
 
 
-def compared(rows: Sequence[SimulationRow], instances: Sequence[Instance], bounds: Bounds) -> list[SimulationRow]:
+def compared(rows: Sequence[SimulationRow], instances: Mapping[str, Instance], bounds: Bounds) -> list[SimulationRow]:
     """Return the rows with ratios, bounds and published numbers filled in; order is kept."""
-    printed = {one.fingerprint: one.published for one in instances}
     out = []
     for row in rows:
         beside = {other.policy: other for other in rows if other.fingerprint == row.fingerprint}
@@ -127,19 +125,20 @@ def compared(rows: Sequence[SimulationRow], instances: Sequence[Instance], bound
         for model in BOUNDS:
             bounded = _with_bound(bounded, bounds.get((row.fingerprint, model)))
         out.append(bounded)
-    measured: dict[str, dict[str, Measured]] = {}
-    for row in out:
-        measured.setdefault(row.fingerprint, {})[row.policy] = row.measured
-    return [_with_published(row, printed[row.fingerprint], measured[row.fingerprint]) for row in out]
+    out = with_published(out, instances)
+    return [_with_printed_ratio(row, out) for row in out]
 
 
-def _with_published(
-    row: SimulationRow, printed: Sequence[Published], measured: Mapping[str, Measured]
-) -> SimulationRow:
-    """Add what was published about the policy, and the reference's TTD ratio to it as it was printed."""
-    about_reference = evaluated(printed, row.reference or "", measured)
-    ratios = [entry["value"] for entry in about_reference if entry["quantity"] == f"ttd_ratio:{row.policy}"]
-    return row.replace(published=evaluated(printed, row.policy, measured), ttd_printed=next(iter(ratios), None))
+def _with_printed_ratio(row: SimulationRow, rows: Sequence[SimulationRow]) -> SimulationRow:
+    """Add the reference's TTD ratio to the policy as it was printed."""
+    ratios = [
+        entry["value"]
+        for one in rows
+        if (one.fingerprint, one.policy) == (row.fingerprint, row.reference)
+        for entry in one.published
+        if entry["quantity"] == f"ttd_ratio:{row.policy}"
+    ]
+    return row.replace(ttd_printed=next(iter(ratios), None))
 
 
 def _with_ratios(row: SimulationRow, beside: Mapping[str, SimulationRow]) -> SimulationRow:

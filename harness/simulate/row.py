@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -138,6 +136,16 @@ class SimulationRow:
         return dataclasses.replace(self, **changes)
 
     @property
+    def method(self) -> str:
+        """The policy, as published numbers call it."""
+        return self.policy
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """What rows share that are compared with each other: the instance."""
+        return (self.fingerprint,)
+
+    @property
     def measured(self) -> dict[str, Any]:
         """What published numbers can be compared with, by quantity; nothing where the row is WRONG."""
         known = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
@@ -172,17 +180,6 @@ def row_of(fields: Mapping[str, Any]) -> SimulationRow:
     """Return the row with these fields, as a journal keeps them."""
     known = {name: value for name, value in fields.items() if name in FIELDS}
     return SimulationRow(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
-
-
-def rows_parquet(rows: Sequence[SimulationRow]) -> bytes:
-    """Return rows as a Parquet file, lists and mappings as JSON text."""
-    import pandas as pd
-
-    nested = ("unfinished", "published", "violations")
-    records = [row.as_dict() | {name: json.dumps(plain(getattr(row, name))) for name in nested} for row in rows]
-    sink = io.BytesIO()
-    pd.DataFrame(records, columns=list(FIELDS)).convert_dtypes().to_parquet(sink, index=False)
-    return sink.getvalue()
 
 
 @dataclass(frozen=True)

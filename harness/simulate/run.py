@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import fnmatch
 import math
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.result import Later, Opened
-from schedgap.harness.engine.study import Finished, Running, Study, execute
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
-from schedgap.harness.simulate.row import Bound, Simulation, rows_parquet
+from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.task import SimulationResult, SimulationTask
 from schedgap.harness.table import to_json as json_of
+from schedgap.harness.table import to_parquet, types_of
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, Rules, runnable, servers, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.instances import load
@@ -28,13 +28,11 @@ from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
-Reference = str | Path | Instance
-
 COMPARED = ("hadar", "gavel", "tiresias", "yarn-cs")
 """Whom Hadar's section IV compares."""
 
-LIMIT_S = 3600.0
-"""Wall-clock seconds that one simulation may take unless asked."""
+USUAL = Limits(time_limit_s=3600.0)
+"""What one simulation may take unless asked: wall-clock seconds and memory."""
 
 MAX_ROUNDS = 1e7
 """Rounds that a simulation may need: the records of more do not fit into the memory of a worker."""
@@ -54,7 +52,7 @@ def simulate(
     profiling_s: float = 0.0,
     window: Window = ALL,
     seed: int = 0,
-    limits: Limits | None = None,
+    limits: Limits = USUAL,
     command: str | None = None,
     **running: Unpack[Running],
 ) -> Simulation:
@@ -89,12 +87,21 @@ def simulate(
     loaded = [load(ref) for ref in references]
     rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
     _some_are_counted(loaded, window)
-    limits = limits or Limits(time_limit_s=LIMIT_S)
     tasks = plan(loaded, chosen, rules, seed, window, limits)
-    times: dict[str, Any] = {"round-s": round_s, "restart-s": restart_s, "until-s": until_s, "profiling-s": profiling_s}
-    options = times | {"spread-factor": spread_factor, "window": window}
+    options = {
+        "instance": names_of(references),
+        "policy": tuple(policies),
+        "round_s": round_s,
+        "restart_s": restart_s,
+        "spread_factor": None if spread_factor == 1 else spread_factor,
+        "until_h": None if until_s == math.inf else until_s / 3600,
+        "profiling_min": profiling_s / 60 or None,
+        "window": None if window == ALL else window,
+        "seed": seed or None,
+        **limits.given(USUAL),
+    }
     meta = {
-        "command": command or _reproduction(references, policies, options, seed),
+        "command": command or command_line(options, "simulate"),
         "limits": asdict(limits),
         "policies": [spec.id for spec in chosen],
         "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
@@ -111,7 +118,7 @@ def _collected(found: Finished) -> Simulation:
     shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
     sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
     return Simulation(
-        rows=compared([one.row for one in results], list(found.instances.values()), bounds),
+        rows=compared([one.row for one in results], found.instances, bounds),
         traces=Opened({one.row.policy: Later(partial(getattr, one, "trace")) for one in shown}),
         rounds=Opened({one.row.policy: Later(partial(getattr, one, "rounds")) for one in sensitive}),
         folder=found.folder,
@@ -122,10 +129,8 @@ def _collected(found: Finished) -> Simulation:
 
 
 def _tables(simulation: Simulation) -> Mapping[str, bytes]:
-    return {
-        "rows.json": json_of(row.as_dict() for row in simulation.rows).encode(),
-        "rows.parquet": rows_parquet(simulation.rows),
-    }
+    records = [row.as_dict() for row in simulation.rows]
+    return {"rows.json": json_of(records).encode(), "rows.parquet": to_parquet(types_of(SimulationRow), records)}
 
 
 STUDY = Study("simulate", (SimulationResult, Bound), _collected, _tables)
@@ -209,23 +214,6 @@ def _bound_tasks(
         for one, rule in zip(instances, rules, strict=True)
         for model in wanted(chosen, window == ALL)
     ]
-
-
-def _reproduction(
-    references: Sequence[Reference], policies: Sequence[str], options: Mapping[str, Any], seed: int
-) -> str:
-    """Return the command line that runs the same simulation."""
-    words = ["harness", "simulate"]
-    for ref in references:
-        words += ["--instance", ref.name if isinstance(ref, Instance) else str(ref)]
-    words += ["--policy", *policies]
-    usual = {"spread-factor": 1.0, "until-s": math.inf, "profiling-s": 0.0, "window": ALL}
-    units = {"until-s": ("until-h", 3600.0), "profiling-s": ("profiling-min", 60.0)}
-    for name, value in options.items():
-        if value is not None and value != usual.get(name):
-            option, unit = units.get(name, (name, 1.0))
-            words += [f"--{option}", str(value) if isinstance(value, Window) else repr(value / unit)]
-    return shlex.join([*words, *(["--seed", str(seed)] if seed else [])])
 
 
 FIRST = "hadar"

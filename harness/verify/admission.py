@@ -1,44 +1,45 @@
 """Checker for admission: starts, deadlines, work, bandwidth, capacity; and the utility of what is admitted.
 
-Rates, capacities, deadlines and utilities are computed again from the instance
-(:mod:`schedgap.harness.verify.elastic`); slots, arrivals, and which types of workers and parameter servers there are,
-are the view's.
+Rates, capacities, deadlines and utilities are computed again from the instance, see
+:mod:`schedgap.harness.verify.elastic`; slots, arrivals, and which types of workers and parameter servers there are, are
+the view's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.elastic import (
+    AT,
     Hardware,
-    Plan,
-    at,
     capacity,
     early,
-    expanded,
-    malformed,
     placements,
     read,
     several,
-    suits,
     unfinished,
 )
+from schedgap.harness.verify.rules import refusing
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Runs
-from schedgap.instances.schema import Instance, Job
-from schedgap.instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
+from schedgap.instances.schema import Job
+from schedgap.instances.schema.job import (
+    Constant,
+    EffectiveThroughput,
+    LinearDeadline,
+    NormalisedThroughput,
+    Sigmoid,
+)
 from schedgap.instances.views.admission import FROM_ARRIVAL, View
-
-Ints = NDArray[np.int64]
 
 ROUNDING = 1e-9
 """Relative part of a slot that is none, where deadlines are rounded down."""
 
 
+@refusing
 def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Re-check admitted jobs against a view.
 
@@ -51,71 +52,49 @@ def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> 
     claims
         None are known.
     """
-    instance = view.instance
-    hardware = hardware_of(view)
-    if wrong := malformed(decision, hardware, view.size, first=0):
-        return Verdict(None, (wrong,))
-    plan = read(decision, hardware, instance, view.slot_s)
-    first = view.arrival + (problem != FROM_ARRIVAL.id)
+    plan = read(decision, _hardware(view), view.slot_s, first=0)
+    runs, due = plan.runs, deadlines(view)[plan.runs.job]
     lines = [
-        *placements(plan, hardware, instance),
-        *several(plan, instance),
-        *early(plan, first, instance),
-        *_overdue(plan, deadlines(view), instance),
-        *unfinished(plan, instance),
-        *capacity(plan, hardware),
+        *placements(plan),
+        *several(plan),
+        *early(plan, view.arrival + (problem != FROM_ARRIVAL.id)),
+        *runs.broken(runs.end > due, AT + "completes at {end}, after its deadline {due}", due=due),
+        *unfinished(plan),
+        *capacity(plan),
     ]
     worth = [
-        utility(instance.jobs[j], int(view.arrival[j]) * view.slot_s, int(end) * view.slot_s)
-        for j, end in zip(plan.job.tolist(), plan.end.tolist(), strict=True)
+        utility(view.instance.jobs[j], int(view.arrival[j]) * view.slot_s, int(end) * view.slot_s)
+        for j, end in zip(runs.job.tolist(), runs.end.tolist(), strict=True)
     ]
     completion = np.zeros(view.size, np.int64)
-    completion[plan.job] = plan.end
+    completion[runs.job] = runs.end
     admitted = int((completion > 0).sum())
     metrics: dict[str, float | int | bool] = {
         "admitted": admitted,
         "rejected": view.size - admitted,
-        "colocated": len(set(plan.job[plan.hosts == 1].tolist())),
+        "colocated": len(set(runs.job[runs.hosts == 1].tolist())),
     }
     objective = float(np.sum(worth)) if worth else 0.0
     return Verdict(objective, tuple(lines), metrics, {"completion": completion, "objective": objective, **metrics})
 
 
-def hardware_of(view: View) -> Hardware:
+def _hardware(view: View) -> Hardware:
     """Return how many workers and parameter servers the servers hold; one takes 1 of its own kind."""
     instance, machines = view.instance, view.machines
     workers = [w for name in machines.worker_types for w in instance.worker_types if w.name == name]
     servers = [p for name in machines.ps_types for p in instance.ps_types if p.name == name]
-    names, group = expanded(instance)
-    able = suits(instance, workers, group)
-    groups = instance.cluster.servers
-    gpus = np.array([groups[g].gpus for g in group])
-    room = [gpus // worker.gpus * fits for worker, fits in zip(workers, able, strict=True)]
+    room = [
+        [*(g.gpus // w.gpus * (not w.gpu_type or w.gpu_type == g.gpu_type) for w in workers), g.ps_slots]
+        for g in instance.cluster.servers
+    ]
     one = np.eye(len(workers) + 1)
-    return Hardware(
-        servers=names,
-        resources=[worker.name for worker in workers] + [server.name for server in servers],
-        capacity=np.stack([*room, np.array([groups[g].ps_slots for g in group])], axis=1).astype(float),
-        workers=workers,
-        ps=servers,
-        worker_takes=one[:-1],
-        ps_takes=one[-1:],
-        able=able,
-        ring=False,
-    )
+    return Hardware(instance, [*machines.worker_types, *machines.ps_types], workers, servers, room, one[:-1], one[-1:])
 
 
 def deadlines(view: View) -> Ints:
     """Return ``(n,)`` the times by which jobs complete, at the end of the horizon where they have no other."""
     due = [view.slots if job.deadline_s is None else job.deadline_s / view.slot_s for job in view.instance.jobs]
     return np.array([min(math.floor(slot * (1 + ROUNDING)), view.slots) for slot in due], np.int64)
-
-
-def _overdue(plan: Plan, deadline: Ints, instance: Instance) -> Iterator[str]:
-    late = plan.end > deadline[plan.job]
-    if late.any():
-        i = int(late.argmax())
-        yield f"{at(plan, i, instance)}: completes at {plan.end[i]}, after its deadline {deadline[plan.job[i]]}"
 
 
 def utility(job: Job, arrival_s: float, end_s: float) -> float:

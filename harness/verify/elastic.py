@@ -7,222 +7,190 @@ Runs may be as late and long as they like: capacity is checked where runs begin 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, well_formed, whole
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Runs
 from schedgap.instances.schema import DistributedProfile, Instance, Job, PSType, WorkerType
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 SHORTFALL = 1e-8
 """Relative work that may be missing, capacity or bandwidth that may be exceeded: ten times what views round."""
 
-LARGEST = 2**40
-"""Slots and numbers of workers are below that, so that sums of them stay exact."""
-
 RUN_FIELDS = ("job", "start", "slots", "worker_type", "ps_type")
 ENTRY_FIELDS = ("run", "server", "workers", "ps")
+
+AT = "{job} from slot {start}: "
 
 
 @dataclass(frozen=True, eq=False)
 class Hardware:
-    """``h`` servers with ``R`` resources, and what workers and parameter servers (PSs) take of them.
+    """The ``h`` servers of an instance with ``R`` resources, and what workers and parameter servers (PSs) take of them.
 
-    Attributes
+    Parameters
     ----------
-    servers, resources
+    instance
+        Where the servers are.
+    resources
         Names.
-    capacity
-        ``(h, R)``.
     workers, ps
         The types that the indices of a decision mean; no PS types in a ring.
+    room
+        ``(groups, R)`` what a server of each group has.
     worker_takes, ps_takes
         ``(M, R)`` and ``(P, R)``.
-    able
-        ``(M, h)`` whether workers of a type can run on a server (its GPU type).
     ring
         Whether workers form rings, without parameter servers.
     """
 
-    servers: Sequence[str]
+    instance: Instance
     resources: Sequence[str]
-    capacity: Array
     workers: Sequence[WorkerType]
     ps: Sequence[PSType]
-    worker_takes: Array
-    ps_takes: Array
-    able: Bools
-    ring: bool
+    room: ArrayLike
+    worker_takes: ArrayLike
+    ps_takes: ArrayLike
+    ring: bool = False
 
+    @cached_property
+    def servers(self) -> list[str]:
+        """Names of the servers."""
+        groups = self.instance.cluster.servers
+        return [f"{g.name}.{i}" if g.count > 1 else g.name for g in groups for i in range(g.count)]
 
-def expanded(instance: Instance) -> tuple[list[str], list[int]]:
-    """Return the names of the servers, and the index of each one's group."""
-    names, group = [], []
-    for g, servers in enumerate(instance.cluster.servers):
-        for i in range(servers.count):
-            names.append(servers.name if servers.count == 1 else f"{servers.name}.{i}")
-            group.append(g)
-    return names, group
+    @cached_property
+    def capacity(self) -> Array:
+        """``(h, R)``."""
+        return np.repeat(np.array(self.room, float), [g.count for g in self.instance.cluster.servers], axis=0)
 
+    @cached_property
+    def able(self) -> Bools:
+        """``(M, h)`` whether workers of a type can run on a server (its GPU type)."""
+        types = [g.gpu_type for g in self.instance.cluster.servers for _ in range(g.count)]
+        return np.array([[not w.gpu_type or w.gpu_type == t for t in types] for w in self.workers], bool)
 
-def suits(instance: Instance, workers: Sequence[WorkerType], group: Sequence[int]) -> Bools:
-    """Return ``(M, h)`` which workers can run on servers of these groups."""
-    types = [servers.gpu_type for servers in instance.cluster.servers]
-    fits = [[not worker.gpu_type or worker.gpu_type == types[g] for g in group] for worker in workers]
-    return np.array(fits, bool).reshape(len(workers), len(group))
+    def takes(self, entries: Rows) -> Array:
+        """Return ``(e, R)`` what entries take of their servers."""
+        none = np.zeros((1, len(self.resources)))  # the last row, that of a ring's PS type −1
+        ps = np.vstack((np.reshape(self.ps_takes, (-1, len(self.resources))), none))[entries.ps_type]
+        return np.asarray(
+            entries.workers[:, None] * np.array(self.worker_takes, float)[entries.worker_type]
+            + entries.ps[:, None] * ps
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Well-formed runs (``a``), where they are (``e`` entries, by run), and what follows.
+    """Well-formed runs, and what follows from them.
 
     Attributes
     ----------
-    job, start, end, worker_type, ps_type
-        ``(a,)``; a run holds slots ``start … end − 1``.
-    run, server, workers, ps
-        ``(e,)``.
-    total, hosts
-        ``(a,)`` workers of a run, and servers that it is on.
-    seconds
-        ``(a,)`` that one worker takes for a mini-batch, infinite where it cannot run.
-    work
-        ``(a,)`` mini-batches that a run does.
+    hardware
+        Where they run.
+    runs
+        A row per run, which holds slots ``start … end − 1``: beside the fields of a decision, its `total` of workers
+        and of PSs (`servers`), the servers that it is on (`hosts`), the `most` workers its job may have, `seconds` that
+        one of them takes for a mini-batch (infinite where it cannot run), and mini-batches done (`work`).
+    entries
+        A row per run and server, with job, types, first slot and `end` of the run, and ``(e, R)`` what it `takes`.
+    jobs
+        A row per job: number of its `runs`, mini-batches `done` and `asked`.
     """
 
-    job: Ints
-    start: Ints
-    end: Ints
-    worker_type: Ints
-    ps_type: Ints
-    run: Ints
-    server: Ints
-    workers: Ints
-    ps: Ints
-    total: Ints
-    hosts: Ints
-    seconds: Array
-    work: Array
-
-    @property
-    def slots(self) -> Ints:
-        """``(a,)`` number of slots."""
-        return self.end - self.start
+    hardware: Hardware
+    runs: Rows
+    entries: Rows
+    jobs: Rows
 
 
-# ---------------------------------------------------------------- what is malformed
-
-
-def malformed(decision: Runs, hardware: Hardware, jobs: int, first: int) -> str | None:
-    """Say what is wrong with types, lengths, ranges and entries, if anything is.
+def read(decision: Runs, machines: Hardware, slot_s: float, first: int, **more: Mapping[str, Range]) -> Plan:
+    """Return well-formed runs with their rates.
 
     Parameters
     ----------
     decision
         Runs of jobs, and where they are.
-    hardware
-        Servers and types.
-    jobs
-        Number of jobs.
+    machines, slot_s
+        Servers, types and jobs, and seconds of a slot.
     first
         The first slot.
+    **more
+        What further arrays of a paper's decisions may hold, by table.
+
+    Raises
+    ------
+    RefusedError
+        If types, lengths, ranges or entries are wrong.
     """
-    columns = {name: np.asarray(getattr(decision, name)) for name in (*RUN_FIELDS, *ENTRY_FIELDS)}
-    for names in (RUN_FIELDS, ENTRY_FIELDS):
-        if wrong := whole_numbers({name: columns[name] for name in names}):
-            return wrong
-    ranges = {
-        "job": (0, jobs),
+    instance = machines.instance
+    of_runs: dict[str, Range] = {
+        "job": len(instance.jobs),
         "start": (first, LARGEST),
         "slots": (1, LARGEST),
-        "worker_type": (0, len(hardware.workers)),
-        "ps_type": (-1, 0) if hardware.ring else (0, len(hardware.ps)),
-        "run": (0, columns["job"].size),
-        "server": (0, len(hardware.servers)),
-        "workers": (0, LARGEST),
-        "ps": (0, 1) if hardware.ring else (0, LARGEST),
+        "worker_type": len(machines.workers),
+        "ps_type": (-1, 0) if machines.ring else len(machines.ps),
     }
-    for name, (least, beyond) in ranges.items():
-        if wrong := outside(name, columns[name], least, beyond):
-            return wrong
-    return _odd_entry(*(columns[name].astype(np.int64) for name in ENTRY_FIELDS))
+    of_entries: dict[str, Range] = {
+        "run": np.size(decision.job),
+        "server": len(machines.servers),
+        "workers": (0, LARGEST),
+        "ps": (0, 1) if machines.ring else (0, LARGEST),
+    }
+    well_formed(decision, of_runs, of_entries, *more.values())
+    names = {
+        "job": lambda j: instance.jobs[j].id,
+        "server": machines.servers.__getitem__,
+        "worker_type": lambda m: machines.workers[m].name,
+    }
+    runs, entries = Rows(names, **whole(decision, *of_runs)), Rows({}, **whole(decision, *of_entries))
+    twice = entries.by("run", "server")
+    refuse(twice.broken(twice.count > 1, "run {run}: server {server} occurs twice"))
+    empty = (entries.workers == 0) & (entries.ps == 0)
+    refuse(entries.broken(empty, "run {run}: nothing on server {server}; an entry has workers or parameter servers"))
+    entries.names = names
+    return _plan(machines, runs, entries, slot_s)
 
 
-def whole_numbers(columns: dict[str, NDArray[Any]]) -> str | None:
-    """Say which array is no list of whole numbers, or not as long as the first."""
-    first, length = next((name, column.size) for name, column in columns.items())
-    for name, column in columns.items():
-        if column.ndim != 1 or column.dtype.kind not in "iu":
-            return f"{name}: a list of whole numbers, not {column.dtype} of shape {column.shape}"
-        if column.size != length:
-            return f"{name}: {column.size} entries, {first} has {length}"
-    return None
+def _plan(machines: Hardware, runs: Rows, entries: Rows, slot_s: float) -> Plan:
+    """Return what well-formed runs amount to."""
+    instance, count, size = machines.instance, runs.job.size, len(machines.instance.jobs)
+    runs.end = runs.start + runs.slots
+    runs.total = np.bincount(entries.run, entries.workers, count).astype(np.int64)
+    runs.servers = np.bincount(entries.run, entries.ps, count)
+    runs.hosts = np.bincount(entries.run, minlength=count)
+    runs.most = np.array([job.chunks for job in instance.jobs])[runs.job]
+    runs.seconds = _seconds(machines, runs)
+    rate = np.divide(slot_s, runs.seconds, out=np.zeros(count), where=runs.seconds > 0)
+    runs.work = runs.slots * runs.total * rate
+    for name in ("job", "start", "end", "total", "worker_type", "ps_type"):
+        setattr(entries, name, getattr(runs, name)[entries.run])
+    entries.takes = machines.takes(entries)
+    jobs = Rows(
+        runs.names,
+        job=np.arange(size),
+        runs=np.bincount(runs.job, minlength=size),
+        done=np.bincount(runs.job, runs.work, size),
+        asked=np.array([job.iterations for job in instance.jobs], float),
+    )
+    return Plan(machines, runs, entries, jobs)
 
 
-def outside(name: str, column: NDArray[Any], least: int, beyond: int) -> str | None:
-    """Say which number is not one of ``least … beyond − 1``."""
-    if not column.size or least <= int(column.min()) <= int(column.max()) < beyond:
-        return None
-    lowest, highest = int(column.min()), int(column.max())
-    number = lowest if lowest < least else highest
-    if beyond <= least:
-        return f"{name} {number}: there are none"
-    right = f"it is {least}" if beyond == least + 1 else f"they go from {least} to {beyond - 1}"
-    return f"{name} {number}: {right}"
-
-
-def _odd_entry(run: Ints, server: Ints, workers: Ints, ps: Ints) -> str | None:
-    order = np.lexsort((server, run))
-    again = np.flatnonzero((np.diff(run[order]) == 0) & (np.diff(server[order]) == 0))
-    if again.size:
-        i = int(order[again[0]])
-        return f"run {run[i]}: server {server[i]} occurs twice"
-    empty = np.flatnonzero((workers == 0) & (ps == 0))
-    if empty.size:
-        i = int(empty[0])
-        return f"run {run[i]}: nothing on server {server[i]}; an entry has workers or parameter servers"
-    return None
-
-
-# ---------------------------------------------------------------- reading
-
-
-def read(decision: Runs, hardware: Hardware, instance: Instance, slot_s: float) -> Plan:
-    """Return well-formed runs with their rates."""
-    of_runs = [np.asarray(getattr(decision, name)).astype(np.int64) for name in RUN_FIELDS]
-    entries = [np.asarray(getattr(decision, name)).astype(np.int64) for name in ENTRY_FIELDS]
-    order = np.lexsort((entries[1], entries[0]))
-    run, server, workers, ps = (column[order] for column in entries)
-    job, start, slots, worker_type, ps_type = of_runs
-    total = np.zeros(job.size, np.int64)
-    np.add.at(total, run, workers)
-    hosts = np.bincount(run, minlength=job.size)
-    seconds = _seconds(instance, hardware, (job, worker_type, ps_type), total, hosts == 1)
-    rate = np.divide(slot_s, seconds, out=np.zeros(job.size), where=seconds > 0)
-    work = np.asarray(slots * total * rate, float)
-    return Plan(job, start, start + slots, worker_type, ps_type, run, server, workers, ps, total, hosts, seconds, work)
-
-
-def _seconds(
-    instance: Instance, hardware: Hardware, kinds: tuple[Ints, Ints, Ints], total: Ints, together: Bools
-) -> Array:
+def _seconds(machines: Hardware, runs: Rows) -> Array:
     """Return ``(a,)`` seconds per mini-batch of a worker, (1); rings of N share all but training, (N − 1)/N, (14)."""
-    rows = np.stack(kinds, axis=1)
-    unique, where = np.unique(rows, axis=0, return_inverse=True)
+    kinds = np.stack((runs.job, runs.worker_type, runs.ps_type), axis=1)
+    unique, where = np.unique(kinds, axis=0, return_inverse=True)
     parts = [
-        times(instance.jobs[j], hardware.workers[m], None if hardware.ring else hardware.ps[p])
+        times(machines.instance.jobs[j], machines.workers[m], None if machines.ring else machines.ps[p])
         for j, m, p in unique.tolist()
     ]
     compute, update, transfer = np.array(parts, float).reshape(-1, 3)[where.ravel()].T
-    share = (total - 1) / np.maximum(total, 1) if hardware.ring else 1.0
-    return np.asarray(compute + share * (update + np.where(together, 0.0, transfer)))
+    share = (runs.total - 1) / np.maximum(runs.total, 1) if machines.ring else 1.0
+    return np.asarray(compute + share * (update + np.where(runs.hosts == 1, 0.0, transfer)))
 
 
 def times(job: Job, worker: WorkerType, server: PSType | None) -> tuple[float, float, float]:
@@ -249,123 +217,74 @@ def times(job: Job, worker: WorkerType, server: PSType | None) -> tuple[float, f
 # ---------------------------------------------------------------- rules of all problems
 
 
-def placements(plan: Plan, hardware: Hardware, instance: Instance) -> Iterator[str]:
-    """Yield a line for runs without workers or PSs, with too many workers, where they cannot be, or short of bandwidth.
-
-    Zhou's (2b) and (2c) hold by the form of a decision, (2e), (2g) and (2i) are checked here.
-    """
-    jobs = instance.jobs
-    most = np.array([job.chunks for job in jobs])[plan.job]
-    servers = np.zeros(plan.job.size, np.int64)
-    np.add.at(servers, plan.run, plan.ps)
-    rules = [
-        (plan.total < 1, "no workers"),
-        (plan.total > most, "{workers} workers, at most {most} (one per chunk)"),
-        (~np.isfinite(plan.seconds), "its workers of type {type} cannot train it"),
+def placements(plan: Plan) -> list[str]:
+    """Return what is wrong with workers and PSs of runs; Zhou's (2b) and (2c) hold by the form of a decision."""
+    machines, runs, entries = plan.hardware, plan.runs, plan.entries
+    able = machines.able[entries.worker_type, entries.server]
+    sent = (entries.total - entries.workers) * np.array([w.bandwidth_gbps for w in machines.workers])[
+        entries.worker_type
     ]
-    if not hardware.ring:
-        rules.append((servers < 1, "no parameter server"))
-    for broken, text in rules:
-        if broken.any():
-            i = int(broken.argmax())
-            name = hardware.workers[plan.worker_type[i]].name
-            yield f"{at(plan, i, instance)}: {text.format(workers=plan.total[i], most=most[i], type=name)}"
-    unable = (plan.workers > 0) & ~hardware.able[plan.worker_type[plan.run], plan.server]
-    if unable.any():
-        e = int(unable.argmax())
-        i = int(plan.run[e])
-        name = hardware.workers[plan.worker_type[i]].name
-        yield f"{at(plan, i, instance)}: workers of type {name} on {hardware.servers[plan.server[e]]}, of another kind"
-    if not hardware.ring:
-        yield from _bandwidth(plan, hardware, instance)
+    carried = entries.ps * np.array([*(p.bandwidth_gbps for p in machines.ps), 0.0])[entries.ps_type]
+    return [
+        *runs.broken(runs.total < 1, AT + "no workers"),
+        *runs.broken(runs.total > runs.most, AT + "{total} workers, at most {most} (one per chunk)"),  # (2g)
+        *runs.broken(~np.isfinite(runs.seconds), AT + "its workers of type {worker_type} cannot train it"),
+        *runs.broken((runs.servers < 1) & (not machines.ring), AT + "no parameter server"),  # (2e)
+        *entries.broken(
+            (entries.workers > 0) & ~able, AT + "workers of type {worker_type} on {server}, of another kind"
+        ),
+        *entries.broken(
+            (entries.ps > 0) & (sent > carried * (1 + SHORTFALL)),
+            AT
+            + "{ps} parameter servers on {server} carry {carried:.9g} Gbit/s, workers elsewhere send {sent:.9g} (2i)",
+            carried=carried,
+            sent=sent,
+        ),
+    ]
 
 
-def _bandwidth(plan: Plan, hardware: Hardware, instance: Instance) -> Iterator[str]:
-    """Yield a line where PSs of a server have less bandwidth than the run's workers on other servers, (2i)."""
-    worker = np.array([w.bandwidth_gbps for w in hardware.workers])[plan.worker_type[plan.run]]
-    server = np.array([p.bandwidth_gbps for p in hardware.ps])[plan.ps_type[plan.run]]
-    asked = (plan.total[plan.run] - plan.workers) * worker
-    short = (plan.ps > 0) & (asked > plan.ps * server * (1 + SHORTFALL))
-    if short.any():
-        e = int(short.argmax())
-        yield (
-            f"{at(plan, int(plan.run[e]), instance)}: {plan.ps[e]} parameter servers on"
-            f" {hardware.servers[plan.server[e]]} carry {plan.ps[e] * server[e]:.9g} Gbit/s,"
-            f" workers elsewhere send {asked[e]:.9g} (2i)"
+def capacity(plan: Plan) -> list[str]:
+    """Return a line for each resource of which some server has too little in some slot, (2h)."""
+    entries, machines = plan.entries, plan.hardware
+    changes = Rows(
+        entries.names, server=np.tile(entries.server, 2), slot=np.concatenate((entries.start, entries.end))
+    ).by("server", "slot")
+    change = changes.total(np.concatenate((entries.takes, -entries.takes)))
+    given = np.cumsum(change, axis=0)
+    servers = changes.by("server")
+    given -= np.repeat((given - change)[servers.first], servers.count, axis=0)
+    there = machines.capacity[changes.server]
+    changes.names = entries.names | {"resource": machines.resources.__getitem__}
+    return [
+        line
+        for r in range(len(machines.resources))
+        for line in changes.broken(
+            given[:, r] > there[:, r] * (1 + SHORTFALL),
+            "slot {slot}: {given:.9g} {resource} of {server} given out, {there:g} available",
+            given=given[:, r],
+            there=there[:, r],
+            resource=np.full(len(given), r),
         )
+    ]
 
 
-def uses(plan: Plan, hardware: Hardware) -> Array:
-    """Return ``(e, R)`` what each entry takes of its server."""
-    taken = plan.workers[:, None] * hardware.worker_takes[plan.worker_type[plan.run]]
-    if not hardware.ring:
-        taken = taken + plan.ps[:, None] * hardware.ps_takes[plan.ps_type[plan.run]]
-    return np.asarray(taken)
+def early(plan: Plan, first: Ints) -> list[str]:
+    """Return a line where a job runs before ``(n,)`` slots `first`."""
+    runs, first = plan.runs, first[plan.runs.job]
+    return runs.broken(runs.start < first, AT + "starts before it may, in slot {first}", first=first)
 
 
-def capacity(plan: Plan, hardware: Hardware) -> Iterator[str]:
-    """Yield a line for each resource of which some server has too little in some slot, (2h)."""
-    taken = uses(plan, hardware)
-    server = np.concatenate([plan.server, plan.server])
-    slot = np.concatenate([plan.start[plan.run], plan.end[plan.run]])
-    change = np.concatenate([taken, -taken])
-    order = np.lexsort((slot, server))
-    server, slot, change = server[order], slot[order], change[order]
-    first = np.flatnonzero((np.diff(server, prepend=-1) != 0) | (np.diff(slot, prepend=-1) != 0))
-    if not first.size:
-        return
-    server, slot, change = server[first], slot[first], np.add.reduceat(change, first)
-    used = np.cumsum(change, axis=0)
-    begins = np.flatnonzero(np.diff(server, prepend=-1) != 0)
-    before = np.concatenate([np.zeros((1, used.shape[1])), used])[begins]
-    used -= np.repeat(before, np.diff(begins, append=server.size), axis=0)
-    over = used > hardware.capacity[server] * (1 + SHORTFALL)
-    for r in np.flatnonzero(over.any(axis=0)).tolist():
-        i = int(over[:, r].argmax())
-        h = int(server[i])
-        yield (
-            f"slot {slot[i]}: {used[i, r]:.9g} {hardware.resources[r]} of {hardware.servers[h]} given out,"
-            f" {hardware.capacity[h, r]:g} available"
-        )
+def several(plan: Plan) -> list[str]:
+    """Return a line where a job has more than one run."""
+    jobs = plan.jobs
+    return jobs.broken(jobs.runs > 1, "{job}: {runs} runs; a job runs once, without interruption")
 
 
-def early(plan: Plan, first: Ints, instance: Instance) -> Iterator[str]:
-    """Yield a line where a job runs before ``(n,)`` slots `first`."""
-    late = first[plan.job] > plan.start
-    if late.any():
-        i = int(late.argmax())
-        yield f"{at(plan, i, instance)}: starts before it may, in slot {first[plan.job[i]]}"
-
-
-def several(plan: Plan, instance: Instance) -> Iterator[str]:
-    """Yield a line where a job has more than one run."""
-    runs = np.bincount(plan.job, minlength=len(instance.jobs))
-    if runs.max(initial=0) > 1:
-        j = int(runs.argmax())
-        yield f"{instance.jobs[j].id}: {runs[j]} runs; a job runs once, without interruption"
-
-
-def absent(plan: Plan, instance: Instance) -> Iterator[str]:
-    """Yield a line where jobs do not run."""
-    left = np.setdiff1d(np.arange(len(instance.jobs)), plan.job)
-    if left.size:
-        more = f" (and {left.size - 1} more)" if left.size > 1 else ""
-        yield f"{instance.jobs[int(left[0])].id} does not run{more}, but every job completes here"
-
-
-def unfinished(plan: Plan, instance: Instance) -> Iterator[str]:
-    """Yield a line where the runs of a job do less than its work, (2f)."""
-    size = len(instance.jobs)
-    asked = np.array([job.iterations for job in instance.jobs], float)
-    done = np.bincount(plan.job, plan.work, size)
-    there = np.bincount(plan.job, minlength=size) > 0
-    short = np.flatnonzero(there & (done < asked * (1 - SHORTFALL)))
-    if short.size:
-        j = int(short[0])
-        more = f" ({short.size} jobs fall short)" if short.size > 1 else ""
-        yield f"{instance.jobs[j].id} does {done[j]:.9g} of its {asked[j]:.9g} mini-batches{more}"
-
-
-def at(plan: Plan, i: int, instance: Instance) -> str:
-    """Name a run."""
-    return f"{instance.jobs[int(plan.job[i])].id} from slot {plan.start[i]}"
+def unfinished(plan: Plan) -> list[str]:
+    """Return a line where the runs of a job do less than its work, (2f)."""
+    jobs = plan.jobs
+    return jobs.broken(
+        (jobs.runs > 0) & (jobs.done < jobs.asked * (1 - SHORTFALL)),
+        "{job} does {done:.9g} of its {asked:.9g} mini-batches{more}",
+        " ({count} jobs fall short)",
+    )

@@ -17,12 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from schedgap.instances.arrays import Array, Ints
 
 MOST_SEARCHES = 32
 """So many rounds, at equal distances, are searched for prices of their own."""

@@ -11,103 +11,63 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.harness.verify.rules import Groups, Rows
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity
 from schedgap.instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB
 from schedgap.instances.workload import Servers, Workload
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+UNITS = ("GPUs", "CPUs", "GB")
 
 SLACK = 1e-9
 """Relative CPUs or memory that may be missing at a level."""
 
 
-@dataclass(frozen=True, eq=False)
-class Gangs:
-    """The ``g`` pairs of a job and a round in which it holds something, by job, then round.
-
-    Attributes
-    ----------
-    first
-        ``(g,)`` where the entries of each begin.
-    row, job, hosts
-        ``(g,)`` round, job, and over how many servers it is.
-    gpus, cpus, memory_gb
-        ``(g,)`` totals.
-    gpu_type, mixed
-        ``(g,)`` GPU type of its first server, and whether there are others.
-    least
-        ``(g, 2)`` CPUs and gigabytes that count: those of the GPU that has least, times its GPUs.
-    uneven
-        ``(g,)`` largest relative distance of any server's CPUs and memory from proportion to the GPUs there.
-    """
-
-    first: Ints
-    row: Ints
-    job: Ints
-    hosts: Ints
-    gpus: Array
-    cpus: Array
-    memory_gb: Array
-    gpu_type: Ints
-    mixed: Bools
-    least: Array
-    uneven: Array
-
-
-def gangs(job: Ints, row: Ints, gpu_type: Ints, held: Array) -> Gangs:
-    """Gather the entries of each job in each round.
+def gangs(held: Rows) -> Groups:
+    """Return what each job holds in each round.
 
     Parameters
     ----------
-    job, row, gpu_type
-        ``(entries,)`` job, round and the server's GPU type, sorted by job, then round.
     held
-        ``(entries, 3)`` GPUs (more than 0), CPUs and gigabytes.
+        A row per job, round (`row`) and server: its `gpu_type`, and the `gpus` (more than 0), `cpus` and `memory_gb`.
+
+    Returns
+    -------
+    Groups
+        A row per job and round: totals, GPU type of its first server, and whether there are others (`mixed`); `enough`,
+        ``(g, 2)`` CPUs and gigabytes that count, those of the GPU that has least times its GPUs; and `uneven`, the
+        largest relative distance of any server's CPUs and memory from proportion to the GPUs there.
     """
-    first = np.flatnonzero((np.diff(job, prepend=-1) != 0) | (np.diff(row, prepend=-1) != 0))
-    if not first.size:
-        none, zero = np.zeros(0, np.int64), np.zeros(0)
-        return Gangs(none, none, none, none, zero, zero, zero, none, none > 0, np.zeros((0, 2)), zero)
-    hosts = np.diff(first, append=len(job))
-    total = np.add.reduceat(held, first)
-    each = held[:, 1:] / held[:, :1]
-    mean = np.repeat(total[:, 1:] / total[:, :1], hosts, axis=0)
-    off = np.abs(each - mean) / np.maximum(mean, 1e-300)
-    return Gangs(
-        first=first,
-        row=row[first],
-        job=job[first],
-        hosts=hosts,
-        gpus=total[:, 0],
-        cpus=total[:, 1],
-        memory_gb=total[:, 2],
-        gpu_type=gpu_type[first],
-        mixed=np.minimum.reduceat(gpu_type, first) != np.maximum.reduceat(gpu_type, first),
-        least=np.minimum.reduceat(each, first) * total[:, :1],
-        uneven=np.maximum.reduceat(off.max(axis=1), first),
-    )
+    found = held.by("job", "row")
+    found.gpus, found.cpus, found.memory_gb = (found.total(x) for x in (held.gpus, held.cpus, held.memory_gb))
+    found.gpu_type = found.head(held.gpu_type)
+    found.mixed = found.least(held.gpu_type) != found.most(held.gpu_type)
+    each = np.column_stack((held.cpus, held.memory_gb)) / held.gpus[:, None]
+    mean = found.spread(np.column_stack((found.cpus, found.memory_gb)) / found.gpus[:, None])
+    found.uneven = found.most((np.abs(each - mean) / np.maximum(mean, 1e-300)).max(axis=1, initial=0.0))
+    found.enough = found.least(each) * found.gpus[:, None]
+    return found
 
 
-def beyond(cell: Ints, amount: Array, capacity: Array) -> tuple[int, float] | None:
-    """Return the first cell that is given out beyond its capacity, and how much of it is; ``None`` if there is none.
+def overfull(held: Rows, machines: Array, at: str) -> list[str]:
+    """Return a line for each resource of which some server has too little in some round.
 
     Parameters
     ----------
-    cell
-        ``(entries,)`` round times servers plus server.
-    amount
-        ``(entries,)`` what is given out.
-    capacity
-        ``(h,)`` of the servers, the same in every round.
+    held
+        As in :func:`gangs`.
+    machines
+        ``(h, 3)`` GPUs, CPUs and gigabytes of the servers, or ``(h, 1)`` GPUs only.
+    at
+        Template of how to name a round.
     """
-    cells, where = np.unique(cell, return_inverse=True)
-    used = np.bincount(where, amount, len(cells))
-    over = np.flatnonzero(used > capacity[cells % len(capacity)] * (1 + SLACK))
-    return (int(cells[over[0]]), float(used[over[0]])) if over.size else None
+    cells, lines = held.by("row", "server"), []
+    for capacity, amount, unit in zip(machines.T, (held.gpus, held.cpus, held.memory_gb), UNITS, strict=False):
+        given, there = cells.total(amount), capacity[cells.server]
+        text = f"{at}: {{given:.9g}} {unit} of {{server}} given out, {{there:g}} available"
+        lines += cells.broken(given > there * (1 + SLACK), text, given=given, there=there)
+    return lines
 
 
 @dataclass(frozen=True, eq=False)

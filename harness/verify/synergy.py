@@ -6,22 +6,17 @@ jobs a round has (:attr:`View.runnable`), the length of rounds and the arrivals 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.rounds_bound import most_progress
-from schedgap.harness.verify.sensitive import SLACK, Gangs, Pooled, Speeds, beyond, gangs
+from schedgap.harness.verify.rules import LARGEST, Groups, Range, Rows, refuse, refusing, well_formed, whole
+from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds, gangs, overfull
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import FAIR, FREE, IDEAL, ORACLE, PLACEMENT, RUN, Schedule, View
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 EVEN = 1e-6
 """Relative distance of a server's CPUs and memory from proportion to the GPUs there."""
@@ -38,14 +33,7 @@ EVERYBODY = frozenset({IDEAL.id, FAIR.id, PLACEMENT.id, ORACLE.id})
 FLOORED = frozenset({IDEAL.id, FAIR.id, PLACEMENT.id})
 """Problems in which no job runs below its fair progress."""
 
-LAST = 2**40
-"""Rounds are numbered below that."""
-
-WHOLE, AMOUNTS, OFFERS = (
-    ("round", "job", "server"),
-    ("gpus", "cpus", "memory_gb"),
-    ("offered_round", "offered_job"),
-)
+AT = "{job} in round {row}: "
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,34 +42,29 @@ class Facts:
 
     Attributes
     ----------
-    view, speeds, pooled, weight
-        The view; rates, pools and weights, computed again.
-    table, held
-        ``(entries, 3)`` round, job and server, and GPUs, CPUs and gigabytes, by job, round and server.
+    view, problem, speeds, pooled, weight
+        The view and what is asked; rates, pools and weights, computed again.
     machines
         ``(h, 3)`` GPUs, CPUs and gigabytes of what the schedule calls servers.
-    gangs, rate
-        What each job holds in each round, and its iterations per second.
+    held, gangs
+        What is held of each server, and what each job holds in each round (:func:`~schedgap.harness.verify.sensitive`)
+        with its `gang` and its `rate`, iterations per second.
     offers
-        ``(offers, 2)`` round and job.
+        A row per round and picked job.
     """
 
     view: View
+    problem: str
     speeds: Speeds
     pooled: Pooled
     weight: Array
-    table: Ints
-    held: Array
     machines: Array
-    gangs: Gangs
-    rate: Array
-    offers: Ints
-
-    def at(self, g: int) -> str:
-        """Name a job and a round."""
-        return f"{self.view.workload.ids[self.gangs.job[g]]} in round {self.gangs.row[g]}"
+    held: Rows
+    gangs: Groups
+    offers: Rows
 
 
+@refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Re-check a schedule against a view.
 
@@ -93,147 +76,88 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
         One of the problems of :mod:`schedgap.instances.views.synergy`. ``synergy.placement`` does not say that CPUs and
         memory are those of an optimal ILP1, only that every job is at its fair progress with them.
     claims
-        ``proportional`` (whoever runs has its fair progress at least), ``no_idle_gpu`` (no GPU idles while a picked
-        job that it would complete a gang for waits), ``all_offered`` (in every round the picked jobs run, and no
-        others), ``three_per_server`` (at most three jobs per server are fragmented, Theorem A.2).
+        Some of :data:`CLAIMS`.
     """
-    size = view.types if problem in SUPER else view.servers.size
-    if malformed := _malformed(view, decision, problem, size):
-        return Verdict(None, (malformed,))
     facts = _facts(view, decision, problem)
-    lines = [*_capacity(facts), *_gangs(facts, problem), *_offers(facts, problem)]
-    if problem in FLOORED or "proportional" in claims:
-        lines += _below(facts, facts.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress")
+    lines = [*_capacity(facts), *_gangs(facts), *_offers(facts)]
     if problem == ORACLE.id:
-        lines += _below(facts, _equal_split(facts)[facts.gangs.job], "fair progress by 1/n of every GPU type")
-    if "no_idle_gpu" in claims:
-        lines += _idle(facts, problem)
-    if "all_offered" in claims:
-        lines += _others(facts)
-    fragments = int((facts.gangs.hosts > 1).sum())
-    most = 3 * int((view.servers.gpus > 0).sum())
-    if "three_per_server" in claims and fragments > most:
-        lines.append(f"{fragments} jobs are fragmented, at most three per server, {most}, should be")
-    if problem == RUN.id:
-        completion_s, found = _completions(facts)
-        lines += found
-        return _judged_run(facts, completion_s, lines)
-    lines += _round(facts, problem)
-    return _judged_round(facts, problem, fragments, lines)
-
-
-def _malformed(view: View, decision: Schedule, problem: str, servers: int) -> str | None:
-    """Say what is wrong with types, lengths and ranges, if anything is."""
-    sizes = {"round": LAST, "job": view.size, "server": servers, "offered_round": LAST, "offered_job": view.size}
-    for names in ((*WHOLE, *AMOUNTS), OFFERS):
-        length = len(np.atleast_1d(getattr(decision, names[0])))
-        for name in names:
-            if wrong := _malformed_column(name, np.asarray(getattr(decision, name)), length, sizes.get(name)):
-                return wrong
-    gpus = np.asarray(decision.gpus, float)
-    if not np.all(gpus > 0):
-        return "gpus: an entry has some GPUs"
-    parts = gpus != np.rint(gpus)
-    return f"gpus {gpus[parts][0]:g}: GPUs are whole" if problem != PLACEMENT.id and parts.any() else None
-
-
-def _malformed_column(name: str, column: NDArray[Any], length: int, size: int | None) -> str | None:
-    """Say what is wrong with one array: indices below `size`, or amounts where there is no size."""
-    kinds, what = ("iu", "whole numbers") if size else ("iuf", "numbers")
-    if column.ndim != 1 or column.dtype.kind not in kinds:
-        return f"{name}: a list of {what}, not {column.dtype} of shape {column.shape}"
-    if len(column) != length:
-        return f"{name}: {len(column)} entries, the first array has {length}"
-    if size and length and not 0 <= column.min() <= column.max() < size:
-        return f"{name} {column[(column < 0) | (column >= size)][0]}: they are numbered from 0 to {size - 1}"
-    if not size and not np.all(np.isfinite(column) & (column >= 0)):
-        return f"{name}: numbers of 0 or more"
-    return None
+        lines += _below(facts, _equal_split(facts)[facts.gangs.job], "fair progress by 1/n of every GPU type")  # (26)
+    promised = {*claims, *(("proportional",) if problem in FLOORED else ())}
+    lines += [line for name, rule in CLAIMS.items() if name in promised for line in rule(facts)]
+    return _judged_run(facts, lines) if problem == RUN.id else _judged_round(facts, [*lines, *_round(facts)])
 
 
 def _facts(view: View, decision: Schedule, problem: str) -> Facts:
-    table = np.column_stack([np.asarray(getattr(decision, name)).astype(np.int64) for name in WHOLE])
-    held = np.column_stack([np.asarray(getattr(decision, name), float) for name in AMOUNTS])
-    order = np.lexsort((table[:, 2], table[:, 0], table[:, 1]))
-    table, held = table[order], held[order]
-    speeds = Speeds(view.instance, view.workload, view.servers)
-    pooled = Pooled(speeds)
-    hosts = view.servers
-    machines = (
-        pooled.total if problem in SUPER else np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float)
-    )
-    gpu_type = table[:, 2] if problem in SUPER else hosts.gpu_type[table[:, 2]]
-    found = gangs(table[:, 1], table[:, 0], gpu_type, held)
-    gang = view.workload.gpus[found.job]
+    """Return a well-formed schedule with what the instance says of it."""
+    work, hosts, pools = view.workload, view.servers, problem in SUPER
+    entries: dict[str, Range] = {"round": (0, LARGEST), "job": view.size, "server": view.types if pools else hosts.size}
+    amounts: dict[str, Range] = dict.fromkeys(("gpus", "cpus", "memory_gb"))
+    offers: dict[str, Range] = {"offered_round": (0, LARGEST), "offered_job": view.size}
+    well_formed(decision, entries | amounts, offers)
+    names = {"job": work.ids.__getitem__, "server": (work.gpu_types if pools else hosts.names).__getitem__}
+    row, job, server = whole(decision, *entries).values()
+    order = np.lexsort((server, row, job))
+    held = Rows(names, row=row[order], job=job[order], server=server[order])
+    held.gpu_type = held.server if pools else hosts.gpu_type[held.server]
+    for name in amounts:
+        setattr(held, name, np.asarray(getattr(decision, name), float)[order])
+    refuse(held.broken(held.gpus <= 0, "gpus: an entry has some GPUs"))
+    parts = (held.gpus != np.rint(held.gpus)) & (problem != PLACEMENT.id)
+    refuse(held.broken(parts, "gpus {gpus:g}: GPUs are whole"))
+    speeds = Speeds(view.instance, work, hosts)
+    pooled, found = Pooled(speeds), gangs(held)
+    found.gang = work.gpus[found.job]
     # What counts is per GPU of the gang, of which placements may hold more than the whole.
-    least = found.least * (gang / np.where(found.gpus > 0, found.gpus, 1.0))[:, None]
-    raw = bool(np.all(view.weight == 1.0))
+    enough = found.enough * (found.gang / found.gpus)[:, None]
+    found.rate = speeds.rate(found.job, found.gpu_type, *enough.T)
+    picked_row, picked = whole(decision, *offers).values()
     return Facts(
         view=view,
+        problem=problem,
         speeds=speeds,
         pooled=pooled,
-        weight=np.ones(view.size) if raw else pooled.weight,
-        table=table,
+        weight=np.ones(view.size) if np.all(view.weight == 1.0) else pooled.weight,
+        machines=pooled.total if pools else np.column_stack((hosts.gpus, hosts.cpus, hosts.memory_gb)).astype(float),
         held=held,
-        machines=machines,
         gangs=found,
-        rate=speeds.rate(found.job, found.gpu_type, *least.T),
-        offers=np.column_stack((decision.offered_round, decision.offered_job)).astype(np.int64).reshape(-1, 2),
+        offers=Rows(names, row=picked_row, job=picked),
     )
 
 
 # ---------------------------------------------------------------- what holds in every problem
 
 
-def _capacity(facts: Facts) -> Iterator[str]:
-    """Yield a line for a repeated entry, and for machines beyond their GPUs, CPUs and memory."""
-    table, size = facts.table, len(facts.machines)
-    again = np.flatnonzero((table[1:] == table[:-1]).all(axis=1))
-    if again.size:
-        t, j, _ = table[again[0]].tolist()
-        yield f"{facts.view.workload.ids[j]} in round {t}: a server occurs twice"
-    names = facts.view.workload.gpu_types if size == facts.view.types != facts.view.servers.size else None
-    for amount, capacity, what in zip(facts.held.T, facts.machines.T, ("GPUs", "CPUs", "GB"), strict=True):
-        if over := beyond(table[:, 0] * size + table[:, 2], amount, capacity):
-            t, h = divmod(over[0], size)
-            name = names[h] if names else facts.view.servers.names[h] if size == facts.view.servers.size else str(h)
-            yield f"round {t}: {over[1]:.9g} {what} of {name} given out, {capacity[h]:g} available"
+def _capacity(facts: Facts) -> list[str]:
+    """Return a line for a repeated entry, and for machines beyond their GPUs, CPUs and memory, (2), (3)."""
+    entries = facts.held.by("row", "job", "server")
+    again = entries.broken(entries.count > 1, AT + "a server occurs twice")
+    return [*again, *overfull(facts.held, facts.machines, "round {row}")]
 
 
-def _gangs(facts: Facts, problem: str) -> Iterator[str]:
-    """Yield a line for half a gang, several GPU types, uneven shares, too large shares, and no progress."""
-    found, work = facts.gangs, facts.view.workload
-    gang = work.gpus[found.job]
-    whole = found.gpus >= gang * (1 - SLACK) if problem == PLACEMENT.id else found.gpus == gang
-    limit = facts.pooled.limit[found.job, found.gpu_type]
-    rules: list[tuple[Bools, str]] = [
-        (~whole, "{gpus:g} GPUs, its gang is all {gang} or none"),
+def _gangs(facts: Facts) -> list[str]:
+    """Return a line for half a gang, several GPU types, uneven shares, too large shares, and no progress."""
+    found = facts.gangs
+    # Where a placed gang holds more than its GPUs, it holds more of everything.
+    extra = found.gpus / found.gang
+    limit = facts.pooled.limit[found.job, found.gpu_type] * extra[:, None] * (1 + SLACK)
+    least = found.gang * (1 - SLACK)
+    half = found.gpus < least if facts.problem == PLACEMENT.id else found.gpus != found.gang
+    rules = [
+        (half, "{gpus:g} GPUs, its gang is all {gang} or none"),
         (found.mixed, "holds GPUs of several types"),
         (found.uneven > EVEN, "its CPUs and memory are not in proportion to its GPUs over servers"),
-        (found.cpus > limit[:, 0] * (1 + SLACK), "{cpus:g} CPUs, more than as many servers have as its GPUs need"),
-        (found.memory_gb > limit[:, 1] * (1 + SLACK), "{gb:g} GB, more than as many servers have as its GPUs need"),
-        (facts.rate <= 0, "makes no progress with what it holds"),
+        (found.cpus > limit[:, 0], "{cpus:g} CPUs, more than as many servers have as its GPUs need"),
+        (found.memory_gb > limit[:, 1], "{memory_gb:g} GB, more than as many servers have as its GPUs need"),
+        (found.rate <= 0, "makes no progress with what it holds"),
     ]
-    if problem == PLACEMENT.id:
-        # Where the gang holds more than its GPUs, it holds more of everything.
-        extra = found.gpus / gang
-        rules[3] = (found.cpus > limit[:, 0] * extra * (1 + SLACK), rules[3][1])
-        rules[4] = (found.memory_gb > limit[:, 1] * extra * (1 + SLACK), rules[4][1])
-    for broken, text in rules:
-        if broken.any():
-            g = int(broken.argmax())
-            told = text.format(gpus=found.gpus[g], gang=gang[g], cpus=found.cpus[g], gb=found.memory_gb[g])
-            more = f" ({int(broken.sum())} of this kind)" if broken.sum() > 1 else ""
-            yield f"{facts.at(g)}: {told}{more}"
+    return [line for odd, text in rules for line in found.broken(odd, f"{AT}{text}{{more}}", " ({count} of this kind)")]
 
 
-def _below(facts: Facts, least: Array, what: str) -> Iterator[str]:
-    """Yield a line where jobs make less progress than ``(g,)`` they are due."""
-    short = facts.rate < least * (1 - SLIVER)
-    if short.any():
-        g = int(short.argmax())
-        more = f" ({int(short.sum())} fall short)" if short.sum() > 1 else ""
-        yield f"{facts.at(g)}: {facts.rate[g]:.9g} iterations/s, its {what} is {least[g]:.9g}{more}"
+def _below(facts: Facts, least: Array, what: str) -> list[str]:
+    """Return a line where jobs make less progress than ``(g,)`` they are due."""
+    text = f"{AT}{{rate:.9g}} iterations/s, its {what} is {{least:.9g}}{{more}}"
+    short = facts.gangs.rate < least * (1 - SLIVER)
+    return facts.gangs.broken(short, text, " ({count} fall short)", least=least)
 
 
 def _equal_split(facts: Facts) -> Array:
@@ -244,159 +168,180 @@ def _equal_split(facts: Facts) -> Array:
     return np.asarray((part * facts.pooled.fair).sum(axis=1) / whole)
 
 
-def _offers(facts: Facts, problem: str) -> Iterator[str]:
-    """Yield a line where a picked job occurs twice or is not there, and for missing and too large sets of them.
+def _offers(facts: Facts) -> list[str]:
+    """Return a line where a picked job occurs twice or is not there, and for missing and too large sets of them.
 
     A schedule may say nothing about picked jobs, or whom the policy picked in every round in which a job runs.
     """
-    row, job = facts.offers.T
-    view = facts.view
-    if len(np.unique(row * view.size + job)) < len(job):
-        yield "offered: a pair of round and job occurs once"
-    absent = np.isin(job, np.flatnonzero(~facts.pooled.able.any(axis=1)))
-    absent |= row < view.arrival[job] if problem == RUN.id else ~np.isin(job, view.runnable) | (row != 0)
-    if problem == RUN.id:
+    view, offers, found, total = facts.view, facts.offers, facts.gangs, facts.pooled.gpus.sum()
+    pairs, rounds = offers.by("row", "job"), offers.by("row")
+    absent = np.asarray(~facts.pooled.able.any(axis=1))[offers.job]
+    if facts.problem == RUN.id:
         last = np.full(view.size, -1, np.int64)
-        np.maximum.at(last, facts.gangs.job, facts.gangs.row)
-        absent |= row > last[job]
-    if absent.any():
-        i = int(absent.argmax())
-        yield f"{view.workload.ids[job[i]]} in round {row[i]}: is offered, but not there"
-    rows, where = np.unique(row, return_inverse=True)
-    silent = np.setdiff1d(facts.gangs.row, rows)
-    if len(rows) and silent.size:
-        yield f"round {silent[0]}: jobs run, but none is offered, as in other rounds"
-    wanted = np.bincount(where, view.workload.gpus[job], len(rows))
-    over = np.flatnonzero(wanted > facts.pooled.gpus.sum())
-    if over.size:
-        there = facts.pooled.gpus.sum()
-        yield f"round {rows[over[0]]}: jobs of {wanted[over[0]]:g} GPUs are offered, there are {there:g}"
+        np.maximum.at(last, found.job, found.row)
+        absent |= (offers.row < view.arrival[offers.job]) | (offers.row > last[offers.job])
+    else:
+        absent |= ~np.isin(offers.job, view.runnable) | (offers.row != 0)
+    silent = ~np.isin(found.row, rounds.row) & (rounds.row.size > 0)
+    wanted = rounds.total(view.workload.gpus[offers.job])
+    return [
+        *pairs.broken(pairs.count > 1, "offered: a pair of round and job occurs once"),
+        *offers.broken(absent, AT + "is offered, but not there"),
+        *found.broken(silent, "round {row}: jobs run, but none is offered, as in other rounds"),
+        *rounds.broken(
+            wanted > total, f"round {{row}}: jobs of {{wanted:g}} GPUs are offered, there are {total:g}", wanted=wanted
+        ),
+    ]
 
 
-def _others(facts: Facts) -> Iterator[str]:
-    """Yield a line where others run than those that were picked for the round."""
-    size = facts.view.size
-    run, offered = facts.gangs.row * size + facts.gangs.job, facts.offers[:, 0] * size + facts.offers[:, 1]
-    other = np.setxor1d(run, offered)
-    if other.size:
-        row, job = divmod(int(other[0]), size)
-        yield f"round {row}: {facts.view.workload.ids[job]} {'runs' if other[0] in run else 'waits'}, unlike its offer"
+# ---------------------------------------------------------------- what methods claim
 
 
-def _idle(facts: Facts, problem: str) -> Iterator[str]:
-    """Yield a line where a picked job waits and enough GPUs of a type on which it can run are free."""
-    view, found = facts.view, facts.gangs
-    offers = facts.offers
-    if not len(offers) and problem != RUN.id:
-        offers = np.column_stack((np.zeros_like(view.runnable), view.runnable))
-    if not len(offers):
-        return
-    rows = np.unique(offers[:, 0])
-    used = np.zeros((len(rows), view.types))
-    known = np.isin(found.row, rows)
-    np.add.at(used, (np.searchsorted(rows, found.row[known]), found.gpu_type[known]), found.gpus[known])
-    free = facts.pooled.gpus - used
-    waits = ~np.isin(offers[:, 0] * view.size + offers[:, 1], found.row * view.size + found.job)
-    row, job = offers[waits].T
-    fits = facts.pooled.able[job] & (view.workload.gpus[job][:, None] <= free[np.searchsorted(rows, row)])
-    if fits.any():
-        i = int(fits.any(axis=1).argmax())
-        gpus, name = view.workload.gpus[job[i]], view.workload.ids[job[i]]
-        yield f"round {row[i]}: GPUs are idle, {name} with its {gpus} waits"
+def _proportional(facts: Facts) -> list[str]:
+    """Return a line where somebody runs below its fair progress, (5)."""
+    return _below(facts, facts.pooled.fair[facts.gangs.job, facts.gangs.gpu_type], "fair progress")
+
+
+def _all_offered(facts: Facts) -> list[str]:
+    """Return a line where others run than those that were picked for the round."""
+    runs, offers = facts.gangs, facts.offers
+    run, offered = (rows.row * facts.view.size + rows.job for rows in (runs, offers))
+    return [
+        *runs.broken(~np.isin(run, offered), "round {row}: {job} runs, unlike its offer"),
+        *offers.broken(~np.isin(offered, run), "round {row}: {job} waits, unlike its offer"),
+    ]
+
+
+def _no_idle_gpu(facts: Facts) -> list[str]:
+    """Return a line where a picked job waits and enough GPUs of a type on which it can run are free."""
+    view, found, offers = facts.view, facts.gangs, facts.offers
+    if not offers.row.size and facts.problem != RUN.id:
+        offers = Rows(offers.names, row=np.zeros_like(view.runnable), job=view.runnable)
+    rounds = offers.by("row")
+    used = np.zeros((rounds.row.size, view.types))
+    known = np.isin(found.row, rounds.row)
+    np.add.at(used, (np.searchsorted(rounds.row, found.row[known]), found.gpu_type[known]), found.gpus[known])
+    free = rounds.spread(facts.pooled.gpus - used)
+    gang = view.workload.gpus[offers.job]
+    waits = ~np.isin(offers.row * view.size + offers.job, found.row * view.size + found.job)
+    fits = (facts.pooled.able[offers.job] & (gang[:, None] <= free)).any(axis=1)
+    return offers.broken(waits & fits, "round {row}: GPUs are idle, {job} with its {gang} waits", gang=gang)
+
+
+def _fragments(facts: Facts) -> int:
+    """Return how many jobs are on several servers."""
+    return int((facts.gangs.count > 1).sum())
+
+
+def _three_per_server(facts: Facts) -> list[str]:
+    """Return a line if more than three jobs per server are fragmented (Theorem A.2)."""
+    fragments, most = _fragments(facts), 3 * int((facts.view.servers.gpus > 0).sum())
+    told = f"{fragments} jobs are fragmented, at most three per server, {most}, should be"
+    return [told] if fragments > most else []
+
+
+CLAIMS = {
+    "proportional": _proportional,
+    "no_idle_gpu": _no_idle_gpu,
+    "all_offered": _all_offered,
+    "three_per_server": _three_per_server,
+}
+"""What methods claim: whoever runs has its fair progress at least; no GPU idles while a picked job waits whose gang it
+would complete; in every round the picked jobs run, and no others; few jobs are fragmented."""
 
 
 # ---------------------------------------------------------------- one round
 
 
-def _round(facts: Facts, problem: str) -> Iterator[str]:
-    """Yield a line for another round than 0, for a job that is not in the round, and for one that is left out."""
+def _round(facts: Facts) -> list[str]:
+    """Return a line for another round than 0, for a job that is not in the round, and for one that is left out, (4)."""
     view, found = facts.view, facts.gangs
-    if found.row.size and found.row.max() > 0:
-        yield f"round {found.row.max()}: there is one round, 0"
-    others = ~np.isin(found.job, view.runnable)
-    if others.any():
-        yield f"{view.workload.ids[found.job[int(others.argmax())]]} is not among the jobs of the round"
-    left = view.runnable[~np.isin(view.runnable, found.job)]
-    if problem in EVERYBODY and left.size:
-        more = f" (and {left.size - 1} more)" if left.size > 1 else ""
-        yield f"{view.workload.ids[left[0]]} does not run{more}, but every job of the round does here"
+    jobs = Rows(found.names, job=view.runnable)
+    return [
+        *found.broken(found.row > 0, "round {row}: there is one round, 0"),
+        *found.broken(~np.isin(found.job, view.runnable), "{job} is not among the jobs of the round"),
+        *jobs.broken(
+            ~np.isin(view.runnable, found.job) & (facts.problem in EVERYBODY),
+            "{job} does not run{more}, but every job of the round does here",
+        ),
+    ]
 
 
-def _judged_round(facts: Facts, problem: str, fragments: int, lines: list[str]) -> Verdict:
-    found, view = facts.gangs, facts.view
-    worth = facts.weight[found.job] * facts.rate
-    throughput = float(worth.sum())
-    totals = np.zeros((view.size, 3))
-    np.add.at(totals, found.job, np.column_stack((found.gpus, found.cpus, found.memory_gb)))
+def _judged_round(facts: Facts, lines: list[str]) -> Verdict:
+    """Return the verdict on one round: its throughput, or the fragments of a placement."""
+    found, view, total = facts.gangs, facts.view, facts.pooled.total
+    throughput, fragments = float((facts.weight[found.job] * found.rate).sum()), _fragments(facts)
     metrics: dict[str, float | int | bool] = {
         "running": len(np.unique(found.job)),
-        "gpus_used": float(found.gpus.sum() / facts.pooled.total[:, 0].sum()),
-        "cpus_used": float(found.cpus.sum() / facts.pooled.total[:, 1].sum()),
-        "memory_used": float(found.memory_gb.sum() / facts.pooled.total[:, 2].sum()),
+        "gpus_used": float(found.gpus.sum() / total[:, 0].sum()),
+        "cpus_used": float(found.cpus.sum() / total[:, 1].sum()),
+        "memory_used": float(found.memory_gb.sum() / total[:, 2].sum()),
     }
-    if problem not in SUPER:
+    if facts.problem not in SUPER:
         metrics["fragments"] = fragments
     quantities: dict[str, Any] = {
-        "cpus": totals[:, 1],
-        "memory_gb": totals[:, 2],
+        "cpus": np.bincount(found.job, found.cpus, view.size).astype(float),
+        "memory_gb": np.bincount(found.job, found.memory_gb, view.size).astype(float),
         "throughput": throughput,
         "fragments": fragments,
     }
-    if found.job.size and facts.rate.min() > 0:
-        work = view.workload.work[found.job]
-        fair = facts.pooled.fair[found.job].max(axis=1)
-        if fair.min() > 0:
-            quantities["mean_jct_speedup"] = float((work / fair).mean() / (work / facts.rate).mean())
-    return Verdict(float(fragments) if problem == PLACEMENT.id else throughput, tuple(lines), metrics, quantities)
+    work, fair = view.workload.work[found.job], facts.pooled.fair[found.job].max(axis=1)
+    if found.job.size and min(found.rate.min(), fair.min()) > 0:
+        quantities["mean_jct_speedup"] = float((work / fair).mean() / (work / found.rate).mean())
+    objective = float(fragments) if facts.problem == PLACEMENT.id else throughput
+    return Verdict(objective, tuple(lines), metrics, quantities)
 
 
 # ---------------------------------------------------------------- the run
 
 
-def _completions(facts: Facts) -> tuple[Array, list[str]]:
-    """Return ``(n,)`` seconds at which jobs complete, NaN for those that do not, and what is wrong with them."""
+def _completions(facts: Facts) -> Rows:
+    """Return a row per job that runs: the last round, and the parts of its work done before it (`before`) and in all.
+
+    A round that begins a hair before the end of the work is no round after it: sums round.
+    """
     view, found = facts.view, facts.gangs
-    work, lines = view.workload, []
-    early = found.row < view.arrival[found.job]
-    if early.any():
-        g = int(early.argmax())
-        lines.append(f"{facts.at(g)}: runs before its arrival in round {view.arrival[found.job[g]]}")
-    completion_s = np.full(work.size, np.nan)
-    part = facts.rate * view.slot_s / work.work[found.job]
-    begins = np.flatnonzero(np.diff(found.job, prepend=-1))
-    for first, after in pairwise([*begins.tolist(), len(part)]):
-        j = int(found.job[first])
-        before = float(part[first : after - 1].sum())
-        last = float(part[after - 1])
-        # A round that begins a hair before the end of the work is no round after it: sums round.
-        if before > 1 + SLIVER:
-            lines.append(f"{facts.at(after - 1)}: runs after its completion")
-        elif before + last < 1 - SLIVER:
-            asked = work.work[j]
-            lines.append(f"{work.ids[j]} does {(before + last) * asked:.9g} of its {asked:.9g} iterations")
-        elif last > 0:
-            spent = min(max(1.0 - before, 0.0) / last, 1.0)
-            completion_s[j] = (found.row[after - 1] + spent) * view.slot_s
-    absent = np.flatnonzero(facts.pooled.able.any(axis=1) & ~np.isin(np.arange(work.size), found.job))
-    if absent.size:
-        more = f" (and {absent.size - 1} more)" if absent.size > 1 else ""
-        lines.append(f"{work.ids[absent[0]]} never runs{more}, but every possible job completes here")
-    return completion_s, lines
+    jobs, work = found.by("job"), view.workload.work
+    last = jobs.first + jobs.count - 1
+    part = found.rate * view.slot_s / work[found.job]
+    jobs.row, jobs.last, jobs.asked = found.row[last], part[last], work[jobs.job]
+    jobs.before = np.array([part[a:b].sum() for a, b in zip(jobs.first, last, strict=True)], float)
+    spent = np.divide(
+        np.maximum(1.0 - jobs.before, 0.0), jobs.last, out=np.full(last.size, np.nan), where=jobs.last > 0
+    )
+    jobs.completion_s = (jobs.row + np.minimum(spent, 1.0)) * view.slot_s
+    return jobs
 
 
-def _judged_run(facts: Facts, completion_s: Array, lines: list[str]) -> Verdict:
-    view = facts.view
+def _judged_run(facts: Facts, lines: list[str]) -> Verdict:
+    """Return the verdict on a run, in which every possible job completes: its mean completion time."""
+    view, found, jobs = facts.view, facts.gangs, _completions(facts)
+    arrival, done = view.arrival[found.job], jobs.before + jobs.last
+    others = Rows(found.names, job=np.arange(view.size))
+    never = facts.pooled.able.any(axis=1) & ~np.isin(others.job, found.job)
+    refuse(
+        [
+            *lines,
+            *found.broken(found.row < arrival, AT + "runs before its arrival in round {arrival}", arrival=arrival),
+            *jobs.broken(jobs.before > 1 + SLIVER, AT + "runs after its completion"),
+            *jobs.broken(
+                done < 1 - SLIVER, "{job} does {done:.9g} of its {asked:.9g} iterations", done=done * jobs.asked
+            ),
+            *others.broken(never, "{job} never runs{more}, but every possible job completes here"),
+        ]
+    )
+    completion_s = np.full(view.size, np.nan)
+    completion_s[jobs.job] = jobs.completion_s
     done = np.isfinite(completion_s)
-    if lines or not done.any():
-        return Verdict(None, (*lines,) or ("nothing completes",))
+    refuse([] if done.any() else ["nothing completes"])
     jct_s = (completion_s - view.workload.arrival_s)[done]
-    mean_s, end_s = float(jct_s.mean()), float(completion_s[done].max())
     metrics: dict[str, float | int | bool] = {
         "jct_median_s": float(np.median(jct_s)),
         "jct_p99_s": float(np.percentile(jct_s, 99)),
-        "makespan_s": end_s - float(view.workload.arrival_s[done].min()),
+        "makespan_s": float(completion_s[done].max()) - float(view.workload.arrival_s[done].min()),
         **_shares(facts),
     }
+    mean_s = float(jct_s.mean())
     return Verdict(mean_s, (), metrics, {"jct_mean_s": mean_s, "completion_s": completion_s})
 
 
@@ -406,13 +351,14 @@ def _shares(facts: Facts) -> dict[str, float]:
     A job that completes within a round counts as if it ran to the end. Where a mechanism runs jobs that were not
     picked, or leaves picked ones out, the share is a comparison and no certificate.
     """
-    if not len(facts.offers):
+    offers, found = facts.offers, facts.gangs
+    if not offers.row.size:
         return {}
-    rows, where = np.unique(facts.offers[:, 0], return_inverse=True)
-    most = most_progress(facts.speeds, facts.pooled, where, facts.offers[:, 1], len(rows), facts.weight)
-    known = np.isin(facts.gangs.row, rows)
-    worth = (facts.weight[facts.gangs.job] * facts.rate)[known]
-    share = np.bincount(np.searchsorted(rows, facts.gangs.row[known]), worth, len(rows)) / np.maximum(most, 1e-300)
+    rows, where = np.unique(offers.row, return_inverse=True)
+    most = most_progress(facts.speeds, facts.pooled, where, offers.job, len(rows), facts.weight)
+    known = np.isin(found.row, rows)
+    worth = (facts.weight[found.job] * found.rate)[known]
+    share = np.bincount(np.searchsorted(rows, found.row[known]), worth, len(rows)) / np.maximum(most, 1e-300)
     return {"lp1_share": float(share.mean()), "lp1_worst": float(share.min())}
 
 
@@ -425,9 +371,6 @@ RUN_QUANTITIES = (
     "completion_s",
 )
 
-
-def _quantities(problem: str) -> tuple[str, ...]:
-    return RUN_QUANTITIES if problem == RUN.id else ROUND_QUANTITIES
-
-
-VERIFIERS.register(VerifierSpec("synergy", check, _quantities))
+VERIFIERS.register(
+    VerifierSpec("synergy", check, lambda problem: RUN_QUANTITIES if problem == RUN.id else ROUND_QUANTITIES)
+)

@@ -9,45 +9,34 @@ arrivals.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.verify.elastic import (
-    LARGEST,
+    AT,
     SHORTFALL,
     Hardware,
     Plan,
-    absent,
-    at,
     capacity,
     early,
-    expanded,
-    malformed,
-    outside,
     placements,
     read,
     several,
-    suits,
     unfinished,
-    uses,
-    whole_numbers,
 )
+from schedgap.harness.verify.rules import LARGEST, Range, Rows, refuse, refusing, whole
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import RESOURCES, Architecture, Schedule, View
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-WINDOW_FIELDS = ("window_start", "window_slots", "window_rounds", "window_tau")
+WINDOWS: dict[str, Range] = dict.fromkeys(("window_start", "window_slots", "window_rounds", "window_tau"), (1, LARGEST))
 
 IDLE = 10
 """A schedule without windows ends within so many times the last arrival and the slots of all runs together: servers
 that all idle while jobs wait for longer are an error in a slot, not a decision."""
 
 
+@refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Re-check a schedule against a view.
 
@@ -61,209 +50,163 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     claims
         None are known.
     """
-    _, architecture, kind = problem.split(".")
-    of = view.architectures[architecture]
-    instance = view.instance
-    hardware = hardware_of(instance, ring=architecture == "ra")
-    wrong = malformed(decision, hardware, view.size, first=1) or _malformed_windows(decision)
-    if wrong:
-        return Verdict(None, (wrong,))
-    plan = read(decision, hardware, instance, view.slot_s)
-    windows = np.stack([np.asarray(getattr(decision, name)).astype(np.int64) for name in WINDOW_FIELDS])
-    lines = [*placements(plan, hardware, instance), *unfinished(plan, instance)]
+    _, name, kind = problem.split(".")
+    instance, of = view.instance, view.architectures[name]
+    plan = read(decision, _hardware(instance, name == "ra"), view.slot_s, 1, windows=WINDOWS)
+    windows = Rows({}, **whole(decision, *WINDOWS))
+    lines = [*placements(plan), *unfinished(plan), *(_apart(plan) if kind == "preemptive" else several(plan))]
     if kind in ("completion", "preemptive"):
-        lines += [*capacity(plan, hardware), *absent(plan, instance), *early(plan, view.arrival, instance)]
-        lines += _apart(plan, instance) if kind == "preemptive" else several(plan, instance)
-        lines += _windows(view, plan, windows) if windows.size else _idle(view, plan)
-        return _judged_completion(view, hardware, plan, windows, lines)
-    lines += [*several(plan, instance), *_until(plan, of.deadline, instance)]
-    if windows.size:
-        lines.append("windows: they are of jobs that come one after another, here all are there")
-    if kind == "weight":
-        return _judged_weight(view, hardware, plan, [*lines, *capacity(plan, hardware)])
-    return _judged_cost(view, of, hardware, plan, lines)
+        absent = plan.jobs.broken(plan.jobs.runs == 0, "{job} does not run{more}, but every job completes here")  # (2a)
+        lines += [*capacity(plan), *absent, *early(plan, view.arrival)]
+        lines += _windows(view, plan, windows) if windows.window_start.size else _idle(view, plan)
+    else:
+        late = plan.runs.end > of.deadline
+        lines += plan.runs.broken(late, f"{AT}completes at {{end}}, after τ = {of.deadline}")  # (7b)
+        if windows.window_start.size:
+            lines.append("windows: they are of jobs that come one after another, here all are there")
+        lines += capacity(plan) if kind == "weight" else []
+    if kind == "cost":
+        return _priced(view, of, plan, lines)
+    return _measured(view, plan, windows, kind, lines)
 
 
-def hardware_of(instance: Instance, ring: bool) -> Hardware:
+def _hardware(instance: Instance, ring: bool) -> Hardware:
     """Return what the instance says of servers and types; resources are GPUs, CPUs, gigabytes and Gbit/s."""
-    names, group = expanded(instance)
-    groups, workers = instance.cluster.servers, instance.worker_types
-    servers = () if ring else instance.ps_types
-    parts = [
-        np.array([[x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps] for x in of], float).reshape(-1, len(RESOURCES))
-        for of in (groups, workers, servers)
-    ]
-    return Hardware(
-        servers=names,
-        resources=RESOURCES,
-        capacity=parts[0][group],
-        workers=workers,
-        ps=servers,
-        worker_takes=parts[1],
-        ps_takes=parts[2],
-        able=suits(instance, workers, group),
-        ring=ring,
+    workers, ps = instance.worker_types, () if ring else instance.ps_types
+    room, by_worker, by_ps = (
+        [(x.gpus, x.cpus, x.memory_gb, x.bandwidth_gbps) for x in of] for of in (instance.cluster.servers, workers, ps)
     )
-
-
-def _malformed_windows(decision: Schedule) -> str | None:
-    columns = {name: np.asarray(getattr(decision, name)) for name in WINDOW_FIELDS}
-    if wrong := whole_numbers(columns):
-        return wrong
-    lines = (outside(name, column, 1, LARGEST) for name, column in columns.items())
-    return next((line for line in lines if line), None)
+    return Hardware(instance, RESOURCES, workers, ps, room, by_worker, by_ps, ring)
 
 
 # ---------------------------------------------------------------- completion times
 
 
-def _apart(plan: Plan, instance: Instance) -> Iterator[str]:
-    """Yield a line where two runs of a job overlap in time."""
-    order = np.lexsort((plan.start, plan.job))
-    job, start, end = plan.job[order], plan.start[order], plan.end[order]
-    both = np.flatnonzero((job[1:] == job[:-1]) & (start[1:] < end[:-1]))
-    if both.size:
-        i = int(order[both[0] + 1])
-        yield f"{at(plan, i, instance)}: its run before ends with slot {end[both[0]] - 1}"
+def _apart(plan: Plan) -> list[str]:
+    """Return a line where two runs of a job overlap in time."""
+    order = np.lexsort((plan.runs.start, plan.runs.job))
+    runs = Rows(plan.runs.names, **{name: getattr(plan.runs, name)[order] for name in ("job", "start", "end")})
+    before = np.roll(runs.end, 1) - 1
+    overlap = (np.diff(runs.job, prepend=-1) == 0) & (runs.start <= before)
+    return runs.broken(overlap, AT + "its run before ends with slot {before}", before=before)
 
 
-def _idle(view: View, plan: Plan) -> Iterator[str]:
-    """Yield a line where a schedule without windows ends much later than one in which some job always runs."""
-    last = int(plan.end.max(initial=0))
-    limit = max(view.slots, IDLE * (int(view.arrival.max()) + int(plan.slots.sum())))
-    if last > limit:
-        yield f"the last run ends before slot {last}: all servers idle for longer than jobs run (limit {limit})"
+def _idle(view: View, plan: Plan) -> list[str]:
+    """Return a line where a schedule without windows ends much later than one in which some job always runs."""
+    last = int(plan.runs.end.max(initial=0))
+    limit = max(view.slots, IDLE * (int(view.arrival.max()) + int(plan.runs.slots.sum())))
+    told = f"the last run ends before slot {last}: all servers idle for longer than jobs run (limit {limit})"
+    return [told] if last > limit else []
 
 
-def _windows(view: View, plan: Plan, windows: Ints) -> Iterator[str]:
-    """Yield a line where windows are not those of Algorithm 1, and where a job's run is not within one round of one."""
-    if wrong := _odd_window(windows):
-        yield wrong
-        return
-    within = np.searchsorted(windows[0], plan.start, "right") - 1
-    start, slots, rounds, tau = windows[:, within]
-    out = (within < 0) | (plan.end > start + slots)
-    if out.any():
-        i = int(out.argmax())
-        yield f"{at(plan, i, view.instance)}: its run, up to slot {plan.end[i] - 1}, is not within one window"
-    first = (plan.start - start) // tau
-    across = ~out & ((first >= rounds) | (first != (plan.end - 1 - start) // tau))
-    if across.any():
-        i = int(across.argmax())
-        told = f"rounds of {tau[i]} slots ({rounds[i]} from slot {start[i]})"
-        yield f"{at(plan, i, view.instance)}: its run, up to slot {plan.end[i] - 1}, is not within one of the {told}"
-    late = ~out & (view.arrival[plan.job] > tau)
-    if late.any():
-        i = int(late.argmax())
-        arrives = view.arrival[plan.job[i]]
-        yield f"{at(plan, i, view.instance)}: arrives in slot {arrives}, after its batch was made at τ = {tau[i]}"
+def _windows(view: View, plan: Plan, windows: Rows) -> list[str]:
+    """Return what is wrong with windows of Algorithm 1, or which job's run is not within one round of one.
 
-
-def _odd_window(windows: Ints) -> str | None:
-    """Say which window is none: rounds of ``τ_i = 2^(i−1)`` slots, from τ_i on and after the window before.
-
-    A window of α rounds, of which some are used, begins at ``α·τ_i`` or later. It may be cut short after its last run.
+    A window has rounds of ``τ_i = 2^(i−1)`` slots, begins at τ_i or later and after the window before. One of α rounds,
+    of which some are used, begins at ``α·τ_i`` or later; it may be cut short after its last run.
     """
-    last, before = 0, 1
-    for w, (start, slots, rounds, tau) in enumerate(windows.T.tolist()):
-        if start < before:
-            return f"window {w}: starts in slot {start}, the one before ends before slot {before}"
-        if tau & (tau - 1) or not last < tau <= start:
-            later = f" above {last}" if w else ""
-            return f"window {w}: from slot {start}, τ = {tau} is not a power of two{later} and at most {start}"
-        if not tau * (rounds - 1) < slots <= max(start, tau * rounds):
-            return f"window {w}: {slots} slots from slot {start} are not α rounds of {tau}, of which {rounds} are used"
-        last, before = tau, start + slots
-    return None
+    start, slots, rounds, tau = (vars(windows)[name] for name in WINDOWS)
+    made = Rows({}, window=np.arange(start.size), start=start, slots=slots, rounds=rounds, tau=tau)
+    made.before, made.above = np.roll(start + slots, 1), np.roll(tau, 1)
+    made.before[0], made.above[0] = 1, 0
+    used = tau.astype(float) * np.stack((rounds - 1, rounds))  # such a product may be beyond all whole numbers
+    window = "window {window}: "
+    odd = [
+        *made.broken(start < made.before, window + "starts in slot {start}, the one before ends before slot {before}"),
+        *made.broken(
+            (tau & (tau - 1) > 0) | (tau <= made.above) | (tau > start),
+            window + "from slot {start}, τ = {tau} is not a power of two above {above} and at most {start}",
+        ),
+        *made.broken(
+            (slots <= used[0]) | (slots > np.maximum(start, used[1])),
+            window + "{slots} slots from slot {start} are not α rounds of {tau}, of which {rounds} are used",
+        ),
+    ]
+    if odd:
+        return odd
+    runs, at = plan.runs, np.searchsorted(start, plan.runs.start, "right") - 1
+    begins, tau, rounds = start[at], tau[at], rounds[at]
+    outside = (at < 0) | (runs.end > begins + slots[at])
+    first, last = (runs.start - begins) // tau, (runs.end - 1 - begins) // tau
+    arrival = view.arrival[runs.job]
+    run = f"{AT}its run, up to slot {{last}}, is not within one "
+    also = {"last": runs.end - 1, "begins": begins, "rounds": rounds, "tau": tau, "arrival": arrival}
+    return [
+        *runs.broken(outside, f"{run}window", **also),
+        *runs.broken(
+            ~outside & ((first >= rounds) | (first != last)),
+            f"{run}of the rounds of {{tau}} slots ({{rounds}} from slot {{begins}})",
+            **also,
+        ),
+        *runs.broken(
+            ~outside & (arrival > tau),
+            f"{AT}arrives in slot {{arrival}}, after its batch was made at τ = {{tau}}",
+            **also,
+        ),
+    ]
 
 
-def _completion(plan: Plan, jobs: int) -> Ints:
-    """Return ``(n,)`` completions ``c``, 0 for jobs that do not run."""
-    found = np.zeros(jobs, np.int64)
-    np.maximum.at(found, plan.job, plan.end)
-    return found
-
-
-def _judged_completion(view: View, hardware: Hardware, plan: Plan, windows: Ints, lines: list[str]) -> Verdict:
-    completion = _completion(plan, view.size)
-    weights = np.array([job.weight for job in view.instance.jobs])
-    metrics, quantities = _measured(hardware, plan, completion, view.arrival)
-    if windows.size:
-        alpha = {"windows": windows.shape[1], "realised_alpha": int(windows[2].max())}
-        metrics, quantities = metrics | alpha, quantities | alpha
-    return Verdict(float(weights @ completion), tuple(lines), metrics, quantities)
-
-
-def _measured(
-    hardware: Hardware, plan: Plan, completion: Ints, first: Ints
-) -> tuple[dict[str, float | int | bool], dict[str, object]]:
-    """Return metrics and quantities; times in slots, from ``(n,)`` slots `first` in which jobs could begin.
+def _measured(view: View, plan: Plan, windows: Rows, kind: str, lines: list[str]) -> Verdict:
+    """Return the verdict on completion times, or on the weight that completes; times are in slots.
 
     The number of workers is the mean over jobs, of a job with several runs its mean over time.
     """
-    done = completion > 0
+    runs, completion = plan.runs, np.zeros(view.size, np.int64)
+    np.maximum.at(completion, runs.job, runs.end)
+    done, weights = completion > 0, np.array([job.weight for job in view.instance.jobs])
+    first = np.ones(view.size, np.int64) if kind == "weight" else view.arrival
     metrics: dict[str, float | int | bool] = {"completed": int(done.sum())}
     if done.any():
-        took = (completion - first)[done]
-        makespan = int(completion.max() - first.min())
-        busy = np.bincount(plan.job, plan.slots, completion.size)[done]
-        held = np.bincount(plan.job, plan.slots * plan.total, completion.size)[done]
-        gpus = uses(plan, hardware)[:, 0] @ plan.slots[plan.run]
+        took, makespan = (completion - first)[done], int(completion.max() - first.min())
+        busy = np.bincount(runs.job, runs.slots, view.size)[done]
+        held = np.bincount(runs.job, runs.slots * runs.total, view.size)[done]
+        gpus = plan.entries.takes[:, 0] @ runs.slots[plan.entries.run]
         metrics |= {
             "mean_completion_slots": float(took.mean()),
             "max_completion_slots": int(took.max()),
             "makespan_slots": makespan,
-            "gpu_utilisation": float(gpus / max(hardware.capacity[:, 0].sum() * makespan, 1e-300)),
+            "gpu_utilisation": float(gpus / max(plan.hardware.capacity[:, 0].sum() * makespan, 1e-300)),
             "workers_mean": float((held / busy).mean()),
         }
-    return metrics, {"completion": completion, **metrics}
+    if windows.window_start.size and kind != "weight":
+        metrics |= {"windows": windows.window_start.size, "realised_alpha": int(windows.window_rounds.max())}
+    objective = weights[done].sum() if kind == "weight" else weights @ completion
+    return Verdict(float(objective), tuple(lines), metrics, {"completion": completion, **metrics})
 
 
-# ---------------------------------------------------------------- until τ
-
-
-def _until(plan: Plan, deadline: int, instance: Instance) -> Iterator[str]:
-    """Yield a line where a run completes after τ, (7b)."""
-    late = plan.end > deadline
-    if late.any():
-        i = int(late.argmax())
-        yield f"{at(plan, i, instance)}: completes at {plan.end[i]}, after τ = {deadline}"
-
-
-def _judged_weight(view: View, hardware: Hardware, plan: Plan, lines: list[str]) -> Verdict:
-    completion = _completion(plan, view.size)
-    weights = np.array([job.weight for job in view.instance.jobs])
-    first = np.ones(view.size, np.int64)
-    objective = float(weights[completion > 0].sum())
-    return Verdict(objective, tuple(lines), *_measured(hardware, plan, completion, first))
-
-
-def _judged_cost(view: View, of: Architecture, hardware: Hardware, plan: Plan, lines: list[str]) -> Verdict:
+def _priced(view: View, of: Architecture, plan: Plan, lines: list[str]) -> Verdict:
     """Judge the run of the heaviest job in what the loads leave free, at the prices (11) that they make."""
-    instance = view.instance
+    instance, machines, runs, entries = view.instance, plan.hardware, plan.runs, plan.entries
     wanted = max(range(view.size), key=lambda j: instance.jobs[j].weight)
-    if plan.job.tolist() != [wanted]:
-        lines.append(f"the heaviest job runs, {instance.jobs[wanted].id}, and no other")
-    if lines:
-        return Verdict(None, tuple(lines))
-    loads = of.loads[plan.server][:, :, plan.start[0] - 1 : plan.end[0] - 1]
-    there = hardware.capacity[plan.server][:, :, None]
-    taken = uses(plan, hardware)
-    over = np.argwhere((loads + taken[:, :, None] > there * (1 + SHORTFALL)).any(axis=2))
-    for e, r in over[:1].tolist():
-        free = float((there[e, r] - loads[e, r]).min())
-        name = hardware.servers[plan.server[e]]
-        lines.append(f"{taken[e, r]:.9g} {RESOURCES[r]} of {name} taken, {free:.9g} available beside the loads")
-    base = 2.0 * view.slots * len(hardware.servers) * len(RESOURCES) * of.unit_worth + 1.0
+    other = (
+        [] if runs.job.tolist() == [wanted] else [f"the heaviest job runs, {instance.jobs[wanted].id}, and no other"]
+    )
+    refuse([*lines, *other])
+    loads = of.loads[entries.server][:, :, runs.start[0] - 1 : runs.end[0] - 1]
+    there = machines.capacity[entries.server][:, :, None]
+    over = (loads + entries.takes[:, :, None] > there * (1 + SHORTFALL)).any(axis=2)
+    free = (there - loads).min(axis=2)
+    e, r = np.indices(over.shape).reshape(2, -1)
+    taken = Rows(
+        {"server": machines.servers.__getitem__, "resource": RESOURCES.__getitem__},
+        server=entries.server[e],
+        resource=r,
+        taken=entries.takes[e, r],
+        free=free[e, r],
+    )
+    lines = taken.broken(
+        over.ravel(), "{taken:.9g} {resource} of {server} taken, {free:.9g} available beside the loads"
+    )
+    base = 2.0 * view.slots * len(machines.servers) * len(RESOURCES) * of.unit_worth + 1.0
     unit = np.divide(1.0, there, out=np.zeros(there.shape), where=there > 0)
     price = (np.expm1(loads * unit * math.log(base)) * unit).sum(axis=2)
     metrics: dict[str, float | int | bool] = {
-        "start": int(plan.start[0]),
-        "slots": int(plan.slots[0]),
-        "workers": int(plan.total[0]),
-        "servers": int(plan.hosts[0]),
+        "start": int(runs.start[0]),
+        "slots": int(runs.slots[0]),
+        "workers": int(runs.total[0]),
+        "servers": int(runs.hosts[0]),
     }
-    return Verdict(float((price * taken).sum()), tuple(lines), metrics, metrics)
+    return Verdict(float((price * entries.takes).sum()), tuple(lines), metrics, metrics)
 
 
 PLAN = (

@@ -1,9 +1,4 @@
-"""The primal–dual admission algorithm of the walk-through: utilities, deadlines, co-location.
-
-``admission.online`` admits a job when its best schedule is worth more than what its workers and parameter servers cost
-at the prices of its arrival (:mod:`schedgap.heuristics.admission.online`). The text proves no ratio, so none is
-printed.
-"""
+"""The primal–dual admission algorithm of the walk-through: utilities, deadlines, co-location."""
 
 from __future__ import annotations
 
@@ -20,7 +15,18 @@ LARGEST = 50_000_000
 
 
 def online(view: View, context: Context) -> Runs:
-    """Return the admitted jobs."""
+    r"""Admit every job whose best schedule is worth more than its workers and PSs cost at the prices of its arrival.
+
+    A unit of a type costs :math:`\eta = \theta^{h(t)/C} - 1` in slot t, where h of C are in use and :math:`\theta` is
+    the largest utility per slot of a worker (PS) of any job's schedule, plus 1. It is fixed beforehand; the text
+    changes it on the way (37.4, 36.7, 18.9). For each arriving job and every start and number of workers, a schedule on
+    one server (COST_C) and one on several (COST_D) are priced. The one of highest payoff, utility less cost, is
+    admitted if that is positive; then usage and prices are updated. The text proves no ratio, so none is printed.
+
+    It leaves open on which server a co-located job goes ("arbitrary"), here the first that holds it; and which of equal
+    payoffs counts, here the earliest completion, then the fewest slots of workers, then of PSs. COST_D puts at most
+    :math:`D_w - 1` workers on a server, so that a single worker is never spread.
+    """
     return runs_of([(step.job, step.chosen.run) for step in steps(view) if step.chosen], 0)
 
 

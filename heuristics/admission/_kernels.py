@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from schedgap.instances.arrays import Array, Bools, Ints
 
 ROUNDING = 1e-9
 TIE = 1e-9

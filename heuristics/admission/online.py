@@ -1,17 +1,4 @@
-"""The admission algorithm, job by job, with everything that it sees on the way.
-
-For each arriving job and every (start, number of workers), a schedule on one server (COST_C) and one on several
-(COST_D) are priced; the one of highest payoff ``f − cost`` is admitted if that is positive. Per type, one unit costs
-``η = θ^(h(t)/ΣC) − 1`` in slot t, where h of ΣC are in use and θ is the largest utility per slot of a worker (PS) of
-any job's schedule, plus 1. θ is fixed beforehand; the text changes it on the way (37.4, 36.7, 18.9).
-
-The text leaves open:
-
-- on which server a co-located job goes ("arbitrary"): here the first that holds it;
-- which of equal payoffs counts: here the earliest completion, then the fewest slots of workers, then of PSs.
-
-COST_D puts at most ``D_w − 1`` workers on a server, so that a single worker is never spread.
-"""
+"""The admission algorithm, job by job, with everything that it sees on the way."""
 
 from __future__ import annotations
 
@@ -20,13 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Found, Options, options
 from schedgap.instances.views.admission import UTILITY, View
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TIE = 1e-9
 """Part of the utility by which payoffs may differ and still count as equal."""

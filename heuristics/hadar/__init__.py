@@ -5,6 +5,9 @@ by a beam. What the paper leaves open, or prints so that it cannot be used, are 
 reasons and measured effects in :mod:`schedgap.heuristics.hadar.online`, :mod:`schedgap.heuristics.hadar.planning` and
 :mod:`schedgap.heuristics.hadar.prices`. ``hadar.hadare`` forks every job to a copy per node.
 
+Beside them are the schedulers that Hadar is compared with (:mod:`~schedgap.heuristics.hadar.baselines`,
+:mod:`~schedgap.heuristics.hadar.gavel`, :mod:`~schedgap.heuristics.hadar.allox`).
+
 As heuristics, all of them run in model time (:mod:`schedgap.heuristics.simulator.slotted`): no restarts, no cost of
 communication or consolidation.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from schedgap.heuristics.hadar import allox, baselines, gavel  # noqa: F401 -- they register what they define
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Planning, Round
@@ -90,7 +94,7 @@ ONLINE = PolicySpec(
 HADARE = PolicySpec(
     id="hadar.hadare",
     paper="hadar",
-    build=lambda instance, oracle: HadarE(instance),
+    build=passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE),
     source="HadarE, section V",
     forks=True,
 )

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.heuristics.hadar.kernels import Array, Ints, States, compiled, copy, find, glance, states, survey
+from schedgap.heuristics.hadar.kernels import States, compiled, copy, find, glance, states, survey
+from schedgap.instances.arrays import Array, Ints
 
 CLOSED = 0x5851F42D4C957F2D
 """What closing a state adds to its hash."""

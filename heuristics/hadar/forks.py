@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.heuristics.hadar.kernels import Array, Curves, Ints, compiled, utility
+from schedgap.heuristics.hadar.kernels import Curves, compiled, utility
+from schedgap.instances.arrays import Array, Ints
 
 
 class Jobs(NamedTuple):

@@ -25,9 +25,9 @@ from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.heuristics.hadar.throughput import estimate, initial
 from schedgap.heuristics.hadar.tracker import Dispatch, copy_id, pace, split
 from schedgap.heuristics.simulator import Assignment, State
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
-from schedgap.instances.workload import Array, Ints
 
 
 class HadarE:

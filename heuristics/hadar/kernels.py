@@ -7,13 +7,9 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.utility import DEADLINE, SIGMOID
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 SLACK = 1 - 1e-9
 """Factor on costs in bounds: these must not exceed the sum of a gang's costs, however it is rounded."""

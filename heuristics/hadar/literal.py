@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.heuristics.hadar.planning import Planner, Planning, Round
-from schedgap.instances.workload import Array, Ints
+from schedgap.instances.arrays import Array, Ints
 
 AS_PRINTED = Planning(payoff="round", alloc="cost", keep=False, order="arrival", stop=True)
 """FIND_ALLOC as printed."""

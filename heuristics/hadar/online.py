@@ -44,11 +44,11 @@ import numpy as np
 from schedgap.heuristics.hadar.planning import Plan, Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import ROUNDING, Market, prices
 from schedgap.heuristics.simulator import Assignment, State
+from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import UsageError
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import utilities
-from schedgap.instances.views.hadar import view
-from schedgap.instances.workload import Ints
 
 Mode = Literal["incremental", "replan"]
 Period = Literal["run", "round", "learned"]
@@ -59,7 +59,7 @@ def market(instance: Instance, state: State) -> Market:
 
     The horizon is the instance's own; without one, the view's: long enough for all jobs, first come, first served.
     """
-    seen = view(instance)
+    seen = PAPERS.get("hadar").view(instance)
     jobs, round_s = state.workload, state.round_s
     arrival = np.ceil(jobs.arrival_s / round_s * (1 - ROUNDING)).astype(np.int64)
     slots = max(1, int(np.floor(seen.slots * seen.slot_s / round_s * (1 + ROUNDING))))
@@ -68,7 +68,12 @@ def market(instance: Instance, state: State) -> Market:
 
 
 class Hadar:
-    """Hadar as a simulation policy.
+    """Hadar (Algorithm 1) as a simulation policy.
+
+    In every round all unfinished jobs are planned from an empty cluster, at prices (5) that grow with what is taken.
+    FIND_ALLOC finds the allocation of largest payoff for one job: its utility at the expected completion less the cost
+    of all rounds until then. DP_allocation (Algorithm 2) takes or leaves every job, whichever leads to the larger total
+    payoff. Line 20 as printed compares costs and schedules nothing; lines 6, 7 and 28 to 31 as printed are settings.
 
     Parameters
     ----------
@@ -85,6 +90,12 @@ class Hadar:
     ----------
     plans
         Plan of every round with a queue, in order.
+
+    See Also
+    --------
+    schedgap.heuristics.hadar.prices : prices (5) to (7) and Theorem 2.
+    schedgap.heuristics.hadar.planning : FIND_ALLOC and DP_allocation, and what each setting was measured to do.
+    schedgap.heuristics.hadar.online : what the paper leaves open.
     """
 
     def __init__(

@@ -58,8 +58,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.heuristics.hadar.prices import Market, Prices
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.utility import Utilities
-from schedgap.instances.workload import Array, Ints, Servers
+from schedgap.instances.workload import Servers
 
 if TYPE_CHECKING:
     from schedgap.heuristics.hadar.kernels import Curves, Hosts, Queue

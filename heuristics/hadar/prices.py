@@ -29,9 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.utility import Utilities
 from schedgap.instances.views.hadar import View
-from schedgap.instances.workload import Array, Ints, Servers, Workload
+from schedgap.instances.workload import Servers, Workload
 
 FLOOR = 1e-9
 """Least ``U_j(T − a_j)``, as a part of ``U_j(t_j^min)``."""

@@ -25,9 +25,9 @@ import math
 
 import numpy as np
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.model_catalogue import CatalogueModel, find, gpu_type
 from schedgap.instances.schema import GpuType, Instance
-from schedgap.instances.workload import Array
 
 BATCH_SIZE = 64
 GRADIENT_MB = (50.0, 200.0, 500.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.instances.workload import Array, Ints
+from schedgap.instances.arrays import Array, Ints
 
 
 @dataclass(frozen=True, eq=False)

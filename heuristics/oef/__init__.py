@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.heuristics.allox import AlloX
+from schedgap.heuristics.hadar.allox import AlloX
+from schedgap.heuristics.oef import gandiva_fair  # noqa: F401 -- it registers itself
 from schedgap.heuristics.oef.dynamics import (
     EVALUATORS,
     OEF_EVALUATORS,
@@ -81,12 +82,26 @@ def round_shares(view: View, ideal: NDArray[np.float64], rule: Rule, rounds: int
 
 
 def rounding(view: View, context: Context) -> Allocation:
-    """Round the cooperative shares by largest remainder."""
+    """Round the shares of ``oef.cooperative`` by largest remainder, for a day of rounds.
+
+    The paper's own rule, each tenant rounded on its own, exceeds capacity.
+
+    See Also
+    --------
+    Placer : the rules.
+    """
     return round_shares(view, context.oracle("oef.cooperative", view).devices, "largest_remainder")
 
 
 def rounding_tijdeman(view: View, context: Context) -> Allocation:
-    """Round the cooperative shares by Tijdeman's rule."""
+    """Round the shares of ``oef.cooperative`` by Tijdeman's rule, for a day of rounds.
+
+    Debts stay below one device at all times while shares do not change.
+
+    See Also
+    --------
+    Placer : the rules.
+    """
     return round_shares(view, context.oracle("oef.cooperative", view).devices, "tijdeman")
 
 

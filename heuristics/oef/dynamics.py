@@ -13,22 +13,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.heuristics import gandiva_fair, simulator
+from schedgap.heuristics import simulator
+from schedgap.heuristics.oef import gandiva_fair
 from schedgap.heuristics.oef.placement import by_type, on_hosts, round_robin
 from schedgap.heuristics.oef.rounding import Placer, Rule
 from schedgap.heuristics.registry import Oracle
 from schedgap.heuristics.simulator import Assignment, State, Trace, Workload, servers, workload
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import View, efficiency
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 Evaluator = Callable[[View], Array]
 """``evaluator(view)`` returns fractional shares ``(v, k)``."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from schedgap.instances.arrays import Array, Ints
+
 Request = tuple[int, int, int]
 """``(job, type, devices)``."""
 

@@ -45,10 +45,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rule = Literal["largest_remainder", "tijdeman", "independent", "memoryless"]
 
 UNIT = 1 << 30

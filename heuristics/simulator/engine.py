@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.heuristics.simulator.state import NOTHING, Assignment, InvalidAssignmentError, Policy, State
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED, Log, Rules, Trace
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import Profiles, advancing
-from schedgap.instances.workload import Array, Ints, Servers, Workload
-
-Bools = NDArray[np.bool_]
+from schedgap.instances.workload import Servers, Workload
 
 ROUNDING = 1e-12
 """Relative error of times and work that counts as equal."""

@@ -16,13 +16,12 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.heuristics.simulator.state import Assignment, State
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.workload import Array, Ints, Servers, Workload
+from schedgap.instances.workload import Servers, Workload
 
-Bools = NDArray[np.bool_]
 Types = Literal["free", "random", "fastest"]
 TYPES = Parameter(
     "types",

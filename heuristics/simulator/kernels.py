@@ -8,7 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from schedgap.instances.workload import Array, Ints
+from schedgap.instances.arrays import Array, Ints
 
 
 @numba.njit("b1(i8[::1], i8[::1])", cache=True)

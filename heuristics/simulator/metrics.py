@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.simulator.trace import Trace
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
-from schedgap.instances.workload import Array, Ints
 
 LONG_S = 4 * 3600.0
 """Jobs that take so long from arrival to completion are long ones (Synergy, section 5.3)."""

@@ -13,8 +13,9 @@ from schedgap.heuristics.simulator.engine import simulate
 from schedgap.heuristics.simulator.policies import POLICIES, PolicySpec
 from schedgap.heuristics.simulator.state import Policy
 from schedgap.heuristics.simulator.trace import LEAST_ROUND_S, MOST_ROUND_S, Trace
+from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.workload import Ints, Servers, Workload
+from schedgap.instances.workload import Servers, Workload
 
 
 def in_slots(work: Workload, cluster: Servers, policy: Policy, slot_s: float, **rules: Any) -> tuple[Trace, Ints]:

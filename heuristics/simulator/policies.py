@@ -56,3 +56,6 @@ class PolicySpec(Parametrised):
 
 
 POLICIES: Registry[PolicySpec] = Registry("policy")
+
+policy = POLICIES.decorator(PolicySpec, "build", source="not published")
+"""Register the decorated ``build(instance, oracle)`` under an id: ``@policy("hadar.mine")``."""

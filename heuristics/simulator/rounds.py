@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.instances.workload import Array, Ints
-
-Bools = NDArray[np.bool_]
+from schedgap.instances.arrays import Array, Bools, Ints
 
 JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES = range(1, 13)
 """What can be wrong with an assignment."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from schedgap.instances.workload import Array, Ints, Servers, Workload
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.workload import Servers, Workload
 
 
 class InvalidAssignmentError(ValueError):

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.heuristics.simulator.state import Assignment
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
-from schedgap.instances.workload import Array, Ints, Servers, Workload
+from schedgap.instances.workload import Servers, Workload
 
 LEAST_ROUND_S, MOST_ROUND_S = 1e-3, 1e9
 """Shortest and longest round, in seconds."""

@@ -15,7 +15,7 @@ Where the paper's text and its artefact differ, settings choose: ``order`` and `
 fairness, ``by`` of DRF. In a simulation, schedulers may decide by other tables than the true ones, by which jobs
 advance (``profiles``, ``noise``, ``saturation``). What each changes is measured in
 :mod:`schedgap.heuristics.synergy.mechanisms`, :mod:`schedgap.heuristics.synergy.queues` and
-:func:`schedgap.heuristics.profiling.believed`.
+:func:`schedgap.heuristics.synergy.profiling.believed`.
 
 Whole runs are policies of :mod:`schedgap.heuristics.simulator`, too; as heuristics, they run in the rounds of the view
 without restarts or profiling. Progress always comes from the job's table (:mod:`schedgap.instances.sensitivity`), for

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.instances.workload import Array, Ints
-
-Bools = NDArray[np.bool_]
+from schedgap.instances.arrays import Array, Bools, Ints
 
 SLACK = 1e-9
 """Relative CPUs or memory that a fit may exceed what is free by, so that thirds of a server fit three times."""

@@ -1,20 +1,5 @@
 """Mechanisms: on which servers the jobs of a round run, with which CPUs and memory (Synergy, sections 3.3, 4.1, 4.2).
 
-================  ====================================================================================================
-proportional      every picked job gets its GPU-proportional share
-greedy            jobs in the policy's order, each with its whole demand on the first server that holds it; a job that
-                  fits nowhere is passed over
-tune              picked jobs by descending GPUs, CPUs and memory, each on the fullest server that holds its demand; one
-                  that fits nowhere falls back to its base, and others on its servers do (Synergy-Tune); with
-                  ``order=policy`` in the policy's order, with ``fit=first`` on the first server that holds the demand
-refill            not the paper's: tune, and then what servers have left goes to jobs that fell back, in the policy's
-                  order
-opt               the CPUs and memory of the ILP, placed by the vertex of LP2; fractions of GPUs are rounded by largest
-                  remainder, where servers are overfull then, jobs fall back, and leftovers are given out; or by best
-                  fit, where that makes more progress (Synergy-Opt)
-tetris            always the job and server of the largest alignment, with whole demands (Grandl et al., SIGCOMM 2014)
-================  ====================================================================================================
-
 A *demand* is the fewest CPUs and the least memory at which a job is fastest; its *base* is the demand clamped
 elementwise to its share. Between the two, Synergy-Tune knows nothing: a job that misses one CPU falls back all the way,
 which costs it most of its distance to the optimum (compare ``refill``). A gang that no server holds is spread over the
@@ -39,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.registry import Oracle
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.synergy import Schedule, View, replace_round
-from schedgap.instances.workload import Array, Ints
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""
@@ -177,21 +162,27 @@ class Mechanisms:
         return self._last[mechanism][1]
 
     def proportional(self, asked: Round) -> Placement:
-        """Give every picked job its share."""
+        """Give every picked job its GPU-proportional share of CPUs and memory (§2)."""
         order = np.argsort(asked.jobs)
         jobs, types = asked.jobs[order], asked.types[order]
         share = self.view.needs.share[self.kind[jobs], types]
         return self._remembered("proportional", jobs, types, lambda: self._packed(jobs, types, share, share))
 
     def tune(self, asked: Round) -> Placement:
-        """Give every picked job its demand, or what is left of it."""
+        """Give every picked job its demand, or what is left of it (Synergy-Tune, §4.2).
+
+        Jobs go by descending GPUs, CPUs and memory, each on the fullest server that holds its demand; with
+        ``order=policy`` in the policy's order, with ``fit=first`` on the first such server. One that fits nowhere falls
+        back to its base, the elementwise least of demand and share; if that does not fit, jobs above their shares on
+        its server do, the most above first.
+        """
         # By demand, who comes first in the queue changes nothing.
         order = np.argsort(asked.jobs) if self.by_demand else np.arange(asked.jobs.size)
         jobs, types = asked.jobs[order], asked.types[order]
         return self._remembered("tune", jobs, types, lambda: self._tuned(jobs, types))
 
     def refill(self, asked: Round) -> Placement:
-        """Give every picked job its demand, or what is left of it, and then what is left over."""
+        """Do as `tune`, then give what servers have left to jobs that fell back, in the policy's order; our own."""
         return self._tuned(asked.jobs, asked.types, refill=True)
 
     def _tuned(self, jobs: Ints, types: Ints, *, refill: bool = False) -> Placement:
@@ -250,13 +241,19 @@ class Mechanisms:
         return found
 
     def greedy(self, asked: Round) -> Placement:
-        """Give jobs their whole demands, in the queue's order."""
+        """Give jobs in the queue's order their whole demands, on the first server that holds them (§3.3).
+
+        One that fits nowhere is passed over.
+        """
         options, want = self._options(asked)
         gpus = self.gpus[asked.queue]
         return self._placement(asked.queue, *self._pack(gpus, options, want, want, tight=False, fungible=False))
 
     def tetris(self, asked: Round) -> Placement:
-        """Give jobs their whole demands by alignment, less the normalised remaining work."""
+        """Give whole demands, always to the job and server of the largest alignment, less the remaining work.
+
+        That is Tetris (Grandl et al., SIGCOMM 2014).
+        """
         options, want = self._options(asked)
         penalty = penalties(self.view, asked.queue, asked.left_s)
         group = self.kind[asked.queue] * self.view.types + options[:, 0]
@@ -275,7 +272,11 @@ class Mechanisms:
         return self._placement(jobs, entries, amount)
 
     def opt(self, asked: Round) -> Placement:
-        """Give picked jobs what the optimum gives them, on servers that hold it."""
+        """Give picked jobs the CPUs and memory of ILP1, placed by the vertex of LP2 (Synergy-Opt, §4.1).
+
+        Fractions of GPUs are rounded by largest remainder; where servers are overfull then, jobs fall back, and
+        leftovers are given out. Best fit instead of the vertex, where that makes more progress.
+        """
         jobs = np.sort(asked.jobs)
         return self._remembered("opt", jobs, jobs, lambda: self._rounded(jobs))
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import getdoc
 
 import numpy as np
 
-from schedgap.heuristics.profiling import believed
 from schedgap.heuristics.registry import Context, Oracle
 from schedgap.heuristics.simulator import Assignment, Shares, State
 from schedgap.heuristics.simulator.model_time import in_slots
 from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
+from schedgap.heuristics.synergy.profiling import believed
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View
-from schedgap.instances.workload import Array, Ints
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class Scheduler:
     def fair(self) -> bool:
         """Whether all picked jobs run, each at least at its fair progress; static demands pass some over."""
         return self.mechanism not in {"greedy", "tetris"}
+
+    @property
+    def stated(self) -> str:
+        """What policy and mechanism do, in their own words."""
+        return f"{getdoc(ORDERS[self.policy])}\n\n{getdoc(getattr(Mechanisms, self.mechanism))}"
 
     def place(self, view: View, oracle: Oracle) -> Mechanism:
         """Return the mechanism on the servers of a view."""
@@ -125,7 +132,10 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
         noise_seed: int = 0,
         saturation: float = 0.0,
     ) -> Policy:
-        chosen, seen = replace(scheduler, order=order, fit=fit, first=first, by=by), synergy.view(instance)
+        chosen, seen = (
+            replace(scheduler, order=order, fit=fit, first=first, by=by),
+            PAPERS.get("synergy").view(instance),
+        )
         if profiles != "true" or noise or saturation:
             tables = believed(seen, profiles, noise, noise_seed)
             seen = synergy.view(instance, tables=tables, saturation=saturation)
@@ -152,6 +162,7 @@ def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
         found = chosen.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
         return _schedule(found, np.zeros(found.job.size, np.int64), np.zeros(jobs.size, np.int64), jobs)
 
+    run.__doc__ = scheduler.stated
     return run
 
 
@@ -188,4 +199,5 @@ def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
         found = Placement(job, server, gpus, trace.cpus, trace.memory_gb)
         return _schedule(found, number[row], number[trace.offered[:, 0]], trace.offered[:, 1])
 
+    run.__doc__ = scheduler.stated
     return run

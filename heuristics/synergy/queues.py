@@ -1,16 +1,5 @@
 """Policies: the order in which jobs are served in a round (Synergy, sections 2 and 5.7).
 
-========  ====================================================================================================
-fifo      by arrival
-srtf      the shortest remaining time with the proportional share first
-las       the least attained service (GPU-seconds) first
-ftf       by ρ, the finish time as it would be now over the finish time alone: the largest first, as in Themis, which
-          the paper cites, or the smallest first, as in its artefact
-drf       the smallest dominant share first: that of a job's own demand, as in the paper's artefact, or that of all its
-          tenant's jobs before it, by progressive filling (Ghodsi et al., NSDI 2011)
-tetris    the largest alignment with an empty server, less the remaining work (Grandl et al., SIGCOMM 2014)
-========  ====================================================================================================
-
 What the settings change, as mean completion times of jobs 4000 to 5000 of the trace of the paper's artefact, rebuilt
 (128 GPUs, 9 jobs per hour): with the largest ρ first, proportional allocation takes 29.7 h and Tune 20.5 h (1.45 times
 less), with the smallest first 83.8 h and 39.0 h (2.15 times; the paper prints 2.3). DRF by job takes 39.0 h with static
@@ -31,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.synergy.mechanisms import alignments, dominant, penalties
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import View
-from schedgap.instances.workload import Array, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,31 +53,35 @@ Order = Callable[..., Array]
 
 
 def fifo(view: View, waiting: Waiting) -> Array:
-    """Return equal keys: ties are served by arrival."""
+    """Return equal keys: jobs are served by arrival."""
     return np.zeros(waiting.jobs.size)
 
 
 def srtf(view: View, waiting: Waiting) -> Array:
-    """Return remaining times."""
+    """Return remaining times with the proportional share: the shortest is served first."""
     return waiting.left_s
 
 
 def las(view: View, waiting: Waiting) -> Array:
-    """Return attained services."""
+    """Return attained services in GPU-seconds: the least is served first."""
     return waiting.attained_s
 
 
 def ftf(view: View, waiting: Waiting, *, first: str = "largest") -> Array:
-    """Return −ρ, the finish time if the job runs with its share from now on over that alone from its arrival on.
+    """Return −ρ: the largest is served first, as in Themis, which the paper cites; with the ``smallest`` first, ρ.
 
-    With the ``smallest`` first, ρ.
+    It is the finish time, if the job runs with its share from now on, over that alone from its arrival on. The paper's
+    artefact serves the smallest first.
     """
     rho = (waiting.elapsed_s + waiting.left_s) / waiting.alone_s
     return -rho if first == "largest" else rho
 
 
 def drf(view: View, waiting: Waiting, *, by: str = "job") -> Array:
-    """Return the dominant shares of the jobs' demands, or ranks ``by`` tenant."""
+    """Return the dominant shares of the jobs' demands, as in the artefact, or ranks by tenant; the least goes first.
+
+    By tenant it is progressive filling (Ghodsi et al., NSDI 2011): a job counts with all its tenant's jobs before it.
+    """
     return filled(view, waiting) if by == "tenant" else dominant(view, waiting.jobs).max(axis=1)
 
 
@@ -125,7 +118,10 @@ def filled(view: View, waiting: Waiting) -> Array:
 
 
 def tetris(view: View, waiting: Waiting) -> Array:
-    """Return negative scores on an empty server."""
+    """Return negative scores: the largest alignment with an empty server, less the remaining work, goes first.
+
+    That is Tetris (Grandl et al., SIGCOMM 2014).
+    """
     return penalties(view, waiting.jobs, waiting.left_s) - alignments(view, waiting.jobs)
 
 

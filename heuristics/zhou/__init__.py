@@ -43,6 +43,16 @@ def _online(
     inclusive: bool = Way.inclusive,
     printed: bool = Way.printed,
 ) -> Schedule:
+    r"""Return the schedule of A_online.
+
+    Rows state Lemma 1's :math:`4 \alpha` where a run is shown to meet it.
+
+    See Also
+    --------
+    batches : Algorithms 1 to 3.
+    lemma : what Lemma 1 promises for a run.
+    schedgap.instances.elastic.search : the exact placement, in the place of Algorithms 4 to 7.
+    """
     return batches.online(view.architectures[arch], Way(alpha, carry, tight, inclusive, printed))
 
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.heuristics.registry import Context
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.machines import Array, Bools, Ints
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import Architecture, Schedule
 
@@ -253,7 +253,7 @@ def _fair(cluster: Cluster, waiting: list[int]) -> dict[int, int]:
 
 
 def tiresias(a: Architecture, context: Context) -> Schedule:
-    """Return Tiresias's schedule: every slot, least remaining work times GPUs first."""
+    """Return Tiresias's schedule: every slot, the least remaining work times GPUs first, with interruptions."""
     cluster = Cluster(a)
     option = [cluster.known.among(job, int(cluster.known.wanted[job])) for job in range(a.size)]
     gpus = a.machines.worker[cluster.known.options.worker_type[[o.start for o in option]], 0] * cluster.known.wanted

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.registry import Context
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
-from schedgap.instances.elastic.machines import Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, Schedule
 
@@ -172,10 +172,17 @@ def maxweight(a: Architecture, way: Way) -> Schedule:
 def mincost(a: Architecture, way: Way) -> Schedule:
     """Return the cheapest schedule of the priced job at the view's loads (problem (12); Algorithms 4 to 7).
 
+    As printed, Algorithm 4 may ask for no PS at all, and Algorithm 7 places as many workers as slots; the exact
+    placement loses none.
+
     Raises
     ------
     NotApplicableError
         If it finds none.
+
+    See Also
+    --------
+    schedgap.instances.elastic.search : the exact placement.
     """
     ledger = Ledger(a.machines, way.options(a), a.deadline - 1)
     ledger.set_free(a.machines.capacity[:, :, None] - a.loads)
@@ -187,7 +194,10 @@ def mincost(a: Architecture, way: Way) -> Schedule:
 
 
 def jain(a: Architecture, context: Context) -> Schedule:
-    """Return what a greedy by weight density completes by τ: by weight per consumption, each as early as it can."""
+    """Return what a greedy by weight density (Jain et al.) completes by τ.
+
+    Jobs go by weight per consumption; each takes the schedule that completes first.
+    """
     ledger = Ledger(a.machines, a.options, a.deadline - 1)
     plan = []
     for job in np.argsort(-a.weight / a.relative_consumption, kind="stable").tolist():

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
-from schedgap.instances.elastic.machines import Ints
+from schedgap.instances.arrays import Ints
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule
 
 

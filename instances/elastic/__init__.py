@@ -9,6 +9,10 @@ slots. Here is what their views share:
 - :class:`Runs`: the decision;
 - :class:`Ledger`: what is free on every server in every slot, at which prices, and the exact cheapest way to run a job
   there (Zhou's problem (12)); classes of equal servers count as one entry where nothing runs yet, which is pricing.
+
+The search is an algorithm among data, since two sides need it that may not import each other: pricing in
+:mod:`schedgap.models` and the online algorithms in :mod:`schedgap.heuristics`. It stands here, beside the data that
+only it and they use, and in no package of its own below both: nothing else would be in there.
 """
 
 from schedgap.instances.elastic.machines import Machines, classes, fitting

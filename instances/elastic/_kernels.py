@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.instances.elastic.machines import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Bools, Ints
 
 SLACK = 1e-9
 ROUNDING = 1e-9

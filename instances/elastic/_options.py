@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.instances.elastic.machines import Array, Ints
+from schedgap.instances.arrays import Array, Ints
 
 ROUNDING = 1e-9
 LONGEST = 1e15

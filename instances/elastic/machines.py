@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from schedgap.instances.arrays import Array, Bools, Ints
 
 SLACK = 1e-9
 """Relative part of a capacity that use may exceed it by, so that thirds of a server fit three times."""

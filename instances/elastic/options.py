@@ -13,7 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.elastic.machines import Array, Bools, Ints, Machines, classes, fitting
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.elastic.machines import Machines, classes, fitting
 
 ROUNDING = 1e-9
 """Relative error of work that counts as none."""

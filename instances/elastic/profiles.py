@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from schedgap.instances.elastic.machines import Array, Bools
+from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.elastic.options import Rates
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType

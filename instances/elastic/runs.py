@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schedgap.instances.elastic.machines import Ints
+from schedgap.instances.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.instances.elastic.machines import Array, Bools, Ints, Machines
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.elastic.machines import Machines
 from schedgap.instances.elastic.options import Options
 from schedgap.instances.elastic.runs import Runs
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UnknownNameError
 from schedgap.instances.registry import Registry, unknown
 from schedgap.instances.schema import Instance, Name, Published, Record, Text, rule
 
-Array = NDArray[np.float64]
 Scalar = bool | int | float | str
 
 

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.model_catalogue import significant
-
-Array = NDArray[np.float64]
 
 
 def poisson_arrivals(u: Array, rate: float) -> Array:

@@ -12,7 +12,6 @@ import math
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
 from schedgap.instances.generate import draws
@@ -21,7 +20,6 @@ from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Cluster, Name, Record, ServerGroup, check_size, rule, violation
 
-Array = NDArray[np.float64]
 DAY_S = 86_400.0
 
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import model_validator
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.elastic.profiles import rates, takes
 from schedgap.instances.errors import InstanceError
@@ -41,9 +41,6 @@ from schedgap.instances.schema import (
     rule,
     violation,
 )
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ANY = "any"
 """Value of `worker_type` with which jobs choose among all of them."""

@@ -16,13 +16,8 @@ Both clusters have A100 GPUs with 80 GB, so durations count as recorded on these
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.slurm import COLUMNS as SLURM
-from schedgap.instances.importers.slurm import read_slurm
-from schedgap.instances.importers.table import Column, header_of
-from schedgap.instances.schema import Instance
+from schedgap.instances.importers.flat import FIELDS, SLURM, Flat, register
+from schedgap.instances.importers.table import Column
 
 COLUMNS = (
     *SLURM,
@@ -31,19 +26,15 @@ COLUMNS = (
 )
 
 
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of an Acme log (see :func:`schedgap.instances.importers.import_trace`)."""
-    return read_slurm(path, options, "acme", COLUMNS, tenant="user", tenants="users", reference="A100-80GB")
-
-
-IMPORTERS.register(
-    ImporterSpec(
+register(
+    Flat(
         id="acme",
         title="Acme trace",
         layout=__doc__,
         source="Shanghai AI Laboratory, March to August 2023 (Hu et al., NSDI 2024), InternLM/AcmeTrace",
         licence="academic use (the repository's README); see there",
-        read=read,
-        recognise=header_of(COLUMNS),
+        columns=COLUMNS,
+        fields=FIELDS | {"tenant": "user"},
+        about={"tenants": "users", "reference": "A100-80GB"},
     )
 )

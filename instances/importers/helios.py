@@ -15,30 +15,21 @@ The GPU type is not in the log; durations count as recorded on V100s.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.slurm import COLUMNS as SLURM
-from schedgap.instances.importers.slurm import read_slurm
-from schedgap.instances.importers.table import Column, header_of
-from schedgap.instances.schema import Instance
+from schedgap.instances.importers.flat import FIELDS, SLURM, Flat, register
+from schedgap.instances.importers.table import Column
 
 COLUMNS = (*SLURM, Column("vc", "text", "the name of a virtual cluster", blank=True))
 
 
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Helios log (see :func:`schedgap.instances.importers.import_trace`)."""
-    return read_slurm(path, options, "helios", COLUMNS, tenant="vc", tenants="virtual clusters")
-
-
-IMPORTERS.register(
-    ImporterSpec(
+register(
+    Flat(
         id="helios",
         title="Helios trace",
         layout=__doc__,
         source="SenseTime Helios, 2020 (Hu et al., SC 2021), S-Lab-System-Group/HeliosData",
         licence="academic use (the repository's README); see there",
-        read=read,
-        recognise=header_of(COLUMNS),
+        columns=COLUMNS,
+        fields=FIELDS | {"tenant": "vc"},
+        about={"tenants": "virtual clusters"},
     )
 )

@@ -12,13 +12,8 @@ which were drawn at random by its authors; they are not read.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import Column, arrival, check_unique, duration, gang, header_of, read_table
-from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
-from schedgap.instances.schema import Instance
+from schedgap.instances.importers.flat import Flat, register
+from schedgap.instances.importers.table import Column, arrival, duration, gang
 
 COLUMNS = (
     Column("job_id", "text", "the name of the job"),
@@ -28,28 +23,14 @@ COLUMNS = (
 )
 
 
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of an ITP trace (see :func:`schedgap.instances.importers.import_trace`)."""
-    frame = read_table(path, "itp", COLUMNS)
-    check_unique(path, frame["job_id"])
-    used = frame[frame["num_gpu"] > 0]
-    jobs = [
-        TraceJob(id=job_id, submit_s=submit, gpus=int(gpus), duration_s=seconds)
-        for job_id, submit, gpus, seconds in zip(
-            used["job_id"], used["submission_time"], used["num_gpu"], used["duration"], strict=True
-        )
-    ]
-    return to_instance(Trace("itp", path, jobs, {NO_GPU: len(frame) - len(used)}), options)
-
-
-IMPORTERS.register(
-    ImporterSpec(
+register(
+    Flat(
         id="itp",
         title="Microsoft ITP trace",
         layout=__doc__,
         source="Microsoft ITP, 2021 (Gu et al., ElasticFlow, ASPLOS 2023), microsoft/elasticflow-traces",
         licence="MIT",
-        read=read,
-        recognise=header_of(COLUMNS),
+        columns=COLUMNS,
+        fields={"id": "job_id", "submit_s": "submission_time", "gpus": "num_gpu", "duration_s": "duration"},
     )
 )

@@ -13,13 +13,9 @@ resource_time_0,resource_time_1,resource_time_2,priority``, one job per line. Al
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import Column, arrival, check_unique, gang, header_of, read_table, work
-from schedgap.instances.importers.trace import MAX_DURATION_S, NO_GPU, Trace, TraceJob
-from schedgap.instances.schema import Instance
+from schedgap.instances.importers.flat import Flat, register
+from schedgap.instances.importers.table import Column, arrival, gang, work
+from schedgap.instances.importers.trace import MAX_DURATION_S
 
 MS = 1000.0
 
@@ -35,33 +31,22 @@ COLUMNS = (
 )
 
 
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Muri trace (see :func:`schedgap.instances.importers.import_trace`)."""
-    frame = read_table(path, "muri", COLUMNS)
-    check_unique(path, frame["job_id"])
-    used = frame[frame["num_gpu"] > 0]
-    jobs = [
-        TraceJob(
-            id=row["job_id"],
-            submit_s=row["submit_time"] / MS,
-            gpus=int(row["num_gpu"]),
-            model=row["model_name"],
-            iterations=int(row["iterations"]),
-            duration_s=row["duration"] / MS,
-        )
-        for row in used.to_dict("records")
-    ]
-    return to_instance(Trace("muri", path, jobs, {NO_GPU: len(frame) - len(used)}), options)
-
-
-IMPORTERS.register(
-    ImporterSpec(
+register(
+    Flat(
         id="muri",
         title="Muri trace",
         layout=__doc__,
         source="Muri (Zhao et al., SIGCOMM 2022), Rivendile/Muri; arrivals from msr-fiddle/philly-traces",
         licence="Apache-2.0; Philly's arrivals: CC BY 4.0",
-        read=read,
-        recognise=header_of(COLUMNS),
+        columns=COLUMNS,
+        fields={
+            "id": "job_id",
+            "submit_s": "submit_time",
+            "gpus": "num_gpu",
+            "model": "model_name",
+            "iterations": "iterations",
+            "duration_s": "duration",
+        },
+        per_s=MS,
     )
 )

@@ -13,22 +13,14 @@ Header ``job_id,num_gpu,submit_time,iterations,model_name,duration,interval``, o
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from schedgap.instances.importers.filling import to_instance
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.flat import Flat, register
 from schedgap.instances.importers.table import (
     Column,
     arrival,
-    check_unique,
     duration,
     gang,
-    header_of,
-    read_table,
     work,
 )
-from schedgap.instances.importers.trace import NO_GPU, Trace, TraceJob
-from schedgap.instances.schema import Instance
 
 COLUMNS = (
     Column("job_id", "text", "the name of the job"),
@@ -41,34 +33,22 @@ COLUMNS = (
 )
 
 
-def read(path: Path, options: Options) -> Instance:
-    """Return the instance of a Tiresias trace (see :func:`schedgap.instances.importers.import_trace`)."""
-    frame = read_table(path, "tiresias", COLUMNS)
-    check_unique(path, frame["job_id"])
-    used = frame[frame["num_gpu"] > 0]
-    jobs = [
-        TraceJob(
-            id=row["job_id"],
-            submit_s=row["submit_time"],
-            gpus=int(row["num_gpu"]),
-            model=row["model_name"],
-            iterations=int(row["iterations"]),
-            duration_s=row["duration"],
-        )
-        for row in used.to_dict("records")
-    ]
-    left_out = {NO_GPU: len(frame) - len(used)}
-    return to_instance(Trace("tiresias", path, jobs, left_out, reference="P100"), options)
-
-
-IMPORTERS.register(
-    ImporterSpec(
+register(
+    Flat(
         id="tiresias",
         title="Tiresias trace",
         layout=__doc__,
         source="Tiresias (Gu et al., NSDI 2019), SymbioticLab/Tiresias",
         licence="Apache-2.0",
-        read=read,
-        recognise=header_of(COLUMNS),
+        columns=COLUMNS,
+        fields={
+            "id": "job_id",
+            "submit_s": "submit_time",
+            "gpus": "num_gpu",
+            "model": "model_name",
+            "iterations": "iterations",
+            "duration_s": "duration",
+        },
+        about={"reference": "P100"},
     )
 )

@@ -11,7 +11,8 @@ Field rules are written beside the fields (:func:`rule`), so that a validation e
 from schedgap.instances.schema.base import Name, Record, Text, Variant, rule, violation
 from schedgap.instances.schema.checks import check_size
 from schedgap.instances.schema.cluster import Cluster, GpuType, PSType, ServerGroup, WorkerType
-from schedgap.instances.schema.instance import SCHEMA_VERSION, Horizon, Instance, Published
+from schedgap.instances.schema.content import SCHEMA_VERSION, Horizon, Published
+from schedgap.instances.schema.instance import Instance
 from schedgap.instances.schema.job import (
     Constant,
     DistributedProfile,

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from schedgap.instances.schema import limits
 from schedgap.instances.schema.base import violation
 from schedgap.instances.schema.cluster import Cluster
+from schedgap.instances.schema.content import Content
 from schedgap.instances.schema.job import Job
 
-if TYPE_CHECKING:
-    from schedgap.instances.schema.instance import Instance
 
-
-def check_sizes(instance: Instance) -> None:
+def check_sizes(instance: Content) -> None:
     """Raise where there is more of something than :data:`limits.MAX_ITEMS` allows."""
     sizes = {
         "cluster.servers": sum(group.count for group in instance.cluster.servers),
@@ -34,14 +31,14 @@ def check_size(path: str, size: int) -> None:
         raise violation(path, size, f"at most {limits.MAX_ITEMS}; {how}")
 
 
-def check_horizon(instance: Instance) -> None:
+def check_horizon(instance: Content) -> None:
     """Raise where the horizon ends after :data:`limits.MAX_HORIZON_S`."""
     if instance.horizon and instance.horizon.end_s > limits.MAX_HORIZON_S:
         right = f"a horizon ends at or before {limits.MAX_HORIZON_S:g} s"
         raise violation("horizon: slot_s · slots", f"{instance.horizon.end_s:g}", right)
 
 
-def check_names(instance: Instance) -> None:
+def check_names(instance: Content) -> None:
     """Raise where two things of one kind share an id, or where nothing asks for GPUs."""
     cluster = instance.cluster
     unique("cluster.gpu_types", "name", (g.name for g in cluster.gpu_types))
@@ -67,7 +64,7 @@ def unique(path: str, field: str, names: Iterable[str]) -> None:
         seen[name] = i
 
 
-def check_cluster(instance: Instance) -> None:
+def check_cluster(instance: Content) -> None:
     """Raise where servers or worker types name an unknown GPU type, or where there is no GPU at all."""
     types = {g.name for g in instance.cluster.gpu_types}
     for i, group in enumerate(instance.cluster.servers):
@@ -86,7 +83,7 @@ def known(path: str, name: str, names: Iterable[str], kind: str) -> None:
         raise violation(path, name, f"unknown {kind}; known: {listed}")
 
 
-def check_tenants(instance: Instance) -> None:
+def check_tenants(instance: Content) -> None:
     """Raise on a tenant that leaves before it arrives, or whose job types miss a GPU type of the cluster."""
     types = instance.cluster.gpus_by_type
     for i, tenant in enumerate(instance.tenants):
@@ -99,7 +96,7 @@ def check_tenants(instance: Instance) -> None:
                     raise violation(path, ", ".join(rates), f"one rate for each GPU type: {', '.join(types)}")
 
 
-def check_jobs(instance: Instance) -> None:
+def check_jobs(instance: Content) -> None:
     """Raise on a job that could never run: unknown names, an arrival after the horizon, too large a gang."""
     tenants = {t.id for t in instance.tenants}
     workers = {w.name for w in instance.worker_types}

@@ -1,98 +1,18 @@
-"""The instance itself: cluster, jobs, tenants, horizon, and what papers have published about them."""
+"""The instance: content whose parts fit together, and how a notebook shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Final, Literal, Self
+from typing import Self
 
 from pydantic import model_validator
 
 from schedgap.instances.schema import checks
-from schedgap.instances.schema.base import Name, Numbers, Record, Text, rule
-from schedgap.instances.schema.cluster import Cluster, PSType, WorkerType
-from schedgap.instances.schema.job import Job, Tenant
-
-SCHEMA_VERSION: Final = 1
+from schedgap.instances.schema.content import Content
+from schedgap.instances.schema.summary import to_html
 
 
-class Horizon(Record):
-    """Slot length and number of slots."""
-
-    slot_s: float = rule("a slot has a positive length in seconds", gt=0)
-    slots: int = rule("a horizon has at least one slot", ge=1)
-
-    @property
-    def end_s(self) -> float:
-        """End of the last slot in seconds."""
-        return self.slot_s * self.slots
-
-
-class Published(Record):
-    """One number (vector, matrix) that a paper printed about this instance, and what is exactly true.
-
-    Attributes
-    ----------
-    method
-        Registered method or policy.
-    quantity
-        What is measured of it (``objective``, ``ttd_h``), or ``<quantity>_ratio:<other method>``: how many times
-        better it is than the other.
-    value, relation, tolerance
-        What the paper printed (absent where it printed none), whether as a value or as a limit, and half a unit of its
-        last printed place.
-    exact
-        What holds by computation or proof where that differs from `value` or where the paper is silent.
-    where, note
-        Place in the paper; what there is to say about it.
-    scope
-        What else the number is about where it is not about this instance alone (``the mean over seven mixes``). Such
-        a number is listed with its scope and never compared with the result on one instance.
-    within
-        Lowest and highest value of generator parameters between which the paper states it; the number is kept for
-        instances whose other parameters are those of the spec.
-    """
-
-    method: Name
-    quantity: Name = "objective"
-    value: Numbers | None = None
-    relation: Literal["equal", "at least", "at most"] = "equal"
-    tolerance: float = rule("a tolerance is positive", gt=0, default=0.005)
-    exact: Numbers | None = None
-    unit: Name = "1"
-    where: Name
-    scope: Text = ""
-    within: Mapping[Name, tuple[float, float]] = {}
-    note: Text = ""
-
-
-class Instance(Record):
-    """A cluster, its jobs and tenants, a horizon, and what has been published about them.
-
-    Attributes
-    ----------
-    derived
-        What was filled in by rule rather than given (``rates of 812 jobs from catalogue model …``).
-    unit_worth
-        Largest weight of a job per unit of capacity that prices reckon with (Zhou's F); by default that of the jobs.
-    published
-        Numbers that papers printed about this instance; tested against, never used.
-    """
-
-    schema_version: Literal[1] = SCHEMA_VERSION
-    name: Name
-    title: Text = ""
-    source: Text = ""
-    licence: Text = ""
-    derived: tuple[Text, ...] = ()
-    cluster: Cluster
-    tenants: tuple[Tenant, ...] = ()
-    jobs: tuple[Job, ...] = ()
-    worker_types: tuple[WorkerType, ...] = rule("at most 1000 worker types", max_length=1000, default=())
-    ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
-    horizon: Horizon | None = None
-    unit_worth: float | None = rule("a unit's worth is positive, at most 1e15", gt=0, le=1e15, default=None)
-    published: tuple[Published, ...] = ()
+class Instance(Content):
+    """A cluster, its jobs and tenants, a horizon, and what has been published about them."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -104,14 +24,5 @@ class Instance(Record):
         checks.check_jobs(self)
         return self
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the canonical content, in hexadecimal (see :func:`schedgap.instances.canonical.fingerprint`)."""
-        from schedgap.instances.canonical import fingerprint
-
-        return fingerprint(self)
-
     def _repr_html_(self) -> str:
-        from schedgap.instances.summary import to_html
-
         return to_html(self)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines, Options, Rates, Runs, classes, options
 from schedgap.instances.elastic.machines import kinds
 from schedgap.instances.elastic.profiles import rates
@@ -27,9 +27,6 @@ from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType
 from schedgap.instances.utility import Utilities, utilities
 from schedgap.instances.workload import MAX_SERVERS, server_names
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ROUNDING = 1e-9
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
-from schedgap.instances.views import hadar
 from schedgap.instances.views.hadar import Schedule, View
 
 
@@ -21,7 +20,7 @@ def view(instance: Instance) -> View:
     NotApplicableError
         If some job can complete in no schedule: there is no makespan then.
     """
-    seen = hadar.view(instance)
+    seen: View = PAPERS.get("hadar").view(instance)
     if reasons := [reason for reason in seen.hopeless if reason]:
         raise NotApplicableError(f"Gavel's makespan: {reasons[0]}")
     return seen

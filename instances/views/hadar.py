@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import Utilities, utilities
 from schedgap.instances.workload import Servers, Workload, servers, workload
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Slot lengths to choose from where an instance has no horizon: the first with at most :data:`SLOTS` slots."""

@@ -15,11 +15,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, JobType
-
-Array = NDArray[np.float64]
 
 LARGEST_RANGE = 1e6
 """Largest ratio of one tenant's rates, or of two tenants' weights. Solvers work to 1e-7 in double precision: beyond

@@ -24,17 +24,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
 from schedgap.instances.workload import Servers, Workload, servers, workload
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 ROUNDS_S = (300.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Seconds of a round where an instance has no horizon: 5 minutes (Synergy, section 1), or the first of these by which

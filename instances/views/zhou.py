@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Ledger, Machines, Options, Rates, Runs, classes, options, printed_rings
 from schedgap.instances.elastic.machines import kinds
 from schedgap.instances.elastic.profiles import able, rates, takes
@@ -26,9 +26,6 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.workload import MAX_SERVERS, server_names
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 HOUR_S = 3600.0
 SHORT_S = 24 * HOUR_S

@@ -13,6 +13,7 @@ import pyomo.environ as pyo
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from schedgap.models.elastic.counting import elastic_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
 from schedgap.models.solve import SolveOptions
 
@@ -33,7 +34,22 @@ def admitting(view: View, problem: str) -> ElasticJobs:
 
 
 def build_master(view: View, problem: str) -> pyo.ConcreteModel:
-    """Return the LP over the schedules that column generation found."""
+    r"""Return the relaxation of the ILP over the schedules :math:`L_j' \subseteq L_j` that column generation made.
+
+    - :math:`c`: classes of equal servers, which hold :math:`C_{cw}` workers and :math:`C_{cp}` PSs together.
+    - :math:`y_{l,c,w}, z_{l,c,p}`: workers and PSs that l has on servers of class c.
+    - ``x`` :math:`x_l \ge 0`: share of schedule l.
+
+    .. math:: \max \sum_j \sum_{l \in L_j'} f_j(\hat{t}_l - r_j) \cdot x_l
+    .. math:: \sum_{l \colon t \in T(l)} y_{l,c,w} \cdot x_l \le C_{cw}, \quad
+        \sum_{l \colon t \in T(l)} z_{l,c,p} \cdot x_l \le C_{cp} \quad \forall c, w, p, t \label{within}
+    .. math:: \sum_{l \in L_j'} x_l \le 1 \quad \forall j \label{once}
+
+    Servers of a class are interchangeable: averaging over permutations shows that their rows can be added.
+
+    Duals: prices of workers and PSs by class and slot. At any prices the cost of all capacity and the largest payoff of
+    every job add up to a bound on the ILP.
+    """
     jobs = admitting(view, problem)
     grid = coarse(jobs, view.classes)
     pricing = Pricing(jobs, grid)
@@ -41,14 +57,22 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
 
 
 def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
-    """Bound by column generation, schedule by ruin and recreate on real servers.
+    """Bound by column generation with exact pricing, then look for a schedule on real servers by ruin and recreate.
 
     Returns
     -------
     Outcome
         Its prices are ``(classes·R, slots)``, in utility per worker or parameter server and slot.
+
+    See Also
+    --------
+    schedgap.models.columns.solve_in_phases : how the search goes on, and what it can prove.
     """
     return Outcome(*solve(admitting(view, problem), options, 1, first_slot=0, seeded=seeded))
+
+
+def _implied(view: View, problem: str) -> tuple[float, bool]:
+    return elastic_schedules(admitting(view, problem))
 
 
 def _too_large(view: View) -> str | None:
@@ -71,5 +95,7 @@ for _problem, _name in ((UTILITY, ""), (FROM_ARRIVAL, ".from_arrival")):
             procedure=partial(columns, problem=_problem.id),
             too_large=_too_large,
             parameters=(SEEDED,),
+            example="paper/walkthrough",
+            implied=partial(_implied, problem=_problem.id),
         )
     )

@@ -1,8 +1,4 @@
-"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as its own LP.
-
-See the package's docstring for sets, variables and constraints. Rows are in parts of the capacity and objectives in
-units of the largest utility, so that tolerances of the solver are relative ones.
-"""
+"""The admission ILP over all schedules of a tiny instance, and the dual (18a) of its relaxation as its own LP."""
 
 from __future__ import annotations
 
@@ -11,16 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
 from schedgap.instances.elastic import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, View
 from schedgap.models import elastic
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
-from schedgap.models.solve import Solution
-from schedgap.models.statements import bounding, grouped, in_units, largest
-
-Ints = NDArray[np.int64]
+from schedgap.models.solve import Solution, counted
+from schedgap.models.statements import bounding, grouped, largest
 
 
 def schedules(view: View, problem: str) -> Runs:
@@ -41,17 +34,20 @@ def _common(view: View, found: Runs) -> pyo.ConcreteModel:
     m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
     ends = found.start + found.slots
     worth = [float(view.utility(j)[end]) for j, end in zip(found.job.tolist(), ends.tolist(), strict=True)]
-    m.unit = pyo.Param(initialize=largest(np.array(worth)))
-    m.f = pyo.Param(m.SCHEDULES, initialize={k: value / m.unit.value for k, value in enumerate(worth)})
+    m.f = pyo.Param(m.SCHEDULES, initialize=dict(enumerate(worth)))
+    m.C = pyo.Param(
+        range(view.machines.size),
+        range(len(view.machines.resources)),
+        initialize={at: float(room) for at, room in np.ndenumerate(view.machines.capacity)},
+    )
     kinds = (found.worker_type[found.run], len(view.machines.worker_types) + found.ps_type[found.run])
     for held, cells, at, kind, number in (
         ("y", "WORKERS", "RUNNING", kinds[0], found.workers),
         ("z", "SERVERS", "SERVING", kinds[1], found.ps),
     ):
         some = np.flatnonzero(number)
-        part = number[some] / view.machines.capacity[found.server[some], kind[some]]
         keys = zip(found.run[some].tolist(), found.server[some].tolist(), kind[some].tolist(), strict=True)
-        use = dict(zip(keys, part.tolist(), strict=True))
+        use = dict(zip(keys, number[some].tolist(), strict=True))
         times = {k: range(int(found.start[k]), int(ends[k])) for k, _, _ in use}
         holds = [(k, (s, r, t)) for k, s, r in use for t in times[k]]
         setattr(m, f"{held}_USES", pyo.Set(dimen=3, initialize=list(use)))
@@ -62,7 +58,7 @@ def _common(view: View, found: Runs) -> pyo.ConcreteModel:
 
 
 def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) -> pyo.ConcreteModel:
-    """Return the ILP, in units of the largest utility.
+    r"""Return the ILP over schedules: which jobs are admitted, and by which schedule.
 
     Parameters
     ----------
@@ -70,6 +66,18 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
         Jobs and servers; whether the arrival slot may be used.
     relaxed
         Whether schedules may be chosen in part.
+
+    Notes
+    -----
+    - ``x`` :math:`x_l \in \{0, 1\}`: schedule l is followed.
+
+    .. math:: \max \sum_j \sum_{l \in L_j} f_j(\hat{t}_l - r_j) \cdot x_l
+    .. math:: \sum_{l \colon t \in T(l)} y_{l,s,w} \cdot x_l \le C_{sw} \quad \forall s, w, t \label{workers}
+    .. math:: \sum_{l \colon t \in T(l)} z_{l,s,p} \cdot x_l \le C_{sp} \quad \forall s, p, t \label{servers}
+    .. math:: \sum_{l \in L_j} x_l \le 1 \quad \forall j \label{one}
+
+    Duals (of the relaxation): they are the variables of (18a), ``admission.dual``: what a worker, or a PS, of a server
+    in a slot is worth.
     """
     found = schedules(view, problem)
     m = _common(view, found)
@@ -80,17 +88,19 @@ def build_offline(view: View, problem: str = UTILITY.id, relaxed: bool = False) 
 
     @m.Constraint(m.WORKERS)
     def workers(m: Any, s: int, w: int, t: int) -> Any:
-        return sum(m.y[k, s, w] * m.x[k] for k in m.RUN[s, w, t]) <= 1
+        return sum(m.y[k, s, w] * m.x[k] for k in m.RUN[s, w, t]) <= m.C[s, w]
 
     @m.Constraint(m.SERVERS)
     def servers(m: Any, s: int, p: int, t: int) -> Any:
-        return sum(m.z[k, s, p] * m.x[k] for k in m.SERVE[s, p, t]) <= 1
+        return sum(m.z[k, s, p] * m.x[k] for k in m.SERVE[s, p, t]) <= m.C[s, p]
 
     @m.Constraint(m.JOBS)
     def one(m: Any, j: int) -> Any:
         return sum(m.x[k] for k in m.OWN[j]) <= 1
 
     m.total = pyo.Objective(rule=lambda m: sum(m.f[k] * m.x[k] for k in m.SCHEDULES), sense=pyo.maximize)
+    counted(m, ((rows[s, r, t], m.C[s, r]) for rows in (m.workers, m.servers) for s, r, t in rows))
+    counted(m, [(m.total, largest(np.array(list(m.f.values()))))])
     return m
 
 
@@ -100,7 +110,18 @@ def _turned(held: Any, schedules: Any) -> dict[Any, list[int]]:
 
 
 def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
-    """Return (18a), in units of the largest utility; prices are those of all of a server's workers or PSs."""
+    r"""Return (18a): prices and payoffs at which no schedule is worth more than it costs.
+
+    - ``alpha`` :math:`\alpha_{s,w,t} \ge 0`: price of a worker of type w on server s in slot t.
+    - ``beta`` :math:`\beta_{s,p,t} \ge 0`: price of a PS there.
+    - ``mu`` :math:`\mu_j \ge 0`: payoff of job j.
+
+    .. math:: \min \sum_j \mu_j + \sum_{s,w,t} C_{sw} \cdot \alpha_{s,w,t} + \sum_{s,p,t} C_{sp} \cdot \beta_{s,p,t}
+    .. math:: \mu_j \ge f_j(\hat{t}_l - r_j) - \sum_{t \in T(l)} \sum_s \left( \sum_w \alpha_{s,w,t} \cdot y_{l,s,w}
+        + \beta_{s,p,t} \cdot z_{l,s,p} \right) \quad \forall j, l \in L_j \tag{18a} \label{payoff_18a}
+
+    Duals: that of (18a) is the share of schedule l in the ILP's relaxation.
+    """
     found = schedules(view, problem)
     m = _common(view, found)
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
@@ -115,9 +136,12 @@ def build_dual(view: View, problem: str = UTILITY.id) -> pyo.ConcreteModel:
 
     @m.Objective(sense=pyo.minimize)
     def total(m: Any) -> Any:
-        prices = sum(m.alpha[cell] for cell in m.WORKERS) + sum(m.beta[cell] for cell in m.SERVERS)
-        return sum(m.mu[j] for j in m.JOBS) + prices
+        workers = sum(m.C[s, w] * m.alpha[s, w, t] for s, w, t in m.WORKERS)
+        return sum(m.mu[j] for j in m.JOBS) + workers + sum(m.C[s, p] * m.beta[s, p, t] for s, p, t in m.SERVERS)
 
+    unit = largest(np.array(list(m.f.values())))
+    counted(m, [(m.mu, unit), (m.payoff_18a, unit), (m.total, unit)])
+    counted(m, ((prices[s, r, t], unit / m.C[s, r]) for prices in (m.alpha, m.beta) for s, r, t in prices))
     return m
 
 
@@ -165,9 +189,9 @@ for _name, _problem, _start in (
             build=_build,
             decode=_read,
             source=f"walk-through, the ILP over schedules, {_start}",
-            procedure=in_units(_build, _read),
             skip=partial(_nobody, problem=_problem),
             too_large=partial(_too_many, problem=_problem),
+            example="paper/walkthrough",
         )
     )
 MODELS.register(
@@ -182,5 +206,6 @@ MODELS.register(
         procedure=bounding(build_dual),
         skip=partial(_nobody, problem=UTILITY.id),
         too_large=partial(_too_many, problem=UTILITY.id),
+        example="paper/walkthrough",
     )
 )

@@ -25,10 +25,9 @@ from schedgap.models.columns.generation import Generated, GenerationOptions, Ora
 from schedgap.models.columns.integer import Choice, Insert, Packed, Packer, PackingOptions, Start
 from schedgap.models.columns.master import Master, Relaxation, choose
 from schedgap.models.columns.packing import Columns, Packing, statement
-from schedgap.models.columns.phases import SEARCH, Answer, PackingProblem, solve_in_phases
+from schedgap.models.columns.phases import Answer, PackingProblem, solve_in_phases
 
 __all__ = [
-    "SEARCH",
     "Answer",
     "Choice",
     "Close",

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.models.columns.packing import Array, Bools, Columns, Ints, Packing
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.models.columns.packing import Columns, Packing
 
 
 class Use(NamedTuple):

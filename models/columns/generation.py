@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.master import Master, Relaxation
-from schedgap.models.columns.packing import Array, Columns
+from schedgap.models.columns.packing import Columns
 from schedgap.models.solve import Size, SolveOptions, Times, TracePoint
 
 Ended = Literal["gap", "exhausted", "time limit", "iterations", "infeasible", "cut off", "error"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.instances import clock
-from schedgap.models.columns.packing import Array, Columns, Ints, Packing
+from schedgap.instances.arrays import Array, Ints
+from schedgap.models.columns.packing import Columns, Packing
 from schedgap.models.solve import TracePoint
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.models.columns.domain import Domain
-from schedgap.models.columns.packing import Array, Columns, Ints
+from schedgap.models.columns.packing import Columns
 from schedgap.models.solve import Session, Size, Solution, SolveOptions, StandardForm, Status, Times
 from schedgap.models.solve.session import DUAL_SIMPLEX
 

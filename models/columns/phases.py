@@ -9,19 +9,13 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.models.columns.branching import Close, Tree
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate
 from schedgap.models.columns.integer import Insert, Packed, Packer, PackingOptions, Start, liked
-from schedgap.models.columns.packing import Array, Columns, Packing, statement
+from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
-
-SEARCH = (
-    "Then branch and bound by when jobs complete and what they take, each node solved by column generation with the "
-    "columns of the others, and, for as much work, ruin and recreate from the decisions of all heuristics of the "
-    "problem and from the relaxations of the nodes, until bound or time limit is reached."
-)
-"""What :func:`solve_in_phases` does after column generation, for statements of models."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +89,10 @@ def solve_in_phases(
     problem: PackingProblem, options: SolveOptions, built_s: float = 0.0, seeded: bool = True
 ) -> Answer:
     """Bound a packing problem, branch and search, and say what that proves.
+
+    Column generation comes first; then branch and bound by when blocks end and what they take, each node solved by
+    column generation with the columns of the others, and, for as much work, ruin and recreate from the known decisions
+    and from the relaxations of the nodes, until bound or a limit is reached.
 
     Parameters
     ----------

@@ -27,8 +27,9 @@ from functools import cached_property
 
 import numpy as np
 
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Found, Ledger, Machines, Options, Runs, classes, runs_of
-from schedgap.instances.elastic.machines import ROOM, Array, Bools, Ints
+from schedgap.instances.elastic.machines import ROOM
 from schedgap.instances.elastic.options import ROUNDING
 from schedgap.models.columns import (
     Choice,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Machines, Options, Runs
-from schedgap.instances.elastic.machines import Ints
 from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.errors import NotApplicableError
 

@@ -1,8 +1,7 @@
 """P2 by branch and price, at sizes where P1 has millions of binaries.
 
 Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules; :mod:`schedgap.models.columns` does
-the work, :mod:`schedgap.models.hadar.pricing` finds the schedules. The bound holds for P1 as well, which is the same
-problem.
+the work, :mod:`schedgap.models.hadar.pricing` finds the schedules.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, pl
 from schedgap.models.columns import Choice, Columns, PackingOptions, PackingProblem, generate, solve_in_phases
 from schedgap.models.columns import statement as master
 from schedgap.models.hadar.common import somebody_rejected
+from schedgap.models.hadar.counting import gang_schedules
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from schedgap.models.solve import SolveOptions
@@ -30,13 +30,36 @@ BOUND_SHARE = 0.6
 
 
 def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
-    """Return the LP of P2 over the schedules that column generation found."""
+    r"""Return the relaxation of P2 over the schedules :math:`S_j' \subseteq S_j` that column generation made.
+
+    Parameters
+    ----------
+    view
+        GPUs, slots, jobs.
+    complete
+        Whether every job completes: (2b) is then an equation.
+
+    Notes
+    -----
+    - ``x`` :math:`x_{j,s} \ge 0`: share of schedule s.
+
+    .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot x_{j,s} \tag{2}
+    .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{within}
+    .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
+
+    Duals: the prices :math:`k^r_t` of (2a) go to the pricing problem, a shortest path over (slot, progress) for every
+    job, which finds the schedule of largest payoff :math:`\varphi_j(s) = U_{j,s} - \sum_t \sum_r n_{j,s,t,r} \cdot
+    k^r_t`. At any prices, :math:`\sum_t \sum_r C^r \cdot k^r_t + \sum_j \max(0, \max_s \varphi_j(s))` is a bound on P1
+    and P2.
+    """
     pricing = Pricing(view, complete)
     return master(pricing.packing, generate(pricing.anything, pricing).columns)
 
 
 def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
-    """Solve P2 by branch and price.
+    """Solve P2 by branch and price, from the bound of column generation with smoothed prices.
+
+    Prices move until bound and master agree but for the grid of progress.
 
     Parameters
     ----------
@@ -53,6 +76,10 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     -------
     Outcome
         Its prices are ``(k, T)``: what one more GPU of a type in a slot would add to the bound at most.
+
+    See Also
+    --------
+    solve_in_phases : how the search goes on, and what it can prove.
     """
     began = clock.now()
     pricing = Pricing(view, complete)
@@ -113,5 +140,7 @@ for _complete, _problem in ((False, UTILITY), (True, COMPLETE)):
             skip=somebody_rejected if _complete else no_reason,
             too_large=too_large,
             parameters=(SEEDED,),
+            example="paper/hadar-fig1",
+            implied=gang_schedules,
         )
     )

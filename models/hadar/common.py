@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import ROUNDING, View
-
-Ints = NDArray[np.int64]
 
 
 def usable(view: View, job: int) -> Ints:

@@ -1,10 +1,4 @@
-"""A bound for schedules in which jobs run as several copies at once (HadarE).
-
-A copy holds up to ``W_j`` GPUs of one server and advances at its own rate, so in a slot a job can use up to
-``Σ_h min(W_j, c_h)`` GPUs of a type, each of which does ``X_j^r·L`` iterations. Relaxed here: GPUs may be divided, and
-what one server holds is not looked at. Every schedule of P1 is one with copies, too: the part of a gang on one server
-is a copy that is at least as fast as the gang's slowest type.
-"""
+"""A bound for schedules in which jobs run as several copies at once (HadarE)."""
 
 from __future__ import annotations
 
@@ -14,10 +8,10 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import FORKED, ROUNDING, View
 from schedgap.models.columns import Columns, Domain, GenerationOptions, Packing, Priced, generate, statement
 from schedgap.models.hadar.columns import too_large
-from schedgap.models.hadar.pricing import Array, Ints
 from schedgap.models.registry import MODELS, ModelSpec, Outcome
 from schedgap.models.solve import Solution, SolveOptions, Status
 
@@ -85,13 +79,34 @@ class ForkedPricing:
 
 
 def build_master(view: View) -> pyo.ConcreteModel:
-    """Return the LP over the columns that column generation found."""
+    r"""Return the LP over columns: how much of which GPUs the copies of every job hold, if GPUs could be divided (§V).
+
+    - :math:`s \in S_j'`: the columns, ways to do all work of a job by a last slot with up to :math:`m_j^r` GPUs of a
+      type.
+    - :math:`m_j^r = \sum_{h \colon r(h) = r} \min(W_j, c_h)`: GPUs of type r that all copies of a job hold at most.
+    - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
+
+    .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot x_{j,s} \tag{2}
+    .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{within}
+    .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
+
+    A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so that each of these GPUs does
+    :math:`X_j^r L` iterations in a slot. Relaxed are that GPUs are whole, and what one server holds. Every schedule of
+    P1 is one with copies, too: the part of a gang on one server is a copy that is at least as fast as the gang's
+    slowest type.
+
+    Duals: the prices of (2a) go to the pricing problem, which takes the cheapest progress first for every last slot. At
+    any prices the cost of all GPUs and the largest payoffs of the jobs add up to a bound on every schedule with copies.
+
+    *Erratum.* Theorem 3 claims that utilisation grows strictly with the number of copies; it can be equal (R1 = 3, n =
+    5: 3, 4 and 5 copies alike).
+    """
     pricing = ForkedPricing(view)
     return statement(pricing.packing, generate(Domain.of(pricing.packing), pricing).columns)
 
 
 def forked_bound(view: View, options: SolveOptions) -> Outcome:
-    """Bound the utility of all schedules with copies; there is no schedule to decode."""
+    """Bound by column generation until bound and master agree to 1e-4; there is no schedule to decode."""
     began = clock.now()
     pricing = ForkedPricing(view)
     built = clock.now()
@@ -120,5 +135,6 @@ MODELS.register(
         source="HadarE §V, divisible copies, by column generation",
         procedure=forked_bound,
         too_large=too_large,
+        example="paper/hadar-fig1",
     )
 )

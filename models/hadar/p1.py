@@ -1,32 +1,29 @@
 """Hadar's P1 (eq. 1–1e) as a MILP without big-M, with capacity by GPU type or by server.
 
-A *place* is where GPUs are: a type (P1 has no cost of spreading, so capacity adds up) or a server. See the package's
-docstring for sets, variables and constraints.
+A *place* is where GPUs are: a type (P1 has no cost of spreading, so capacity adds up) or a server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
 from schedgap.models.hadar.common import add_finish, maximise_utility, nobody_completes, somebody_rejected, usable
 from schedgap.models.registry import MODELS, ModelSpec
-from schedgap.models.solve import Solution
-
-Ints = NDArray[np.int64]
+from schedgap.models.solve import Solution, counted
 
 LARGEST = 6_000
 """Binaries and integers up to which P1 runs unasked: 20 jobs in 72 slots have 6,600, and take HiGHS a minute."""
 
 WORK = 1e3
-"""Units that a job's whole work counts in (1a): a solver's absolute tolerance of 1e-6 is then 1e-9 of the work."""
+"""Parts that a solver counts a job's whole work in: its absolute tolerance of 1e-6 is then 1e-9 of the work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +64,15 @@ class _Index:
             types = {float(rates[r]): int(r) for r in usable(self.view, j)}
             fits = [k for x, k in sorted(types.items()) if self.view.capacity[rates >= x].sum() >= gpus]
             # A type on which all slots together do less than is rounded away is as good as none.
-            found[j] = [k for k in fits if self.part(j, k) * self.view.slots > ROUNDING]
+            found[j] = [
+                k for k in fits if self.view.progress[j, k] * self.view.slots > ROUNDING * self.view.workload.work[j]
+            ]
         return found
 
-    def part(self, job: int, level: int) -> float:
-        """Part of a job's work that a slot does, at most all of it."""
-        return min(1.0, float(self.view.progress[job, level] / self.view.workload.work[job]))
+    def rate(self, job: int, level: int) -> float:
+        """Return X of the level in iterations per second of one GPU, at most what does all work in a slot."""
+        enough = float(self.view.workload.work[job]) / (int(self.view.workload.gpus[job]) * self.view.slot_s)
+        return min(enough, float(self.view.workload.rates[job, level]))
 
     @cached_property
     def hosts(self) -> dict[int, list[int]]:
@@ -106,75 +106,127 @@ class _Index:
 
 
 def build_p1(view: View, places: Places, complete: bool = False) -> pyo.ConcreteModel:
-    """Return P1.
+    r"""Return P1: how many GPUs of which types every gang holds in every slot, and which jobs complete when.
 
     Parameters
     ----------
     view
         Jobs, slots, GPUs.
     places
-        Where GPUs are counted.
+        Where GPUs are counted. By server, h and :math:`c_h` take the place of r and :math:`C^r`; the optimum is the
+        same, since nothing is lost by spreading a gang.
     complete
         Whether every job completes, as the paper prints (1a), or may be rejected.
+
+    Notes
+    -----
+    - ``z`` :math:`z_{j,t,k} \in \{0, 1\}`: job j runs in slot t, and its slowest type is k.
+    - ``w`` :math:`w_{j,t,r} \in \{0, \ldots, \min(W_j, C^r)\}`: GPUs of type r that it holds then.
+    - ``x`` :math:`x_{j,t} \ge 0`: iterations per second of one of its GPUs then, 0 where it does not run.
+    - ``v`` :math:`v_{j,f} \in \{0, 1\}`: its last slot is f.
+    - ``pending`` :math:`P_{j,t} \in [0, 1]`: whether its last slot is t or later.
+    - ``done`` :math:`D_{j,t} \ge 0`: work done by the end of slot t.
+
+    .. math:: \max \sum_j \sum_f U_j(f) \cdot v_{j,f} \tag{1}
+    .. math:: D_{j,f} \ge E_j N_j \cdot \sum_{g \le f} v_{j,g} \quad \forall j, f \tag{1a} \label{work_1a}
+    .. math:: D_{j,t} = D_{j,t-1} + x_{j,t} \cdot W_j \cdot L \quad \forall j, t \label{done_by}
+    .. math:: x_{j,t} = \sum_k X_j^k \cdot z_{j,t,k} \quad \forall j, t \tag{1b} \label{rate_1b}
+    .. math:: w_{j,t,r} \le \min(W_j, C^r) \cdot \sum_{k \colon X_j^k \le X_j^r} z_{j,t,k} \quad \forall j, t, r
+        \tag{1b} \label{slowest_1b}
+    .. math:: \sum_k z_{j,t,k} \le P_{j,t} \quad \forall j, t \tag{1c} \label{until_last_1c}
+    .. math:: P_{j,t} = P_{j,t+1} + v_{j,t}, \quad P_{j,T+1} = 0 \quad \forall j, t \label{pending_from}
+    .. math:: v_{j,f} \le \sum_k z_{j,f,k} \quad \forall j, f \label{runs_last}
+    .. math:: \sum_j w_{j,t,r} \le C^r \quad \forall t, r \tag{1d} \label{capacity_1d}
+    .. math:: \sum_r w_{j,t,r} = W_j \cdot \sum_k z_{j,t,k} \quad \forall j, t \tag{1e} \label{gang_1e}
+
+    and with `complete`
+
+    .. math:: P_{j,a_j} = 1 \quad \forall j \tag{1a} \label{everybody}
+
+    (1a) is printed for the last slot alone; the other rows keep a relaxation from finishing part of a job before its
+    work is begun. (1b) is the minimum over types, linear and without big-M: a type is used only where the gang's pace
+    is at most its own. Naming a slower type than the slowest in use only loses progress, so it is exact at an optimum.
+    ``runs_last`` is not in the paper: a job runs in its last slot, so that no incumbent counts it as later than it is.
+    (1d) is left out where all gangs fit at once.
+
+    Duals (of the relaxation): the price of (1d) is what one more GPU of type r in slot t would add to the utility.
+    Hadar's online prices (5) play its part.
+
+    *Erratum.* Fig. 1: under (1e) no schedule of its three jobs finishes in 5 rounds, 6 is the least; and gangs of 3, 2
+    and 2 never use 6 of 6 GPUs, so that 100 % utilisation in round 1 is out of reach.
     """
     index, work = _Index(view, places), view.workload
     m = pyo.ConcreteModel()
     add_finish(m, view, complete)
-    m.arrival = pyo.Param(m.JOBS, initialize={j: int(view.arrival[j]) for j in index.jobs})
     m.WINDOW = pyo.Set(dimen=2, initialize=index.window)
     m.LEVELS = pyo.Set(m.JOBS, initialize=index.levels)
     m.HOSTS = pyo.Set(m.JOBS, initialize=index.hosts)
     m.RUN = pyo.Set(dimen=3, initialize=[(j, t, k) for j, t in index.window for k in index.levels[j]])
     m.HOLD = pyo.Set(dimen=3, initialize=[(j, t, p) for j, t in index.window for p in index.hosts[j]])
     m.BELOW = pyo.Set(list(index.below), initialize=index.below)
-    m.USERS = pyo.Set(list(index.users), initialize=index.users)
-    m.gang = pyo.Param(m.JOBS, initialize={j: int(work.gpus[j]) for j in index.jobs})
+    m.a = pyo.Param(m.JOBS, initialize={j: int(view.arrival[j]) for j in index.jobs})
+    m.W = pyo.Param(m.JOBS, initialize={j: int(work.gpus[j]) for j in index.jobs})
+    m.L = pyo.Param(initialize=view.slot_s)
+    m.EN = pyo.Param(m.JOBS, initialize={j: float(work.work[j]) for j in index.jobs})
+    rates = {(j, k): index.rate(j, k) for j in index.jobs for k in index.levels[j]}
+    m.X = pyo.Param(list(rates), initialize=rates)
+    m.c = pyo.Param(range(len(places.gpus)), initialize=dict(enumerate(places.gpus.tolist())))
     most = {(j, p): int(min(work.gpus[j], places.gpus[p])) for j, p in index.below}
     m.most = pyo.Param(list(most), initialize=most)
-    part = {(j, k): WORK * index.part(j, k) for j in index.jobs for k in index.levels[j]}
-    m.part = pyo.Param(list(part), initialize=part)
-    m.gpus = pyo.Param(range(len(places.gpus)), initialize=dict(enumerate(places.gpus.tolist())))
-    m.z = pyo.Var(m.RUN, domain=pyo.Binary)
     m.w = pyo.Var(m.HOLD, domain=pyo.NonNegativeIntegers, bounds=lambda m, j, t, p: (0, m.most[j, p]))
+    m.x = pyo.Var(m.WINDOW, domain=pyo.NonNegativeReals)
+    m.z = pyo.Var(m.RUN, domain=pyo.Binary)
+    maximise_utility(m)
+    _add_work(m)
+    _add_rates(m)
+    _add_times(m)
+    if index.users:
+        m.USERS = pyo.Set(list(index.users), initialize=index.users)
+
+        @m.Constraint(list(index.users))
+        def capacity_1d(m: Any, t: int, p: int) -> Any:
+            return sum(m.w[j, t, p] for j in m.USERS[t, p]) <= m.c[p]
 
     @m.Constraint(m.WINDOW)
     def gang_1e(m: Any, j: int, t: int) -> Any:
-        held = sum(m.w[j, t, p] for p in m.HOSTS[j])
-        return held == m.gang[j] * sum(m.z[j, t, k] for k in m.LEVELS[j])
+        return sum(m.w[j, t, p] for p in m.HOSTS[j]) == m.W[j] * sum(m.z[j, t, k] for k in m.LEVELS[j])
+
+    return m
+
+
+def _add_work(m: pyo.ConcreteModel) -> None:
+    """Add (1a) for every slot: what is finished by then is done by then.
+
+    With the last row alone, 20 jobs in 72 slots are not solved after 120 s (902 nodes); with all rows they are after 56
+    s (15 nodes).
+    """
+    before = {(j, m.a[j] - 1) for j in m.JOBS}
+    m.done = pyo.Var(before | set(m.WINDOW), bounds=lambda m, j, t: (0, 0 if t < m.a[j] else None))
+
+    @m.Constraint(m.WINDOW)
+    def done_by(m: Any, j: int, t: int) -> Any:
+        return m.done[j, t] == m.done[j, t - 1] + m.x[j, t] * m.W[j] * m.L
+
+    @m.Constraint(m.FINISH)
+    def work_1a(m: Any, j: int, t: int) -> Any:
+        return m.done[j, t] >= (1 - ROUNDING) * m.EN[j] * (m.pending[j, m.first[j]] - m.pending[j, t + 1])
+
+    counted(m, ((part[j, t], m.EN[j] / WORK) for part in (m.done, m.done_by, m.work_1a) for j, t in part))
+
+
+def _add_rates(m: pyo.ConcreteModel) -> None:
+    """Add (1b): ``x[j, t]`` is the rate of the type that z names, and no GPU in use is slower than that type."""
+
+    @m.Constraint(m.WINDOW)
+    def rate_1b(m: Any, j: int, t: int) -> Any:
+        return m.x[j, t] == sum(m.X[j, k] * m.z[j, t, k] for k in m.LEVELS[j])
 
     @m.Constraint(m.HOLD)
     def slowest_1b(m: Any, j: int, t: int, p: int) -> Any:
         return m.w[j, t, p] <= m.most[j, p] * sum(m.z[j, t, k] for k in m.BELOW[j, p])
 
-    _add_work(m)
-    _add_times(m)
-
-    if index.users:
-
-        @m.Constraint(list(index.users))
-        def capacity_1d(m: Any, t: int, p: int) -> Any:
-            return sum(m.w[j, t, p] for j in m.USERS[t, p]) <= m.gpus[p]
-
-    return maximise_utility(m)
-
-
-def _add_work(m: pyo.ConcreteModel) -> None:
-    """Add (1a) for every slot: what is finished by then is done by then; the last slot's row is the paper's.
-
-    With the last row alone a fraction of a job may finish before its work is begun: 20 jobs in 72 slots are then not
-    solved after 120 s (902 nodes), with all rows they are after 56 s (15 nodes).
-    """
-    before = {(j, m.arrival[j] - 1) for j in m.JOBS}
-    m.done = pyo.Var(before | set(m.WINDOW), bounds=lambda m, j, t: (0, 0 if t < m.arrival[j] else None))
-
-    @m.Constraint(m.WINDOW)
-    def done_by(m: Any, j: int, t: int) -> Any:
-        return m.done[j, t] == m.done[j, t - 1] + sum(m.part[j, k] * m.z[j, t, k] for k in m.LEVELS[j])
-
-    @m.Constraint(m.FINISH)
-    def work_1a(m: Any, j: int, t: int) -> Any:
-        finished = m.pending[j, m.first[j]] - m.pending[j, t + 1]
-        return m.done[j, t] >= WORK * (1 - ROUNDING) * finished
+    parts = ((part[j, t], m.EN[j] / (WORK * m.W[j] * m.L)) for part in (m.x, m.rate_1b) for j, t in part)
+    counted(m, parts)
 
 
 def _add_times(m: pyo.ConcreteModel) -> None:
@@ -225,11 +277,12 @@ def _register(name: str, places: Callable[[View], Places], complete: bool, sourc
             paper="hadar",
             problem=COMPLETE.id if complete else UTILITY.id,
             kind="exact",
-            build=lambda view: build_p1(view, places(view), complete),
+            build=wraps(build_p1)(lambda view: build_p1(view, places(view), complete)),
             decode=decode(places is Places.by_server),
             source=source,
             skip=somebody_rejected if complete else nobody_completes,
             too_large=_too_large(places),
+            example="paper/hadar-fig1",
         )
     )
 

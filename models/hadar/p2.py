@@ -1,7 +1,5 @@
 """Hadar's P2 (eq. 2–2c) over all schedules of a tiny instance, its LP relaxation, and its dual P3 (eq. 3–3a).
 
-See the package's docstring for sets, variables and constraints; P3 is a model of its own over the same schedules.
-
 The three jobs of Fig. 1 have 214,000 schedules in 8 slots; at 25,000 (6 slots), HiGHS found no incumbent in 200 s. The
 relaxation needs extreme mixes only, and its prices tell which schedules an optimum can have (:func:`enumerated`).
 """
@@ -10,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,10 @@ TIES = 1e-6
 """Part of the relaxation's optimum by which its prices may be off; schedules within it are kept."""
 
 
+EXAMPLE = "paper/hadar-fig1?slot_s=2"
+"""Fig. 1 in half as many slots."""
+
+
 def _common(view: View, columns: Schedules) -> pyo.ConcreteModel:
     """Return what P2 and P3 share: jobs, schedules, cells of slot and type, and which schedule uses what."""
     m = pyo.ConcreteModel()
@@ -45,16 +48,31 @@ def _common(view: View, columns: Schedules) -> pyo.ConcreteModel:
 
 
 def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bool = False) -> pyo.ConcreteModel:
-    """Return P2.
+    r"""Return P2: which of its schedules every job follows, if any.
 
     Parameters
     ----------
     view, columns
         Jobs, slots, GPUs; the schedules to choose from.
     complete
-        Whether every job completes, or may be rejected.
+        Whether every job completes (:math:`o_j = 0`), or may be rejected.
     relaxed
-        Whether schedules may be chosen in part.
+        Whether schedules may be followed in part, :math:`x_{j,s} \ge 0`; those of extreme mixes of types are then
+        enough.
+
+    Notes
+    -----
+    - ``x`` :math:`x_{j,s} \in \{0, 1\}`: job j follows schedule s.
+    - ``rejected`` :math:`o_j \in [0, 1]`: job j is rejected.
+
+    .. math:: \max \sum_j \sum_s U_{j,s} \cdot x_{j,s} \tag{2}
+    .. math:: \sum_j \sum_s n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{capacity_2a}
+    .. math:: \sum_s x_{j,s} + o_j = 1 \quad \forall j \tag{2b} \label{one_2b}
+
+    (2b) is the paper's :math:`\le 1`, with the rejection as a column of its own.
+
+    Duals (of the relaxation): they are the variables of P3 (``hadar.p3``). The price of (2a) is what a GPU of type r in
+    slot t is worth, that of (2b) the payoff of job j, utility of its best schedule less what its GPUs cost.
     """
     m = _common(view, columns)
     m.USERS = pyo.Set(m.CELLS, initialize=grouped(((t, r), s) for s, t, r in m.USES))
@@ -78,7 +96,22 @@ def build_p2(view: View, columns: Schedules, complete: bool = False, relaxed: bo
 
 
 def build_p3(view: View, columns: Schedules) -> pyo.ConcreteModel:
-    """Return P3: prices of GPUs by slot and type, and payoffs of jobs, that no schedule beats."""
+    r"""Return P3, the dual of P2: prices of GPUs and payoffs of jobs at which no schedule is worth more than it costs.
+
+    - ``price`` :math:`k^r_t \ge 0`: price of a GPU of type r in slot t.
+    - ``payoff`` :math:`\mu_j \ge 0`: payoff of job j.
+
+    .. math:: \min \sum_j \mu_j + \sum_t \sum_r C^r \cdot k^r_t \tag{3}
+    .. math:: \mu_j \ge U_{j,s} - \sum_t \sum_r n_{j,s,t,r} \cdot k^r_t \quad \forall j, s \tag{3a} \label{payoff_3a}
+
+    At an optimum :math:`\mu_j = \max(0, \max_s \varphi_j(s))`, with :math:`\varphi_j(s)` the right-hand side of (3a).
+
+    Duals: that of (3a) is the share of schedule s in the relaxation of P2. The value at any feasible prices bounds P2
+    and P1 (weak duality).
+
+    *Erratum.* Definition 1 asks prices to rise by the factor :math:`\alpha = \ln(U_{\max}/U_{\min})` with every step of
+    the allocation; for whole GPUs no price function does.
+    """
     m = _common(view, columns)
     m.HELD = pyo.Set(m.SCHEDULES, dimen=2, initialize=grouped((u[0], u[1:]) for u in m.USES))
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(columns.job.tolist())))
@@ -111,7 +144,7 @@ def relax(view: View, options: SolveOptions, complete: bool = False) -> Solution
 
 
 def _builder(complete: bool, relaxed: bool = False) -> Callable[[View], pyo.ConcreteModel]:
-    return lambda view: build_p2(view, schedules(view, extreme=relaxed), complete, relaxed)
+    return wraps(build_p2)(lambda view: build_p2(view, schedules(view, extreme=relaxed), complete, relaxed))
 
 
 def prices(view: View, relaxed: Solution, slack: float) -> Prices:
@@ -128,15 +161,17 @@ def prices(view: View, relaxed: Solution, slack: float) -> Prices:
 
 
 def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
-    """Return the procedure that solves P2 over the schedules that an optimum can have.
-
-    At the relaxation's prices, a solution with a schedule whose payoff is more than `slack` below ``μ_j`` is worth less
-    than the relaxation's optimum less `slack`. Where the best solution without such schedules is worth as much, it is
-    the best of all; otherwise the slack grows, at most to the relaxation's optimum, since no solution is worth less
-    than 0. Of the 214,000 schedules of Fig. 1 in 8 slots this keeps 266.
-    """
+    """Return the procedure that solves P2 for one rule."""
 
     def procedure(view: View, options: SolveOptions) -> Outcome:
+        """Solve the relaxation, then P2 over the schedules that an optimum can have at its prices.
+
+        The relaxation needs schedules of extreme mixes only. At its prices, a solution with a schedule whose payoff is
+        more than a slack below that of its job is worth less than the relaxation's optimum less the slack. Where the
+        best solution without such schedules is worth as much, it is the best of all; otherwise the slack grows, at most
+        to the relaxation's optimum, since no solution is worth less than 0. Of the 214,000 schedules of Fig. 1 in 8
+        slots this keeps 266.
+        """
         began = clock.now()
         relaxed = relax(view, options, complete)
         if relaxed.status != "optimal" or relaxed.objective is None:
@@ -195,11 +230,11 @@ def _time_left(options: SolveOptions, began: float) -> SolveOptions:
 
 
 def _bound_of_p3(view: View, options: SolveOptions) -> Outcome:
-    """Solve P3; the value of any feasible prices and payoffs is a bound, that of the best ones the relaxation's."""
     solution = solve_built(_build_p3, no_decision, view, options).solution
     return Outcome(replace(solution, bound=solution.objective), None)
 
 
+@wraps(build_p3)
 def _build_p3(view: View) -> pyo.ConcreteModel:
     return build_p3(view, schedules(view, extreme=True))
 
@@ -216,6 +251,7 @@ for _complete, _name, _problem in ((False, "", UTILITY), (True, ".complete", COM
             source=f"Hadar §III-B, eq. (2)–(2c), {'every job completes' if _complete else 'jobs may be rejected'}",
             procedure=enumerated(_complete),
             skip=somebody_rejected if _complete else nobody_completes,
+            example=EXAMPLE,
         )
     )
 MODELS.register(
@@ -228,6 +264,7 @@ MODELS.register(
         decode=no_decision,
         source="Hadar §III-B, LP relaxation of (2)–(2c) over all schedules",
         skip=nobody_completes,
+        example=EXAMPLE,
     )
 )
 MODELS.register(
@@ -241,5 +278,6 @@ MODELS.register(
         source="Hadar §III-B, eq. (3)–(3a), the dual of (2)'s relaxation",
         procedure=_bound_of_p3,
         skip=nobody_completes,
+        example=EXAMPLE,
     )
 )

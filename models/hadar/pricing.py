@@ -24,11 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import View
 from schedgap.models.columns import Choice, Columns, Domain, Packing, Priced
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 COARSE, FINE = 1_500, 60_000
 """Largest number of states of the machines that every pricing uses, and of those where these leave an error."""

@@ -13,14 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.hadar import ROUNDING, View
 from schedgap.models.hadar.common import usable
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MOST_SCHEDULES = 60_000
 """Schedules of all jobs together beyond which they are not enumerated: Pyomo takes about 7 s to build so many."""

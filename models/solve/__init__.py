@@ -21,7 +21,7 @@ from pyomo.common.errors import InfeasibleConstraintException
 
 from schedgap.instances import clock
 from schedgap.models.solve.fallback import solve_through_pyomo
-from schedgap.models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model
+from schedgap.models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model, counted
 from schedgap.models.solve.scaling import NotCertifiableError, units
 from schedgap.models.solve.session import Session, dual_bound, peak_mb
 from schedgap.models.solve.solution import Seed, Size, Solution, SolveOptions, Status, Times, TracePoint
@@ -43,6 +43,7 @@ __all__ = [
     "build",
     "building",
     "compile_model",
+    "counted",
     "cross_check",
     "dual_bound",
     "peak_mb",

@@ -8,7 +8,7 @@ constraint) and compiling with :class:`LinearStandardFormCompiler` passes the sa
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,12 +24,17 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.common.log import LoggingIntercept
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
+
 T = TypeVar("T")
 
 TIES = "ties"
 """Name of the Pyomo ``Suffix`` with which an LP says which of its optima it wants: the one at which the sum of its
 variables, weighted by the suffix, is largest. Without it the vertex is whichever the solver meets first."""
+
+
+SCALING = "scaling_factor"
+"""Name of Pyomo's ``Suffix`` with which a model declares the units in which a solver counts, see :func:`counted`."""
 
 
 class NotLinearError(ValueError):
@@ -57,6 +62,24 @@ def build(builder: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         return builder(*args, **kwargs)
 
 
+def counted(model: pyo.ConcreteModel, units: Iterable[tuple[Any, float]]) -> None:
+    """Declare in which units a solver counts variables, rows or the objective, so that its tolerances are relative.
+
+    The model stays in its own units, and so do values, prices, reduced costs, objective and bound of its solutions.
+
+    Parameters
+    ----------
+    model
+        Model to extend.
+    units
+        Parts of the model, or containers of them, and what one unit of the solver's is in theirs, positive;
+        integer variables stay as they are.
+    """
+    if model.component(SCALING) is None:
+        model.add_component(SCALING, pyo.Suffix(direction=pyo.Suffix.LOCAL))
+    getattr(model, SCALING).update((part, 1.0 / unit) for part, unit in units)
+
+
 @dataclass(frozen=True, eq=False)
 class StandardForm:
     """``sense cost·x + offset`` subject to ``row_lower ≤ matrix x ≤ row_upper``, ``lower ≤ x ≤ upper``.
@@ -75,6 +98,8 @@ class StandardForm:
         The Pyomo model that the columns and rows are parts of.
     ties
         ``(columns,)`` second objective, to be maximised among the optima (:data:`TIES`), where the model has one.
+    column_unit, row_unit, cost_unit
+        Declared units (:func:`counted`), ``(columns,)`` and ``(rows,)`` where there are any.
     """
 
     cost: Array
@@ -90,6 +115,9 @@ class StandardForm:
     rows: Sequence[Any]
     model: Any = None
     ties: Array | None = None
+    column_unit: Array | float = 1.0
+    row_unit: Array | float = 1.0
+    cost_unit: float = 1.0
 
 
 def compile_model(model: pyo.ConcreteModel) -> StandardForm:
@@ -108,6 +136,7 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
     kinds = np.fromiter((row.bound_type for row in form.rows), np.int8, len(form.rows))
     rhs = np.asarray(form.rhs, float)
     lower, upper, integer = _column_bounds(form.columns)
+    rows = [row.constraint for row in form.rows]
     return StandardForm(
         cost=form.c.toarray().ravel(),
         offset=float(form.c_offset[0]),
@@ -119,15 +148,21 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
         upper=upper,
         integer=integer,
         columns=form.columns,
-        rows=[row.constraint for row in form.rows],
+        rows=rows,
         model=model,
-        ties=_ties(model, form.columns),
+        ties=None if model.component(TIES) is None else _of(model, TIES, form.columns, 0.0),
+        column_unit=1 / _of(model, SCALING, form.columns, 1.0),
+        row_unit=1 / _of(model, SCALING, rows, 1.0),
+        cost_unit=1 / float(_of(model, SCALING, form.objectives, 1.0)[0]),
     )
 
 
-def _ties(model: pyo.ConcreteModel, columns: Sequence[Any]) -> Array | None:
-    suffix = model.component(TIES)
-    return None if suffix is None else np.array([suffix.get(v, 0.0) for v in columns])
+def _of(model: pyo.ConcreteModel, name: str, parts: Sequence[Any], default: float) -> Array:
+    """Return what a suffix says of parts of the model, or of the containers that they are in."""
+    suffix = model.component(name)
+    if suffix is None:
+        return np.full(len(parts), default)
+    return np.array([suffix.get(part, suffix.get(part.parent_component(), default)) for part in parts], float)
 
 
 def _linear_form(model: pyo.ConcreteModel) -> Any:

@@ -15,11 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.solution import Solution, SolveOptions
-
-Array = NDArray[np.float64]
 
 ORDINARY = 2.0**10
 """Largest coefficients between 1 / this and this stay as they are."""
@@ -74,6 +73,9 @@ class Units:
             lower=form.lower / self.column,
             upper=form.upper / self.column,
             ties=None if form.ties is None else form.ties * self.column,
+            column_unit=1.0,
+            row_unit=1.0,
+            cost_unit=1.0,
         )
 
     def start(self, form: StandardForm, options: SolveOptions) -> SolveOptions:
@@ -88,51 +90,48 @@ class Units:
         if self.ordinary:
             return solution
 
-        def times(numbers: Array | None, unit: Array | float) -> Array | None:
-            return None if numbers is None or len(numbers) != np.size(unit) > 1 else numbers * unit
+        def times(number: Any, unit: Array | float) -> Any:
+            return None if number is None or (np.ndim(number) and len(number) != np.size(unit)) else number * unit
 
-        found = rescaled(solution, self.cost)
+        cost = self.cost
         return replace(
-            found,
-            column_values=times(found.column_values, self.column),
-            column_duals=times(found.column_duals, 1 / self.column),
-            row_duals=times(found.row_duals, 1 / self.row),
+            solution,
+            objective=times(solution.objective, cost),
+            bound=times(solution.bound, cost),
+            scale=solution.scale * cost,
+            trace=tuple(
+                p._replace(incumbent=times(p.incumbent, cost), bound=times(p.bound, cost)) for p in solution.trace
+            ),
+            column_values=times(solution.column_values, self.column),
+            column_duals=times(solution.column_duals, cost / self.column),
+            row_duals=times(solution.row_duals, cost / self.row),
         )
 
 
-def rescaled(solution: Solution, unit: float) -> Solution:
-    """Return a solution whose objective was in some unit in units of 1."""
-
-    def times(number: Any) -> Any:
-        return None if number is None else number * unit
-
-    return replace(
-        solution,
-        objective=times(solution.objective),
-        bound=times(solution.bound),
-        scale=solution.scale * unit,
-        trace=tuple(p._replace(incumbent=times(p.incumbent), bound=times(p.bound)) for p in solution.trace),
-        column_duals=times(solution.column_duals),
-        row_duals=times(solution.row_duals),
-    )
-
-
 def units(form: StandardForm) -> Units:
-    """Return the units in which the largest coefficient of every row, column and the objective is about 1.
+    """Return the units that the model declares and, where these are far from 1, what makes them about 1.
 
-    Where all columns are continuous, so is the largest right-hand side or bound.
+    That are the largest coefficient of every row, column and the objective and, where all columns are continuous, the
+    largest right-hand side or bound.
 
     Raises
     ------
     NotCertifiableError
         If a row has coefficients more than :data:`CERTIFIABLE` apart.
     """
+    declared = Units(
+        np.broadcast_to(form.row_unit, form.row_lower.shape),
+        np.where(form.integer, 1.0, form.column_unit),
+        form.cost_unit,
+    )
+    form = declared.scaled(form)
     entries = _Entries(form)
     row, column = entries.together() if entries.far() else entries.largest()
     if not form.integer.any():
         amount = _power(_largest(form.row_lower / row, form.row_upper / row, form.lower / column, form.upper / column))
         row, column = row * amount, column * amount
-    return Units(row, column, float(_power(_largest(form.cost * column))[0]))
+    cost = float(_power(_largest(form.cost * column))[0])
+    return Units(declared.row * row, declared.column * column, declared.cost * cost)
 
 
 PASSES = 6

@@ -12,12 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.scaling import NotCertifiableError
 from schedgap.models.solve.solution import Size, Solution, SolveOptions, Status, Times, TracePoint
-
-Array = NDArray[np.float64]
 
 AGREES = 1e-6
 """Largest relative difference of an LP's objective and the bound that its prices prove."""

@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, MOST_THREADS
 
-Array = NDArray[np.float64]
 Status = Literal[
     "optimal",
     "feasible",

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.synergy import View
 from schedgap.models.solve import StandardForm
 from schedgap.models.synergy.configurations import capacity
 from schedgap.models.synergy.throughput import Choices
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def round_form(view: View, chosen: Choices) -> StandardForm:

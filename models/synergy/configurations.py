@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import Schedule, View
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 SMALLEST = 2e-9
 """Smallest coefficient (HiGHS drops those up to 1e-9), and part of a job on a server that counts as one."""

@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, total
 from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, build, cross_check
 from schedgap.models.synergy.arrays import round_form
-from schedgap.models.synergy.configurations import Bools, Ints
 from schedgap.models.synergy.throughput import (
     FLOORED,
     build_round,
@@ -102,7 +102,10 @@ def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
 
 
 def solve_ideal(view: View, options: SolveOptions) -> Outcome:
-    """Solve ILP1 and return its round."""
+    """Solve ILP1 as arrays: the relaxation first, then the few classes whose shares are fractional choose again.
+
+    What is left out cannot be in a better solution. The sizes are those of the whole program.
+    """
     solution, found = ideal_round(view, options)
     if options.cross_check:
         second = cross_check(build(build_round, view, FLOORED), solution, options)
@@ -110,9 +113,9 @@ def solve_ideal(view: View, options: SolveOptions) -> Outcome:
     return Outcome(solution, found)
 
 
-for _name, _skip, _source in (
-    ("ilp1", mixed_cluster, "section 4.1, eq. (1)–(5) with integers"),
-    ("hetero.ilp1", one_type, "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
+for _name, _skip, _example, _source in (
+    ("ilp1", mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
+    ("hetero.ilp1", one_type, "gen/20jobs", "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
 ):
     MODELS.register(
         ModelSpec(
@@ -125,5 +128,6 @@ for _name, _skip, _source in (
             source=f"Synergy {_source}",
             procedure=solve_ideal,
             skip=_skip,
+            example=_example,
         )
     )

@@ -1,15 +1,4 @@
-r"""A proved lower bound on the mean completion time of any schedule of the whole run.
-
-With weights :math:`\alpha` on the GPUs, CPUs and memory of each GPU type, all totals counted as 1, a job in
-configuration :math:`[c, m]` on type i uses :math:`\alpha_i \cdot (g_j/G_i, c/C_i, m/M_i)` of the cluster and does
-:math:`W_j[i,c,m]` iterations per second, so that its whole work takes at least the volume
-
-.. math:: v_j = work_j \cdot \min_{i,c,m} \alpha_i \cdot (g_j/G_i, c/C_i, m/M_i) \,/\, W_j[i,c,m]
-
-of it: any schedule is one on a single machine (:mod:`schedgap.models.single_machine`, which has the bounds and their
-proofs). Jobs start no earlier than the first round at or after their arrival. Gangs over several servers fit, because
-they advance at the pace of the least per GPU; rounds only delay. All weights of jobs are 1.
-"""
+"""A proved lower bound on the mean completion time of any schedule of the whole run."""
 
 from __future__ import annotations
 
@@ -19,14 +8,13 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
 from schedgap.models.single_machine import (
     INTERVALS,
-    Array,
-    Ints,
     Jobs,
     best_bound,
     blended,
@@ -108,7 +96,12 @@ def run_of(view: View) -> Run:
 
 
 def bound(view: View, options: SolveOptions) -> Outcome:
-    """Return the bound on the mean completion time, in seconds."""
+    """Bound the mean completion time, in seconds, by the best relaxation to one machine, without the LP.
+
+    See Also
+    --------
+    best_bound : the relaxations.
+    """
     began = clock.now()
     run = run_of(view)
     built = clock.now()
@@ -129,7 +122,22 @@ def bound(view: View, options: SolveOptions) -> Outcome:
 def build_intervals(
     view: View, weights: Array | None = None, *, capped: bool = True, intervals: int = INTERVALS
 ) -> pyo.ConcreteModel:
-    """Return the bound (b) on the mean completion time as an LP, see :func:`.build_intervals`."""
+    r"""Return the bound by mean busy times on the mean completion time as an LP: the cluster as a single machine.
+
+    With weights :math:`\alpha` on the GPUs, CPUs and memory of each GPU type, all totals counted as 1, a job in
+    configuration :math:`[c, m]` on type i uses :math:`\alpha_i \cdot (g_j/G_i, c/C_i, m/M_i)` of the cluster and does
+    :math:`W_j[c,m,i]` iterations per second, so that its whole work :math:`E_j` takes at least the volume
+
+    .. math:: v_j = E_j \cdot \min_{i,c,m} \alpha_i \cdot (g_j/G_i, c/C_i, m/M_i) / W_j[c,m,i]
+
+    of it. Jobs start no earlier than the first round at or after their arrival. Gangs over several servers fit, because
+    they advance at the pace of the least per GPU; rounds only delay. All weights of jobs are 1, times count from the
+    arrival, and the mean is taken.
+
+    See Also
+    --------
+    schedgap.models.single_machine.build_intervals : the LP.
+    """
     since, over = view.workload.arrival_s[view.possible], len(view.possible)
     return single_machine.build_intervals(
         run_of(view), weights, capped=capped, intervals=intervals, since=since, over=over
@@ -146,5 +154,6 @@ MODELS.register(
         decode=no_decision,
         source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002) with weights on Synergy's resources",
         procedure=bound,
+        example="paper/synergy-example",
     )
 )

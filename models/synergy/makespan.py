@@ -1,19 +1,4 @@
-r"""The whole run as a fluid: a lower bound on the end of the last job, however CPUs and memory are given out.
-
-Jobs are counted by kind. Data: work :math:`E_k` of all jobs of a kind in iterations, rates :math:`W_q` of its
-configurations q (CPUs and memory on one GPU type), what they hold :math:`u_{q,r}` of each resource r (GPUs, CPUs,
-memory of a type) and its total :math:`U_r`; start :math:`a_j` of the first round in which a job may run, and its
-duration :math:`p_j` in its fastest configuration. Variables: the makespan ``M``, and the time ``x[q]`` that jobs of the
-kind spend in a configuration, over all of them::
-
-    min M
-    Σ_q W[q]·x[q] ≥ E[k]                       all work of a kind is done
-    Σ_q u[q,r]·x[q] ≤ U[r]·(M − min_j a[j])    resource seconds
-    M ≥ max_j (a[j] + p[j])
-
-Any schedule gives such times: gangs hold a configuration at least, and advance at no more than its rate (between levels
-a gang advances as at the levels below, which hold less; one over several servers at the pace of its slowest GPU).
-"""
+"""The whole run as a fluid: a lower bound on the end of the last job, however CPUs and memory are given out."""
 
 from __future__ import annotations
 
@@ -28,7 +13,27 @@ from schedgap.models.synergy.configurations import capacity, configurations, fit
 
 
 def build_makespan(view: View) -> pyo.ConcreteModel:
-    """Return the fluid makespan LP; its time unit is a round, its unit of work what a kind has to do."""
+    r"""Return the fluid makespan LP: how long the jobs of each kind are in which configuration.
+
+    - :math:`k`: kinds of jobs; :math:`q \in Q_k` their configurations, CPUs and memory on a GPU type.
+    - :math:`r`: resources, GPUs, CPUs and memory of every GPU type.
+    - :math:`E_k`: iterations that all jobs of a kind have to do.
+    - :math:`W_q`: iterations per second in configuration q.
+    - :math:`n_{q,r}, N_r`: what q holds of resource r, and what there is.
+    - :math:`a_j, p_j`: first round in which job j may run, and its duration at its fastest.
+    - ``makespan`` :math:`M \ge \max_j (a_j + p_j)`: end of the last job. The model's unit of time is a round.
+    - ``x`` :math:`x_q \ge 0`: time that jobs of the kind spend in configuration q, over all of them.
+
+    .. math:: \min M
+    .. math:: \sum_{q \in Q_k} W_q \cdot x_q \ge E_k \quad \forall k \label{work_done}
+    .. math:: \sum_q n_{q,r} \cdot x_q \le N_r \cdot (M - \min_j a_j) \quad \forall r \label{resource_rounds}
+
+    The last rows are (2) and (3) over the whole run. Any schedule gives such times: gangs hold a configuration at
+    least, and advance at no more than its rate (between levels a gang advances as at the levels below, which hold less;
+    one over several servers at the pace of its slowest GPU).
+
+    Duals: those of the resources say which one makes the run as long as it is.
+    """
     jobs = view.possible
     kind = view.profiles.kind[jobs]
     present = np.zeros((view.profiles.kinds, 1), bool)
@@ -78,5 +83,6 @@ MODELS.register(
         build=build_makespan,
         decode=no_decision,
         source="after Synergy's LP1, eq. (1)–(3), over the whole run",
+        example="paper/synergy-example",
     )
 )

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.synergy import Schedule, View, replace_round
 from schedgap.models.registry import solve_built
 from schedgap.models.solve import SolveOptions
-from schedgap.models.synergy.configurations import Array
 from schedgap.models.synergy.throughput import Rule, build_round, decode_round, equal_split
 
 

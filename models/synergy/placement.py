@@ -16,12 +16,13 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, total
 from schedgap.models.solve import Session, Solution, SolveOptions, build, cross_check, solve
 from schedgap.models.synergy.arrays import placement_form
-from schedgap.models.synergy.configurations import SMALLEST, Array, Bools, Ints
+from schedgap.models.synergy.configurations import SMALLEST
 from schedgap.models.synergy.ideal import FRACTION, ideal_round
 
 LARGEST = 2_500
@@ -88,7 +89,7 @@ def _demands_of(view: View) -> Demands:
 
 
 def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
-    """Return LP2; the paper has no objective, this one fills servers in their order.
+    r"""Return LP2: on which servers the jobs of ILP1's optimum run, in parts where they must.
 
     Parameters
     ----------
@@ -96,6 +97,25 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
         Servers.
     wanted
         What is placed; the optimum of ILP1 by default.
+
+    Notes
+    -----
+    - :math:`c_j^*, m_j^*`: CPUs and memory of job j at the optimum of ILP1.
+    - ``x`` :math:`x_{i,j} \ge 0`: part of job j on server i.
+
+    .. math:: \min \sum_i \sum_j i \cdot x_{i,j}
+    .. math:: \sum_j g_j \cdot x_{i,j} \le G_i, \quad \sum_j c_j^* \cdot x_{i,j} \le C_i, \quad
+        \sum_j m_j^* \cdot x_{i,j} \le M_i \quad \forall i \tag{15–17} \label{capacity_15_17}
+    .. math:: \sum_i x_{i,j} = 1 \quad \forall j \tag{18} \label{all_of_it_18}
+
+    The paper has no objective; this one fills servers in their order. Its :math:`\ge 1` in (18) asks for no more. Rows
+    are in parts of the server.
+
+    Duals: those of (15)–(17) say which resource of which server is full; they are zero for servers with room.
+
+    *Errata.* Two stray sums over :math:`[c,m]` in (16) and (17) are dropped. The paper's :math:`x > 0` is no linear
+    program; :math:`x \ge 0` (19) is. “At most 3s fragmented jobs” (Theorem A.2) is a property of a vertex: the simplex
+    method gives one, an interior point without crossover fragments every job.
     """
     m = _servers(view, wanted or _demands_of(view))
     m.x = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
@@ -113,7 +133,7 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
 
 def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel:
-    """Return the MILP of the fewest fragmented jobs: LP2 with ``whole[d,i]`` jobs on one server, ``split[d]`` on many.
+    r"""Return the MILP of the fewest fragmented jobs: LP2 with jobs whole on one server, or split over several.
 
     Parameters
     ----------
@@ -121,6 +141,20 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
         Servers.
     wanted
         What is placed; the optimum of ILP1 by default.
+
+    Notes
+    -----
+    - ``whole`` :math:`h_{i,j} \in \{0, 1\}`: the whole job j is on server i.
+    - ``split`` :math:`p_j \in \{0, 1\}`: it is split over several.
+    - ``x`` :math:`x_{i,j} \ge 0`: part of a split job j on server i.
+
+    .. math:: \min \sum_j p_j
+    .. math:: \sum_j g_j \cdot (h_{i,j} + x_{i,j}) \le G_i \quad \forall i, \text{ likewise CPUs and memory}
+        \tag{15–17} \label{capacity_15_17}
+    .. math:: \sum_i h_{i,j} + p_j = 1 \quad \forall j \tag{18} \label{all_of_it_18}
+    .. math:: \sum_i x_{i,j} = p_j \quad \forall j \label{fragments}
+
+    Duals: none, with integers.
     """
     wanted = wanted or _demands_of(view)
     m = _servers(view, wanted)
@@ -234,7 +268,7 @@ def _filled(jobs: list[int], hosts: list[int], x: Array) -> list[tuple[int, int,
 
 
 def vertex(view: View, options: SolveOptions) -> Outcome:
-    """Solve ILP1, then LP2 by the simplex method, both as arrays."""
+    """Solve ILP1, then LP2 by the simplex method, both as arrays; the sizes are those of LP2."""
     first, ideal = ideal_round(view, options)
     if ideal is None:
         return Outcome(first, None)
@@ -315,6 +349,7 @@ MODELS.register(
         method="simplex",
         procedure=vertex,
         claims=("three_per_server",),
+        example="paper/synergy-example",
     )
 )
 MODELS.register(
@@ -328,5 +363,6 @@ MODELS.register(
         source="Synergy A.1.3, eq. (15)–(18) as a MILP that counts fragmented jobs, at the optimum of ILP1",
         procedure=fewest,
         too_large=too_many,
+        example="paper/synergy-example",
     )
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.registry import Problem
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
@@ -22,10 +23,8 @@ from schedgap.models.registry import MODELS, Kind, ModelSpec, no_decision, no_re
 from schedgap.models.solve import Solution
 from schedgap.models.synergy.configurations import (
     SMALLEST,
-    Array,
     Classes,
     Configurations,
-    Ints,
     capacity,
     classes,
     configurations,
@@ -127,9 +126,48 @@ def choices(view: View, rule: Rule) -> Choices:
 
 
 def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
-    """Return the model of a round (see the package's docstring).
+    r"""Return the model of a round: which CPUs and memory its jobs hold if every GPU type is one machine.
 
-    CPUs and memory are counted in what a GPU of the type's largest server comes with, so that all rows are alike.
+    Parameters
+    ----------
+    view
+        Jobs and cluster.
+    rule
+        What is asked for: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or may be left
+        out.
+
+    Notes
+    -----
+    - ``y`` :math:`y_{c,m,i,j} \ge 0`: part of j that holds :math:`[c,m]` on type i; 0 or 1 with integers.
+
+    .. math:: \max \sum_j u_j \cdot \sum_{c,m,i} W_j[c,m,i] \cdot y_{c,m,i,j} \tag{1, 22}
+    .. math:: \sum_j \sum_{c,m} c \cdot y_{c,m,i,j} \le C_i \quad \forall i \tag{2, 23} \label{cpus_2}
+    .. math:: \sum_j \sum_{c,m} m \cdot y_{c,m,i,j} \le M_i \quad \forall i \tag{3, 24} \label{memory_3}
+    .. math:: \sum_j \sum_{c,m} g_j \cdot y_{c,m,i,j} \le G_i \quad \forall i \label{gpus_per_type}
+    .. math:: \sum_{c,m,i} y_{c,m,i,j} = 1 \quad \forall j \tag{4, 25} \label{one_each_4}
+
+    or, where jobs may be left out,
+
+    .. math:: \sum_{c,m,i} y_{c,m,i,j} \le 1 \quad \forall j \tag{4, 25} \label{at_most_one_4}
+
+    and with fairness, by the job's own share on the type where it runs, or by what an oracle says of any type:
+
+    .. math:: \sum_{c,m} W_j[c,m,i] \cdot y_{c,m,i,j} \ge F_j[i] \cdot \sum_{c,m} y_{c,m,i,j} \quad \forall i, j
+        \tag{5} \label{fair_5}
+    .. math:: \sum_{c,m,i} W_j[c,m,i] \cdot y_{c,m,i,j} \ge F_j \quad \forall j \tag{26}
+
+    The paper's models forget that GPUs of a type are limited: a row is added. Equal jobs are counted, not named, and
+    configurations are left out where another one has no more CPUs, no more memory and at least the rate: neither
+    changes an optimum. A configuration without progress may stay, since a mix can hold it. With integers, (5) and (26)
+    say which configurations there are, so that they need no rows; a job for which (26) leaves none makes the model
+    infeasible. Jobs run on the types on which they progress with their share; elsewhere (5) would ask for nothing. Rows
+    of (5) are divided by the floor, so that the share itself has a coefficient of 0, and exist only for jobs that could
+    fall below. CPUs and memory are counted in what a GPU of the type's largest server comes with, so that all rows are
+    alike.
+
+    Duals (of LP1): those of (2) and (3) are what another CPU and another gigabyte would add to the round's progress,
+    that of (5) what fairness to j costs the others. The optimum bounds every feasible round (Theorem 4.1), without
+    floors also rounds that promise nobody a fair share (``synergy.greedy``, DRF, Tetris).
     """
     chosen = choices(view, rule)
     if not chosen.at.size:
@@ -277,6 +315,7 @@ def _register(name: str, rule: Rule, problem: Problem, source: str, skip: Callab
             decode=decode_round if rule.integer else no_decision,
             source=f"Synergy {source}",
             skip=skip,
+            example="paper/synergy-example" if skip is mixed_cluster else "gen/20jobs",
         )
     )
 

@@ -1,4 +1,4 @@
-"""ILP1 to the letter of the paper: one binary ``y[c,m,j]`` for every job and every cell of its table (eq. 1–5)."""
+"""ILP1 to the letter of the paper (eq. 1–5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ LARGEST = 20_000
 
 
 def build_unpruned(view: View) -> pyo.ConcreteModel:
-    """Return ILP1 with a binary per job and cell."""
+    r"""Return ILP1 to the letter: a binary for every job and every cell of its table, and (5) as rows.
+
+    - ``y`` :math:`y_{c,m,j} \in \{0, 1\}`: job j holds :math:`[c,m]`.
+
+    .. math:: \max \sum_j u_j \cdot \sum_{c,m} W_j[c,m] \cdot y_{c,m,j} \tag{1}
+    .. math:: \sum_j \sum_{c,m} c \cdot y_{c,m,j} \le C \tag{2} \label{cpus_2}
+    .. math:: \sum_j \sum_{c,m} m \cdot y_{c,m,j} \le M \tag{3} \label{memory_3}
+    .. math:: \sum_{c,m} y_{c,m,j} = 1 \quad \forall j \tag{4} \label{one_each_4}
+    .. math:: \sum_{c,m} W_j[c,m] \cdot y_{c,m,j} \ge F_j \quad \forall j \tag{5} \label{fair_5}
+
+    Duals: none, with integers; those of the relaxation are LP1's.
+    """
     held = _cells(view)
     kind = view.profiles.kind[view.runnable]
     start, end = np.searchsorted(held.kind, kind), np.searchsorted(held.kind, kind, side="right")
@@ -31,23 +42,27 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
     m.CELLS = pyo.RangeSet(0, held.size - 1)
     m.OF = pyo.Set(m.JOBS, initialize=cells)
     m.PAIRS = pyo.Set(dimen=2, initialize=[(j, q) for j, of in cells.items() for q in of])
-    m.cpus = pyo.Param(m.CELLS, initialize=dict(enumerate(held.cpus.tolist())))
-    m.memory = pyo.Param(m.CELLS, initialize=dict(enumerate(held.memory_gb.tolist())))
-    m.rate = pyo.Param(m.CELLS, initialize=dict(enumerate(held.rate.tolist())))
+    m.c = pyo.Param(m.CELLS, initialize=dict(enumerate(held.cpus.tolist())))
+    m.m = pyo.Param(m.CELLS, initialize=dict(enumerate(held.memory_gb.tolist())))
+    m.W = pyo.Param(m.CELLS, initialize=dict(enumerate(held.rate.tolist())))
     m.weight = pyo.Param(m.JOBS, initialize={j: float(view.weight[j]) for j in m.JOBS})
     fair = view.needs.fair[view.profiles.kind, pool] * (1 - ROUNDING)
     m.fair = pyo.Param(m.JOBS, initialize={j: float(fair[j]) for j in m.JOBS})
-    m.all_cpus = pyo.Param(initialize=float(view.pools.cpus[pool]))
-    m.all_memory = pyo.Param(initialize=float(view.pools.memory_gb[pool]))
+    m.C = pyo.Param(initialize=float(view.pools.cpus[pool]))
+    m.M = pyo.Param(initialize=float(view.pools.memory_gb[pool]))
     m.y = pyo.Var(m.PAIRS, domain=pyo.Binary)
+
+    @m.Objective(sense=pyo.maximize)
+    def progress_1(m: Any) -> Any:
+        return sum(m.weight[j] * m.W[q] * m.y[j, q] for j, q in m.PAIRS)
 
     @m.Constraint()
     def cpus_2(m: Any) -> Any:
-        return sum(m.cpus[q] * m.y[j, q] for j, q in m.PAIRS) <= m.all_cpus
+        return sum(m.c[q] * m.y[j, q] for j, q in m.PAIRS) <= m.C
 
     @m.Constraint()
     def memory_3(m: Any) -> Any:
-        return sum(m.memory[q] * m.y[j, q] for j, q in m.PAIRS) <= m.all_memory
+        return sum(m.m[q] * m.y[j, q] for j, q in m.PAIRS) <= m.M
 
     @m.Constraint(m.JOBS)
     def one_each_4(m: Any, j: int) -> Any:
@@ -55,11 +70,8 @@ def build_unpruned(view: View) -> pyo.ConcreteModel:
 
     @m.Constraint(m.JOBS)
     def fair_5(m: Any, j: int) -> Any:
-        return sum(m.rate[q] * m.y[j, q] for q in m.OF[j]) >= m.fair[j]
+        return sum(m.W[q] * m.y[j, q] for q in m.OF[j]) >= m.fair[j]
 
-    m.progress = pyo.Objective(
-        rule=lambda m: sum(m.weight[j] * m.rate[q] * m.y[j, q] for j, q in m.PAIRS), sense=pyo.maximize
-    )
     return m
 
 
@@ -93,5 +105,6 @@ MODELS.register(
         source="Synergy section 4.1, eq. (1)–(5) with binaries, to the letter",
         skip=mixed_cluster,
         too_large=_too_large,
+        example="paper/synergy-example",
     )
 )

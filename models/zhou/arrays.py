@@ -1,8 +1,7 @@
 """One choice of a job at given prices: the ILP (13), (21) of its placement, straight as arrays.
 
 Pyomo takes about 15 ms to build and compile a model of any size, more than HiGHS needs for (13). The statement in Pyomo
-is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two. See the
-package's docstring for variables and constraints.
+is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choice; tests compare the two.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
 from schedgap.instances.views.zhou import ROUNDING
 from schedgap.models.solve import Session, SolveOptions, StandardForm
 from schedgap.models.statements import largest
-from schedgap.models.zhou.common import Array, Ints
 
 PRECISE = 1e-3
 """Part of the dearest column that a cost must reach: below it, tolerances of the solver are too large for it."""

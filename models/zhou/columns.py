@@ -1,9 +1,4 @@
-"""Zhou's ILP over exponentially many schedules by column generation: certified bounds where nothing else gives one.
-
-``zhou.<ps|ra>.columns`` takes the columns of (8) and (17) with cost ``w_j·c_j`` and one schedule for every job: a lower
-bound on the offline optimum of (2) and (15), which the paper does not have. ``….columns.maxweight`` is (8) and (17)
-themselves. Capacities are resources of classes of servers in slots; see :mod:`schedgap.models.elastic`.
-"""
+"""Zhou's ILP over exponentially many schedules by column generation: certified bounds where nothing else gives one."""
 
 from __future__ import annotations
 
@@ -17,6 +12,7 @@ from schedgap.instances.elastic import Runs
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
+from schedgap.models.elastic.counting import elastic_schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
@@ -47,7 +43,33 @@ def weighing(a: Architecture) -> ElasticJobs:
 
 
 def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteModel:
-    """Return the LP over the schedules that column generation found."""
+    r"""Return the relaxation over the schedules :math:`\Gamma_j' \subseteq \Gamma_j` that column generation made.
+
+    - :math:`i, T`: classes of :math:`n_i` equal servers, periods of :math:`|T|` slots.
+    - :math:`c_l`: completion by schedule l.
+    - :math:`f_{l,i,r,T}`: what l takes of resource r on servers of class i, times slots of T.
+    - ``x`` :math:`x_l \ge 0`: share of schedule l.
+
+    Every job completes, a lower bound on the offline optimum, which the paper does not have; the master maximises the
+    negative of the cost:
+
+    .. math:: \min \sum_j \sum_{l \in \Gamma_j'} w_j \cdot c_l \cdot x_l \tag{2, 15}
+    .. math:: \sum_l f_{l,i,r,T} \cdot x_l \le n_i \cdot C_i^r \cdot |T| \quad \forall i, r, T
+        \tag{8a, 17a} \label{within}
+    .. math:: \sum_{l \in \Gamma_j'} x_l = 1 \quad \forall j \tag{2a} \label{once}
+
+    or, with `weight`, the largest weight completed by slot τ, with jobs that may be left out:
+
+    .. math:: \max \sum_j \sum_{l \in \Gamma_j'} w_j \cdot x_l \tag{8, 17}
+    .. math:: \sum_{l \in \Gamma_j'} x_l \le 1 \quad \forall j \tag{8b, 17b} \label{once}
+
+    Servers of a class are interchangeable: averaging over permutations shows that the rows of equal servers can be
+    added without changing the optimum. Adding those of neighbouring slots relaxes it. A job may complete beyond the
+    slots by a column that takes nothing and costs the first end after them.
+
+    Duals: prices of resources by class and period go to the pricing problem, the cheapest schedule of every job, which
+    is solved exactly. At any prices its optima less the price of all capacity are a bound.
+    """
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
     grid = coarse(jobs, a.classes)
@@ -56,12 +78,16 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
 
 
 def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
-    """Bound by column generation, schedule by ruin and recreate on real servers.
+    """Bound by column generation with smoothed prices, then look for a schedule on real servers by ruin and recreate.
 
     Returns
     -------
     Outcome
         Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
+
+    See Also
+    --------
+    schedgap.models.columns.solve_in_phases : how the search goes on, and what it can prove.
     """
     a = view.architectures[arch]
     jobs, sense = (weighing(a), 1) if weight else (completing(a), -1)
@@ -72,6 +98,10 @@ def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, 
 def decode(found: Runs) -> Schedule:
     """Return runs as a decision without windows."""
     return Schedule(**vars(found))
+
+
+def _implied(view: View, arch: str, weight: bool) -> tuple[float, bool]:
+    return elastic_schedules((weighing if weight else completing)(view.architectures[arch]))
 
 
 def _too_large(view: View, arch: str) -> str | None:
@@ -100,5 +130,6 @@ for _arch in ARCHITECTURES:
                 skip=skip(_arch),
                 too_large=partial(_too_large, arch=_arch),
                 parameters=(SEEDED,),
+                implied=partial(_implied, arch=_arch, weight=_weight),
             )
         )

@@ -6,17 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.elastic import Options
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
 
 MOST = 250_000
 """Choices times servers beyond which no MILP over all choices is built: Pyomo would need many gigabytes."""
@@ -24,6 +19,12 @@ MOST = 250_000
 
 CELLS = 10_000_000
 """Resources of servers in slots beyond which no table of them is made: it would take gigabytes."""
+
+
+TINY = "gen/20jobs?jobs=3"
+"""Three jobs on the servers of gen/20jobs; with PSs the monolithic models have thousands of rows even here."""
+
+TINIER = "gen/20jobs?jobs=2&servers_per_type=1&slot_s=21600"
 
 
 def skip(name: str) -> Callable[[View], str | None]:

@@ -1,27 +1,4 @@
-r"""A lower bound on Σ w·c of any schedule, also of ones that interrupt jobs and change types, workers and servers.
-
-Weights :math:`\alpha` on the resources r of every class i of servers, each class's total :math:`n_i C_i^r` counted as
-1, make a worker of type m cost at least :math:`x_m = \min_i \sum_r \alpha_i^r e_m^r/(n_i C_i^r)` per slot, over the
-classes on which it fits, and a PS of type p at least :math:`y_p`, likewise. With N workers and s PSs, and :math:`\rho`
-of (1) or (14), a job of W mini-batches pays :math:`N x_m + s y_p` or more in a slot, and does at most
-:math:`\min(N \rho, W)` of them: in whole slots it pays for all of one even if it needs less. So its work takes at least
-the volume
-
-.. math:: v_j = \min_{m,p,q,N,s} (N x_m + s y_p) \cdot \max(1, W/(N\rho))
-
-of the cluster, and a slot in which it does a part :math:`f = \min(N \rho, W)/W` of its work takes at least
-:math:`f v_j`, whatever it does in others. Any schedule is then one on a single machine
-(:mod:`schedgap.models.single_machine`, which has the bounds and their proofs): all workers and PSs that run in a slot
-take at most all of each resource of each class, and a completion :math:`c_j`, the slot after the last, is the end of
-that slot on the axis on which slot t lasts from t to t + 1. Jobs start no earlier than their arrival, do no more per
-slot than with their fastest choice (nor than all they have to do), and complete no earlier than with it in whole slots.
-Jobs of weight 0 are left out.
-
-**Which choices.** At one server s = 1. On several, the PSs' host needs ``(N − g)·b ≤ s·B`` with g < N workers beside s
-PSs, so that s PSs serve up to ``K(s) = G(s) + ⌊sB/b⌋`` workers, where G(s) is the most workers that fit beside s PSs on
-any server (other hosts only add to the cost). Up to ``A = W/ρ`` workers a mini-batch costs ``(x + y·s/N)/ρ``: the
-smallest s/N is enough. Beyond, a slot suffices and the smallest N is, ⌈A⌉. In a ring, one worker alone is the cheapest.
-"""
+"""A lower bound on Σ w·c of any schedule, also of ones that interrupt jobs and change types, workers and servers."""
 
 from __future__ import annotations
 
@@ -32,19 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
-from numpy.typing import NDArray
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ROUNDING, Architecture, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision
-from schedgap.models.single_machine import Array, Ints, Jobs, best_bound, build_intervals
+from schedgap.models.single_machine import Jobs, best_bound, build_intervals
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.zhou.common import skip
-
-Bools = NDArray[np.bool_]
 
 
 class Types(NamedTuple):
@@ -220,7 +195,12 @@ def serving_of(m: Machines, worker_type: int, ps_type: int, most: int) -> Servin
 
 
 def bound(view: View, options: SolveOptions, name: str) -> Outcome:
-    """Return the bound on the weighted sum of completion times, in slots."""
+    """Bound the weighted sum of completion times, in slots, by the best relaxation to one machine, without the LP.
+
+    See Also
+    --------
+    best_bound : the relaxations.
+    """
     a = view.architectures[name]
     began = clock.now()
     if not (a.weight > 0).any():
@@ -240,7 +220,34 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
 
 
 def _build(view: View, name: str) -> pyo.ConcreteModel:
-    """Return the bound (b) of :mod:`schedgap.models.single_machine` as an LP."""
+    r"""Return the bound by mean busy times as an LP: the cluster as a single machine, on which jobs may be interrupted.
+
+    Weights :math:`\alpha` on the resources r of every class i of servers, each class's total :math:`n_i C_i^r` counted
+    as 1, make a worker of type m cost at least :math:`x_m = \min_i \sum_r \alpha_i^r e_m^r/(n_i C_i^r)` per slot, over
+    the classes on which it fits, and a PS of type p at least :math:`y_p`, likewise. With N workers and s PSs, and
+    :math:`\rho` of (1) or (14), a job of W mini-batches pays :math:`N x_m + s y_p` or more in a slot, and does at most
+    :math:`\min(N \rho, W)` of them: in whole slots it pays for all of one even if it needs less. So its work takes at
+    least the volume
+
+    .. math:: v_j = \min_{m,p,q,N,s} (N x_m + s y_p) \cdot \max(1, W/(N\rho))
+
+    of the cluster (in a ring without PSs), and a slot in which it does a part :math:`f = \min(N \rho, W)/W` of its work
+    takes at least :math:`f v_j`, whatever it does in others. Any schedule is then one on a single machine: all workers
+    and PSs that run in a slot take at most all of each resource of each class, and a completion :math:`c_j`, the slot
+    after the last, is the end of that slot on the axis on which slot t lasts from t to t + 1. Jobs start no earlier
+    than their arrival, do no more per slot than with their fastest choice (nor than all they have to do), and complete
+    no earlier than with it in whole slots. Jobs of weight 0 are left out.
+
+    *Which choices.* At one server s = 1. On several, the PSs' host needs :math:`(N - g) b \le s B` with g < N workers
+    beside s PSs, so that s PSs serve up to :math:`G(s) + \lfloor s B/b \rfloor` workers, where :math:`G(s)` is the most
+    workers that fit beside s PSs on any server (other hosts only add to the cost). Up to :math:`W/\rho` workers a
+    mini-batch costs :math:`(x + y s/N)/\rho`: the smallest s/N is enough. Beyond, a slot suffices and the smallest N
+    is. In a ring, one worker alone is the cheapest.
+
+    See Also
+    --------
+    build_intervals : the LP.
+    """
     return build_intervals(run_of(view.architectures[name]))
 
 

@@ -2,27 +2,38 @@
 
 A choice with a start costs at least what its workers cost where they are cheapest, and as few parameter servers as can
 do where those are cheapest. The ILPs are solved in the order of these bounds, until the next one is no lower than what
-was found. See the package's docstring for variables and constraints.
+was found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 
 import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines, Rates, options
 from schedgap.instances.elastic.machines import SLACK
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome
-from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, build, cross_check, peak_mb
+from schedgap.models.solve import (
+    Solution,
+    SolveOptions,
+    Status,
+    Times,
+    TracePoint,
+    build,
+    counted,
+    cross_check,
+    peak_mb,
+)
 from schedgap.models.statements import largest
 from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
-from schedgap.models.zhou.common import Array, Choices, Ints, choices, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.common import TINIER, TINY, Choices, choices, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9
@@ -81,7 +92,7 @@ def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
 
 
 def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.ConcreteModel:
-    """Return (12) or (20), in units of the dearest worker or parameter server.
+    r"""Return (12) or (20): the cheapest schedule of one job at given prices, in what other jobs leave free.
 
     Parameters
     ----------
@@ -94,6 +105,25 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
     ------
     NotApplicableError
         If there are too many of them.
+
+    Notes
+    -----
+    - :math:`\delta_h^r(t)`: price of a unit of resource r on server h in slot t.
+
+    .. math:: \min \sum_k \sum_{t = t^-}^{t^- + d - 1} \sum_h \sum_r \delta_h^r(t) \cdot
+        (e_m^r \cdot y_{k,h} + z_p^r \cdot s_{k,h}) \tag{12, 20}
+
+    The rows are those of one job that takes one choice; in (2h), what others leave free takes the place of
+    :math:`C_h^r`.
+
+    Duals: none, with integers.
+
+    *Erratum.* Theorem 1, that the printed A_mincost is optimal, is false: with N reset for every server, workers go
+    missing, and with all workers beside the PSs none is left for (2i). The repaired form is exact.
+
+    See Also
+    --------
+    statement : the rows.
     """
     a = offered.architecture
     chosen = offered.choices() if chosen is None else chosen
@@ -104,19 +134,19 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
         _, price = offered.window(int(chosen.start[k]), int(chosen.slots[k]))
         costs.append(unit_costs(a.machines, kind(offered, chosen, k), price))
     cost = np.stack(costs)
-    m.unit = pyo.Param(initialize=largest(cost))
-    part = cost / m.unit.value
-    m.worker_cost = pyo.Param(m.PLACES, initialize={(k, h): float(part[k, 0, h]) for k, h in m.PLACES})
-    m.ps_cost = pyo.Param(m.HOSTS, initialize={(k, h): float(part[k, 1, h]) for k, h in m.HOSTS})
+    m.worker_cost = pyo.Param(m.PLACES, initialize={(k, h): float(cost[k, 0, h]) for k, h in m.PLACES})
+    m.ps_cost = pyo.Param(m.HOSTS, initialize={(k, h): float(cost[k, 1, h]) for k, h in m.HOSTS})
 
     @m.Objective(sense=pyo.minimize)
     def cost_12(m: pyo.ConcreteModel) -> object:
         workers = sum(m.worker_cost[k, h] * m.y[k, h] for k, h in m.PLACES)
         return workers + sum(m.ps_cost[k, h] * m.s[k, h] for k, h in m.HOSTS)
 
+    counted(m, [(m.cost_12, largest(cost))])
     return m
 
 
+@wraps(build_mincost)
 def _build(view: View, name: str) -> pyo.ConcreteModel:
     return build_mincost(offer(view, name))
 
@@ -257,7 +287,7 @@ def cheapest(offered: Offer, chosen: Choices, bounds: Array, given: SolveOptions
 
 
 def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
-    """Solve (12) or (20) for the job, loads and prices of a view."""
+    """Solve (12) or (20) choice by choice, by a lower bound on each, as arrays, until the next bound is no better."""
     began = clock.now()
     offered = offer(view, name)
     chosen = offered.choices()
@@ -274,8 +304,7 @@ def mincost(view: View, given: SolveOptions, name: str) -> Outcome:
     one = chosen.take(np.array([found.choice]))
     if given.cross_check:
         model = build(build_mincost, offered, one)
-        known = replace(solution, objective=found.placed.cost / model.unit.value)
-        solution = replace(solution, cross_check=cross_check(model, known, given))
+        solution = replace(solution, cross_check=cross_check(model, solution, given))
     return Outcome(solution, _decided(one, found.placed))
 
 
@@ -317,5 +346,6 @@ for _name, _source in (("ps", "§5.2, eq. (12)–(13g)"), ("ra", "§6.3, eq. (20
             source=f"Zhou et al., {_source}",
             procedure=partial(mincost, name=_name),
             skip=skip(_name),
+            example=TINIER if _name == "ps" else TINY,
         )
     )

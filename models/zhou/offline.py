@@ -1,21 +1,21 @@
-"""Zhou's offline problem (2)–(2o), (15) and the largest weight by τ (7), (16) as compact MILPs, for tiny instances.
-
-See the package's docstring for sets, variables and constraints.
-"""
+"""Zhou's offline problem (2)–(2o), (15) and the largest weight by τ (7), (16) as compact MILPs, for tiny instances."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Ints
 from schedgap.instances.elastic import Options, options
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
 from schedgap.models.registry import MODELS, ModelSpec
-from schedgap.models.statements import in_units, largest
-from schedgap.models.zhou.common import Ints, choices, horizon, refuse_huge, refuse_long, skip
+from schedgap.models.solve import counted
+from schedgap.models.statements import largest
+from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_huge, refuse_long, skip
 from schedgap.models.zhou.placement import decode, statement
 
 LARGEST = 2_500
@@ -28,31 +28,56 @@ def every_option(a: Architecture) -> Options:
 
 
 def build_offline(a: Architecture) -> pyo.ConcreteModel:
-    """Return (2) or (15), in units of the largest weight."""
+    r"""Return (2) or (15): types, workers, servers and start of every job, for the least weighted completion time.
+
+    .. math:: \min \sum_k w_j \cdot (t^- + d) \cdot x_k \tag{2, 15}
+
+    Every job takes one choice. Slots end somewhere; :func:`~schedgap.models.zhou.common.horizon` proves where they may.
+
+    Duals (of the relaxation): that of a capacity row is what a resource of a server in a slot is worth, in weighted
+    slots of completion time.
+
+    See Also
+    --------
+    statement : the rows.
+    """
     m = _model(a, a.arrival, horizon(a))
-    m.unit = pyo.Param(initialize=largest(a.weight))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(
         rule=lambda m: sum(m.weight[m.job[k]] * (m.start[k] + m.slots[k]) * m.x[k] for k in m.CHOICES),
         sense=pyo.minimize,
     )
+    counted(m, [(m.total, largest(a.weight))])
     return m
 
 
 def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.ConcreteModel:
-    """Return (7) or (16), in units of the largest weight.
+    r"""Return (7) or (16): which jobs complete by the beginning of slot τ, and how, for the largest total weight.
 
     Parameters
     ----------
     a
         Jobs, all there in slot 1, and servers.
     deadline
-        τ, the architecture's by default: jobs complete by the beginning of slot τ (7b).
+        τ, the architecture's by default.
+
+    Notes
+    -----
+    .. math:: \max \sum_k w_j \cdot x_k \tag{7, 16}
+
+    Jobs may be left out (7a), and there are only choices with :math:`t^- + d \le \tau` (7b): slot τ itself is never
+    used, as the paper's ranges have it.
+
+    Duals (of the relaxation): that of a capacity row is what a resource of a server in a slot is worth, in weight.
+
+    See Also
+    --------
+    statement : the rows.
     """
     m = _model(a, np.ones_like(a.arrival), a.deadline if deadline is None else deadline, optional=True)
-    m.unit = pyo.Param(initialize=largest(a.weight[list(m.JOBS)]))
-    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate((a.weight / m.unit.value).tolist())))
+    m.weight = pyo.Param(range(a.size), initialize=dict(enumerate(a.weight.tolist())))
     m.total = pyo.Objective(rule=lambda m: sum(m.weight[m.job[k]] * m.x[k] for k in m.CHOICES), sense=pyo.maximize)
+    counted(m, [(m.total, largest(a.weight[list(m.JOBS)]))])
     return m
 
 
@@ -81,6 +106,7 @@ def _too_large(name: str, weight: bool) -> Callable[[View], str | None]:
 
 
 def _register(name: str, what: str, problem: str, build: Callable[[Architecture], pyo.ConcreteModel], eq: str) -> None:
+    @wraps(build)
     def builder(view: View) -> pyo.ConcreteModel:
         return build(view.architectures[name])
 
@@ -93,9 +119,9 @@ def _register(name: str, what: str, problem: str, build: Callable[[Architecture]
             build=builder,
             decode=decode,
             source=f"Zhou et al., {eq}",
-            procedure=in_units(builder, decode),
             skip=skip(name),
             too_large=_too_large(name, weight=problem == "weight"),
+            example=TINIER if (name, what) == ("ps", "offline") else TINY,
         )
     )
 

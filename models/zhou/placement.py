@@ -1,7 +1,4 @@
-"""Choices and where their workers and parameter servers are, as a MILP: (2a)–(2o), which four of Zhou's problems share.
-
-See the package's docstring for sets, variables and constraints.
-"""
+"""Choices and where their workers and PSs are, as a MILP: (2a)–(2o), which four of Zhou's problems share."""
 
 from __future__ import annotations
 
@@ -11,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
-from schedgap.models.solve import Solution
+from schedgap.models.solve import Solution, counted
 from schedgap.models.statements import grouped
-from schedgap.models.zhou.common import Array, Choices, Ints
+from schedgap.models.zhou.common import Choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ def room(m: Machines, chosen: Choices, most: Ints) -> Room:
 
 
 def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = False) -> pyo.ConcreteModel:
-    """Return (2a)–(2o), or (15a) and (15b) in a ring, over these choices, without an objective.
+    r"""Return (2a)–(2o), or (15a) and (15b) in a ring, over choices of the jobs, without an objective.
 
     Parameters
     ----------
@@ -64,7 +62,38 @@ def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = Fa
     free
         ``(h, R, T)`` what is free in slots 1 to T.
     optional
-        Whether jobs may be left out (7a).
+        Whether jobs may be left out (7a): :math:`\le 1` instead of :math:`= 1` in (2a).
+
+    Notes
+    -----
+    - :math:`R_{k,h}`: room, the most workers, and PSs, of choice k on the empty server h.
+    - ``x`` :math:`x_k \in \{0, 1\}`: choice k is taken.
+    - ``y`` :math:`y_{k,h} \in \{0, 1, \ldots\}`: workers on server h.
+    - ``s`` :math:`s_{k,h} \in \{0, 1, \ldots\}`: PSs on server h (none in a ring).
+    - ``one`` :math:`o_{k,h} \in \{0, 1\}`: all is on server h, where :math:`q = 1`.
+    - ``has`` :math:`c_{k,h} \in \{0, 1\}`: server h has PSs, where :math:`q = 0`.
+
+    .. math:: \sum_{k \text{ of } j} x_k = 1 \quad \forall j \tag{2a} \label{one_2a}
+    .. math:: \sum_h y_{k,h} \ge N_k \cdot x_k \quad \forall k \tag{2f} \label{enough_2f}
+    .. math:: \sum_h y_{k,h} \le D_j \cdot x_k \quad \forall k \tag{2g} \label{chunks_2g}
+    .. math:: \sum_h s_{k,h} \ge x_k \quad \forall k \tag{2e} \label{server_2e}
+    .. math:: \sum_h o_{k,h} = x_k \quad \forall k \colon q = 1 \tag{2d, 15a} \label{server_2d}
+    .. math:: y_{k,h} \le R_{k,h} \cdot o_{k,h} \quad \forall k, h \colon q = 1 \tag{2d, 15a} \label{workers_2d}
+    .. math:: s_{k,h} \le R_{k,h} \cdot o_{k,h} \quad \forall k, h \colon q = 1 \tag{2d} \label{servers_2d}
+    .. math:: \sum_{g \ne h} (y_{k,g} + s_{k,g}) \ge x_k \quad \forall k, h \colon q = 0
+        \tag{2d, 15a} \label{elsewhere_2d}
+    .. math:: s_{k,h} \le R_{k,h} \cdot c_{k,h} \quad \forall k, h \colon q = 0 \tag{2i} \label{host_2i}
+    .. math:: b_m \cdot \sum_{g \ne h} y_{k,g} \le B_p \cdot s_{k,h} + b_m \cdot D_j \cdot (x_k - c_{k,h})
+        \quad \forall k, h \colon q = 0 \tag{2i} \label{bandwidth_2i}
+    .. math:: \sum_{k \colon t^- \le t < t^- + d} (e_m^r \cdot y_{k,h} + z_p^r \cdot s_{k,h}) \le C_h^r
+        \quad \forall h, r, t \tag{2h, 15b} \label{capacity_2h}
+
+    (2a) comprises (2b), (2c) and (2j): one choice, so one type of workers and of PSs, from the arrival on. Products of
+    variables in (2f) and (2h) vanish because a choice fixes types, layout, duration and start, and with them how many
+    workers (2f) asks for; of every number of workers only the shortest duration matters. In a ring there are no PSs,
+    and (2g) has :math:`N_k` instead of :math:`D_j`: two workers may be slower than one, so that their number is exact.
+    Where :math:`q = 0`, something is elsewhere whatever server one looks at, and PSs on a server have the bandwidth for
+    all workers elsewhere (2i).
     """
     most = a.most[chosen.job]
     where = room(a.machines, chosen, most)
@@ -175,15 +204,16 @@ def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
 
 
 def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> None:
-    """Add (2h), in parts of capacities."""
+    """Add (2h)."""
     capacity = machines.capacity
-    scale = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-    e, z = (need[:, None] * scale for need in (machines.worker, machines.ps))
     running: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
     serving: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-    for places, part, kind, users in ((m.PLACES, e, m.worker_type, running), (m.HOSTS, z, m.ps_type, serving)):
+    for places, need, kind, users in (
+        (m.PLACES, machines.worker, m.worker_type, running),
+        (m.HOSTS, machines.ps, m.ps_type, serving),
+    ):
         for k, h in places:
-            for r in np.flatnonzero(part[kind[k], h] > ROUNDING).tolist():
+            for r in np.flatnonzero(need[kind[k]] > ROUNDING * capacity[h]).tolist():
                 for t in range(m.start[k], m.start[k] + m.slots[k]):
                     users.setdefault((h, r, t), []).append((k, kind[k]))
     cells = sorted({*running, *serving})
@@ -192,15 +222,18 @@ def _add_capacity(m: Any, machines: Machines, chosen: Choices, free: Array) -> N
     m.CELLS = pyo.Set(dimen=3, initialize=cells)
     m.RUNNING = pyo.Set(m.CELLS, dimen=2, initialize={c: running.get(c, []) for c in cells})
     m.SERVING = pyo.Set(m.CELLS, dimen=2, initialize={c: serving.get(c, []) for c in cells})
-    m.e = pyo.Param(*map(range, e.shape), initialize={i: float(v) for i, v in np.ndenumerate(e)})
-    m.z = pyo.Param(*map(range, z.shape), initialize={i: float(v) for i, v in np.ndenumerate(z)})
-    left = (free + ROOM * capacity[:, :, None]) * scale[:, :, None]
+    for name, needs in (("e", machines.worker), ("z", machines.ps)):
+        values = {i: float(v) for i, v in np.ndenumerate(needs)}
+        setattr(m, name, pyo.Param(*map(range, needs.shape), initialize=values))
+    left = free + ROOM * capacity[:, :, None]
     m.free = pyo.Param(m.CELLS, initialize={(h, r, t): float(left[h, r, t - 1]) for h, r, t in cells})
 
     @m.Constraint(m.CELLS)
     def capacity_2h(m: Any, h: int, r: int, t: int) -> Any:
-        workers = sum(m.e[kind, h, r] * m.y[k, h] for k, kind in m.RUNNING[h, r, t])
-        return workers + sum(m.z[kind, h, r] * m.s[k, h] for k, kind in m.SERVING[h, r, t]) <= m.free[h, r, t]
+        workers = sum(m.e[kind, r] * m.y[k, h] for k, kind in m.RUNNING[h, r, t])
+        return workers + sum(m.z[kind, r] * m.s[k, h] for k, kind in m.SERVING[h, r, t]) <= m.free[h, r, t]
+
+    counted(m, ((m.capacity_2h[h, r, t], float(capacity[h, r])) for h, r, t in cells))
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Schedule:

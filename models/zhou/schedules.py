@@ -1,24 +1,23 @@
-"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its LP relaxation, and the dual (9), (18) as its own LP.
-
-See the package's docstring for sets, variables and constraints.
-"""
+"""Zhou's ILP over all schedules (8), (17) of a tiny instance, its relaxation, and the dual (9), (18) as its own LP."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic.machines import ROOM
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models import elastic
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
-from schedgap.models.solve import Solution
-from schedgap.models.statements import bounding, grouped, in_units, largest
-from schedgap.models.zhou.common import Array, Ints, horizon, skip
+from schedgap.models.solve import Solution, counted
+from schedgap.models.statements import bounding, grouped, largest
+from schedgap.models.zhou.common import TINIER, TINY, horizon, skip
 
 
 def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
@@ -52,12 +51,11 @@ def weight_schedules(a: Architecture, deadline: int | None = None) -> Schedule:
 
 
 def taken(a: Architecture, found: Schedule) -> Array:
-    """Return ``(e, R)`` what each entry of schedules takes, ``f`` in parts of the server's capacity with its room."""
+    """Return ``(e, R)`` what each entry of schedules takes: ``f``."""
     use = found.workers[:, None] * a.machines.worker[found.worker_type[found.run]]
     if a.id == "ps":
         use = use + found.ps[:, None] * a.machines.ps[found.ps_type[found.run]]
-    capacity = a.machines.capacity[found.server] * (1 + ROOM)
-    return np.divide(use, capacity, out=np.zeros_like(use), where=capacity > 0)
+    return np.asarray(use)
 
 
 def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
@@ -65,9 +63,9 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel()
     m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)
-    part = taken(a, found)
-    where = np.argwhere(part > ROUNDING)
-    use = {(int(found.run[e]), int(found.server[e]), int(r)): float(part[e, r]) for e, r in where}
+    held, capacity = taken(a, found), a.machines.capacity * (1 + ROOM)
+    where = np.argwhere(held > ROUNDING * capacity[found.server])
+    use = {(int(found.run[e]), int(found.server[e]), int(r)): float(held[e, r]) for e, r in where}
     m.USES = pyo.Set(dimen=3, initialize=list(use))
     m.f = pyo.Param(m.USES, initialize=use)
     ends = (found.start + found.slots).tolist()
@@ -78,9 +76,8 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
         initialize=dict.fromkeys(m.SCHEDULES, ()) | grouped((k, (h, r, t)) for k, h, r in use for t in times[k]),
     )
     m.CELLS = pyo.Set(dimen=3, initialize=sorted({(h, r, t) for k, h, r in use for t in times[k]}))
-    # Of jobs with schedules: beside the weight of one that cannot run, those of the others may vanish in tolerances.
-    m.unit = pyo.Param(initialize=largest(a.weight[found.job]))
-    weight = a.weight[found.job] / m.unit.value
+    m.C = pyo.Param(m.CELLS, initialize={(h, r, t): float(capacity[h, r]) for h, r, t in m.CELLS})
+    weight = a.weight[found.job]
     m.weight = pyo.Param(m.SCHEDULES, initialize=dict(enumerate(weight.tolist())))
     m.cost = pyo.Param(m.SCHEDULES, initialize=dict(enumerate((weight * ends).tolist())))
     return m
@@ -89,16 +86,35 @@ def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
 def build_schedules(
     a: Architecture, found: Schedule, complete: bool = False, relaxed: bool = False
 ) -> pyo.ConcreteModel:
-    """Return (8) or (17), in units of the largest weight.
+    r"""Return (8) or (17): which schedule every job follows, if any, for the largest weight completed by slot τ.
 
     Parameters
     ----------
     a, found
         Jobs and servers; the schedules to choose from.
     complete
-        Whether every job runs, at the least weighted completion time, instead of the largest weight.
+        Whether every job runs, instead of the largest weight.
     relaxed
-        Whether schedules may be chosen in part.
+        Whether schedules may be followed in part (:math:`x_l \ge 0`).
+
+    Notes
+    -----
+    - ``x`` :math:`x_l \in \{0, 1\}`: schedule l is followed.
+
+    .. math:: \max \sum_j \sum_{l \in \Gamma_j} w_j \cdot x_l \tag{8, 17}
+    .. math:: \sum_{l \colon t \in T(l)} f_{l,h,r} \cdot x_l \le C_h^r \quad \forall h, r, t
+        \tag{8a, 17a} \label{capacity_8a}
+    .. math:: \sum_{l \in \Gamma_j} x_l \le 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
+
+    and with `complete`, with :math:`c_l` the completion by l,
+
+    .. math:: \min \sum_j \sum_{l \in \Gamma_j} w_j \cdot c_l \cdot x_l \tag{2, 15}
+    .. math:: \sum_{l \in \Gamma_j} x_l = 1 \quad \forall j \tag{8b, 17b} \label{one_8b}
+
+    Schedules have all PSs on one server. Where (2i) lets them sit on several, each must have the bandwidth for all
+    workers elsewhere, so that more of them only cost more (:mod:`schedgap.instances.elastic.search`).
+
+    Duals (of the relaxation): the variables of (9), (18), which are the models ``zhou.ps.dual`` and ``zhou.ra.dual``.
     """
     m = _common(a, found)
     users = grouped((cell, k) for k in m.SCHEDULES for cell in m.HELD[k])
@@ -110,7 +126,9 @@ def build_schedules(
 
         @m.Constraint(m.CELLS)
         def capacity_8a(m: Any, h: int, r: int, t: int) -> Any:
-            return sum(m.f[k, h, r] * m.x[k] for k in m.USERS[h, r, t]) <= 1
+            return sum(m.f[k, h, r] * m.x[k] for k in m.USERS[h, r, t]) <= m.C[h, r, t]
+
+        counted(m, ((m.capacity_8a[cell], m.C[cell]) for cell in m.CELLS))
 
     @m.Constraint(m.JOBS)
     def one_8b(m: Any, j: int) -> Any:
@@ -119,25 +137,46 @@ def build_schedules(
 
     value, sense = (m.cost, pyo.minimize) if complete else (m.weight, pyo.maximize)
     m.total = pyo.Objective(rule=lambda m: sum(value[k] * m.x[k] for k in m.SCHEDULES), sense=sense)
+    counted(m, [(m.total, _unit(a, found))])
     return m
 
 
 def build_dual(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    """Return (9) or (18), in units of the largest weight; prices are those of all of a server's capacity."""
+    r"""Return (9) or (18): prices of resources and payoffs of jobs at which no schedule is worth more than it costs.
+
+    - ``delta`` :math:`\delta_h^r(t) \ge 0`: price of resource r on server h in slot t.
+    - ``u`` :math:`u_j \ge 0`: payoff of job j.
+
+    .. math:: \min \sum_j u_j + \sum_h \sum_r \sum_t C_h^r \cdot \delta_h^r(t) \tag{9, 18}
+    .. math:: u_j \ge w_j - \sum_{t \in T(l)} \sum_h \sum_r f_{l,h,r} \cdot \delta_h^r(t)
+        \quad \forall j, l \in \Gamma_j \tag{9a, 18a} \label{payoff_9a}
+
+    At an optimum :math:`u_j` is the largest right-hand side, or 0 (10).
+
+    Duals: that of (9a) is the share of schedule l in the relaxation.
+    """
     m = _common(a, found)
     m.PAIRS = pyo.Set(dimen=2, initialize=list(enumerate(found.job.tolist())))
-    m.price = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
+    m.delta = pyo.Var(m.CELLS, domain=pyo.NonNegativeReals)
     m.u = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
 
     @m.Constraint(m.PAIRS)
     def payoff_9a(m: Any, k: int, j: int) -> Any:
-        return m.u[j] + sum(m.f[k, h, r] * m.price[h, r, t] for h, r, t in m.HELD[k]) >= m.weight[k]
+        return m.u[j] + sum(m.f[k, h, r] * m.delta[h, r, t] for h, r, t in m.HELD[k]) >= m.weight[k]
 
     @m.Objective(sense=pyo.minimize)
     def total(m: Any) -> Any:
-        return sum(m.u[j] for j in m.JOBS) + sum(m.price[h, r, t] for h, r, t in m.CELLS)
+        return sum(m.u[j] for j in m.JOBS) + sum(m.C[h, r, t] * m.delta[h, r, t] for h, r, t in m.CELLS)
 
+    unit = _unit(a, found)
+    counted(m, [(m.u, unit), (m.payoff_9a, unit), (m.total, unit)])
+    counted(m, ((m.delta[cell], unit / m.C[cell]) for cell in m.CELLS))
     return m
+
+
+def _unit(a: Architecture, found: Schedule) -> float:
+    """Return the largest weight of jobs with schedules: beside that of one that cannot run, others might vanish."""
+    return largest(a.weight[found.job])
 
 
 def decode(find: Callable[[View], Schedule]) -> Callable[[View, pyo.ConcreteModel, Solution], Schedule]:
@@ -174,15 +213,19 @@ def _register(name: str) -> None:
     def until(view: View) -> Schedule:
         return weight_schedules(view.architectures[name])
 
+    @wraps(build_schedules)
     def offline(view: View) -> pyo.ConcreteModel:
         return build_schedules(view.architectures[name], every(view), complete=True)
 
+    @wraps(build_schedules)
     def exact(view: View) -> pyo.ConcreteModel:
         return build_schedules(view.architectures[name], until(view))
 
+    @wraps(build_schedules)
     def relaxed(view: View) -> pyo.ConcreteModel:
         return build_schedules(view.architectures[name], until(view), relaxed=True)
 
+    @wraps(build_dual)
     def dual(view: View) -> pyo.ConcreteModel:
         return build_dual(view.architectures[name], until(view))
 
@@ -195,9 +238,9 @@ def _register(name: str) -> None:
         build=exact,
         decode=decode(until),
         source=f"Zhou et al., {where}, eq. {ilp}",
-        procedure=in_units(exact, decode(until)),
         skip=skip(name),
         too_large=_too_many(name, until),
+        example=TINY,
     )
     MODELS.register(part)
     MODELS.register(
@@ -208,16 +251,13 @@ def _register(name: str) -> None:
             build=offline,
             decode=decode(every),
             source=f"{part.source}, every job completes, at the least weighted completion time (2)",
-            procedure=in_units(offline, decode(every)),
             too_large=_too_many(name, every),
+            example=TINIER if name == "ps" else TINY,
         )
     )
     rest = replace(part, decode=no_decision)
     source = f"Zhou et al., {where}, LP relaxation of {ilp}"
-    procedure = in_units(relaxed, no_decision)
-    MODELS.register(
-        replace(rest, id=f"{part.id}.relaxed", kind="relaxation", build=relaxed, source=source, procedure=procedure)
-    )
+    MODELS.register(replace(rest, id=f"{part.id}.relaxed", kind="relaxation", build=relaxed, source=source))
     source = f"Zhou et al., {where}, eq. {lp}, the dual of its relaxation"
     MODELS.register(
         replace(rest, id=f"zhou.{name}.dual", kind="bound", build=dual, source=source, procedure=bounding(dual))

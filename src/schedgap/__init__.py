@@ -21,9 +21,25 @@ if TYPE_CHECKING:
     from schedgap.harness.compare.sweep import sweep
     from schedgap.harness.explain import explain
     from schedgap.harness.simulate.run import simulate
+    from schedgap.heuristics.registry import heuristic
+    from schedgap.heuristics.simulator.policies import policy
     from schedgap.instances.catalogue import load
+    from schedgap.instances.plugins import load_plugin
+    from schedgap.models.registry import model
 
-__all__ = ["__version__", "compare", "explain", "load", "read_run", "simulate", "sweep"]
+__all__ = [
+    "__version__",
+    "compare",
+    "explain",
+    "heuristic",
+    "load",
+    "load_plugin",
+    "model",
+    "policy",
+    "read_run",
+    "simulate",
+    "sweep",
+]
 
 __version__ = importlib.metadata.version("schedgap")
 
@@ -34,6 +50,10 @@ _HOME = {
     "read_run": "schedgap.harness.compare.run",
     "simulate": "schedgap.harness.simulate.run",
     "sweep": "schedgap.harness.compare.sweep",
+    "heuristic": "schedgap.heuristics.registry",
+    "load_plugin": "schedgap.instances.plugins",
+    "model": "schedgap.models.registry",
+    "policy": "schedgap.heuristics.simulator.policies",
 }
 _PACKAGES = ("instances", "models", "heuristics", "harness")
 

@@ -11,11 +11,10 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, vstack
 
 from schedgap import instances
-from schedgap.heuristics.allox import AlloX
-from schedgap.heuristics.gavel import Gavel
+from schedgap.heuristics.hadar.allox import AlloX
+from schedgap.heuristics.hadar.baselines import Tiresias, YarnCS
+from schedgap.heuristics.hadar.gavel import Gavel
 from schedgap.heuristics.simulator import NOTHING, Assignment, Policy, State, Trace, servers, simulate, workload
-from schedgap.heuristics.tiresias import Tiresias
-from schedgap.heuristics.yarn_cs import YarnCS
 from schedgap.instances.workload import Servers, Workload
 
 GAVEL_S = 4.6
@@ -40,7 +39,7 @@ class Straightforward(Gavel):
 
 
 def solve(gangs: Any, state: State) -> None:
-    """Solve the program of :mod:`schedgap.heuristics.gavel` over single jobs (first step only)."""
+    """Solve the program of :mod:`schedgap.heuristics.hadar.gavel` over single jobs (first step only)."""
     rates = gangs.rates[state.jobs]
     row, option = np.nonzero(rates)
     equal = state.rates @ gangs.capacity / gangs.capacity.sum()

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from schedgap import instances, models
+from schedgap.instances.random_instances.synergy import mix, pipelines, servers
 from schedgap.instances.schema import Instance
-from schedgap.instances.small.synergy import mix, pipelines, servers
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import View
 from schedgap.models.solve import SolveOptions, Times

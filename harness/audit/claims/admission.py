@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed, solved
-from schedgap.harness.audit.registry import Count, Evidence, Witness, claim
+from schedgap.harness.audit.registry import Witness, claim
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances import load
 from schedgap.instances.schema import Instance
@@ -29,50 +29,37 @@ def own_schedule(v: View) -> float:
 @claim(
     "admission.optimal",
     "part 3, last line",
-    "The schedule with total utility 431.33 is optimal.",
     scope="starts after the arrival slot",
     how="the ILP over all schedules, starts from slot 4 and from slot 3",
 )
-def optimal(lab: Lab) -> Evidence:
-    """Compare with the exact optimum."""
+def optimal(lab: Lab) -> str:
+    """The schedule with total utility 431.33 is optimal."""
     instance, _ = example()
     names = (EXACT, f"{EXACT}.from_arrival", ONLINE)
     rows = certified(instance, names)
     best, early, online = (rows[name].objective or 0.0 for name in names)
-    count = Count()
     shown = f"the optimum is {best:.2f}, not {PRINTED}"
-    count.add(rows[EXACT].status != "optimal" or best <= PRINTED * (1 + TOLERANCE), instance, [EXACT, ONLINE], shown)
-    text = f"{shown}; {early:.2f} if slot 3 may be used; the algorithm as stated reaches {online:.2f}"
-    return count.evidence(text, numbers={"optimum": best, "from_slot_3": early, "online": online})
+    lab.add(rows[EXACT].status != "optimal" or best <= PRINTED * (1 + TOLERANCE), instance, [EXACT, ONLINE], shown)
+    lab.numbers = {"optimum": best, "from_slot_3": early, "online": online}
+    return f"{shown}; {early:.2f} if slot 3 may be used; the algorithm as stated reaches {online:.2f}"
 
 
-@claim(
-    "admission.j3-spread",
-    "part 1, j3",
-    "Since a server has two workers only, j3 must be spread over servers.",
-    how="j3's schedule in an optimal solution",
-)
-def spread(lab: Lab) -> Evidence:
-    """Look at the servers of j3 in the optimum."""
+@claim("admission.j3-spread", "part 1, j3", how="j3's schedule in an optimal solution")
+def spread(lab: Lab) -> str:
+    """Since a server has two workers only, j3 must be spread over servers."""
     instance, v = example()
     runs = solved(EXACT, v).decision
     run = int(np.flatnonzero(runs.job == 2)[0])
     servers = np.unique(runs.server[runs.run == run])
     workers = int(runs.workers[runs.run == run].sum())
     shown = f"in an optimum j3 has {workers} workers on {servers.size} server for {runs.slots[run]} slots"
-    count = Count()
-    count.add(servers.size > 1, instance, [EXACT], shown)
-    return count.evidence(shown)
+    lab.add(servers.size > 1, instance, [EXACT], shown)
+    return shown
 
 
-@claim(
-    "admission.slip.total",
-    "part 3",
-    "f(3) = 145.63 and f(5) = 142.85, and the printed schedule is worth 431.33 in total.",
-    how="the printed formula of f, 300/(1 + e^{0.02Δ})",
-)
-def slip_total(lab: Lab) -> Evidence:
-    """Evaluate the utilities."""
+@claim("admission.slip.total", "part 3", how="the printed formula of f, 300/(1 + e^{0.02Δ})")
+def slip_total(lab: Lab) -> str:
+    """f(3) = 145.63 and f(5) = 142.85, and the printed schedule is worth 431.33 in total."""
     instance, v = example()
     numbers = [
         Printed("f(3)", 145.63, float(v.utility(0)[6]), 0.005),
@@ -80,22 +67,17 @@ def slip_total(lab: Lab) -> Evidence:
         Printed("total", PRINTED, own_schedule(v), 0.005),
     ]
     shown = f"the printed schedule is worth {own_schedule(v):.2f}"
-    return recomputed(numbers, witnesses=[Witness(instance, (ONLINE,), shown)])
+    return recomputed(lab, numbers, witnesses=[Witness(instance, (ONLINE,), shown)])
 
 
-@claim(
-    "admission.slip.theta",
-    "parts 1 to 3",
-    "θ_w is one number, fixed beforehand.",
-    how="the bases that the printed prices are powers of",
-)
-def slip_theta(lab: Lab) -> Evidence:
-    """List the bases that the text uses."""
+@claim("admission.slip.theta", "parts 1 to 3", how="the bases that the printed prices are powers of")
+def slip_theta(lab: Lab) -> str:
+    """θ_w is one number, fixed beforehand."""
     used = {"part 1, j1": 145.63 / 4 + 1, "part 1, j2": 142.85 / 4 + 1, "part 2": 142.85 / 8 + 1}
-    count = Count()
     first = used["part 1, j1"]
     for where, base in used.items():
         if where != "part 1, j1":
-            count.add(abs(base - first) <= 0.05)
+            lab.add(abs(base - first) <= 0.05)
     told = ", ".join(f"{where}: {base:.1f}" for where, base in used.items())
-    return count.evidence(f"bases of the price of a worker: {told}", numbers=used)
+    lab.numbers = used
+    return f"bases of the price of a worker: {told}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from importlib import resources
 from typing import Any
 
 from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.registry import CLAIMS, Claim, Count, Evidence
+from schedgap.harness.audit.registry import claim
 from schedgap.harness.published import COMPARE, by_reason, commands, never_compared, not_shown
 from schedgap.harness.text import numbers
 from schedgap.instances import load
@@ -27,13 +26,13 @@ def _with_numbers(folder: str) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def worked_example(lab: Lab, ref: str) -> Evidence:
+def worked_example(lab: Lab, ref: str) -> str:
     """Run the methods that the paper printed numbers of on its own example.
 
     A number that we do not get is wrong where the exact value is known; otherwise nothing follows, since policies leave
     much open, and it is only listed.
     """
-    instance, count = load(ref), Count()
+    instance = load(ref)
     methods = list(dict.fromkeys(entry.method for entry in instance.published if entry.value is not None))
     wrong, open_ = [], []
     rows = certified(instance, methods)
@@ -44,21 +43,21 @@ def worked_example(lab: Lab, ref: str) -> Evidence:
             what = f"{method} {entry['quantity']}: {numbers(entry['measured'])}, printed {numbers(entry['value'])}"
             if not entry["agrees"] and not entry["exact_agrees"]:
                 open_.append(what)
-            elif not count.add(bool(entry["agrees"]), instance, methods, what):
+            elif not lab.add(bool(entry["agrees"]), instance, methods, what):
                 wrong.append(what)
-    parts = [f"{count.failed} of {count.tested} numbers are wrong in their last place or before"]
+    parts = [f"{lab.failed} of {lab.tested} numbers are wrong in their last place or before"]
     parts += [": " + "; ".join(wrong)] if wrong else []
     parts += ["; not reproduced, and no exact value is known: " + "; ".join(open_)] if open_ else []
     left = (pair for pair in not_shown(rows.values(), instance, COMPARE) if pair[0].value is not None)
-    return count.evidence("; ".join(["".join(parts), *_left_out(by_reason(left))]))
+    return "; ".join(["".join(parts), *_left_out(by_reason(left))])
 
 
-def unpublished(lab: Lab, ref: str) -> Evidence:
+def unpublished(lab: Lab, ref: str) -> str:
     """Say how to see each number beside ours, or why it is not compared; the data themselves are not published."""
     instance = load(ref)
     shown = [f"{len(entries)} in: {command}" for command, entries in commands(instance).items()]
     text = f"numbers about data that the paper does not publish; beside ours: {'; '.join(shown)}"
-    return Count().evidence("; ".join([text, *_left_out(never_compared(instance))]))
+    return "; ".join([text, *_left_out(never_compared(instance))])
 
 
 def _left_out(entries: Mapping[str, Sequence[Published]]) -> Iterator[str]:
@@ -68,30 +67,30 @@ def _left_out(entries: Mapping[str, Sequence[Published]]) -> Iterator[str]:
         yield f"not compared, {why}: {', '.join(listed)}"
 
 
-for _name, _printed in _with_numbers("paper").items():
-    _paper = str(_printed[0]["method"]).partition(".")[0]
-    CLAIMS.register(
-        Claim(
-            f"{_paper}.printed.{_name}",
-            _paper,
+for _folder, _kind, _text, _scope, _how, _check in (
+    (
+        "paper",
+        "printed",
+        "The printed numbers about paper/{} are right.",
+        "to the last printed place",
+        "every method on the worked example, decisions re-checked, against exact values where these are known",
+        worked_example,
+    ),
+    (
+        "gen",
+        "measured",
+        "The measured numbers that gen/{} is about are right.",
+        "the paper's own traces and machines",
+        "only with the paper's data",
+        unpublished,
+    ),
+):
+    for _name, _printed in _with_numbers(_folder).items():
+        claim(
+            f"{str(_printed[0]['method']).partition('.')[0]}.{_kind}.{_name}",
             str(_printed[0]["where"]),
-            f"The printed numbers about paper/{_name} are right.",
-            "to the last printed place",
-            "every method on the worked example, decisions re-checked, against exact values where these are known",
-            partial(worked_example, ref=f"paper/{_name}"),
-        )
-    )
-
-for _name, _printed in _with_numbers("gen").items():
-    _paper = str(_printed[0]["method"]).partition(".")[0]
-    CLAIMS.register(
-        Claim(
-            f"{_paper}.measured.{_name}",
-            _paper,
-            str(_printed[0]["where"]),
-            f"The measured numbers that gen/{_name} is about are right.",
-            "the paper's own traces and machines",
-            "only with the paper's data",
-            partial(unpublished, ref=f"gen/{_name}"),
-        )
-    )
+            text=_text.format(_name),
+            scope=_scope,
+            how=_how,
+            ref=f"{_folder}/{_name}",
+        )(_check)

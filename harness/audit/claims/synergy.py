@@ -7,14 +7,13 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.audit.lab import Lab, Printed, certified, recomputed
-from schedgap.harness.audit.registry import Count, Evidence, claim
+from schedgap.harness.audit.registry import claim
 from schedgap.harness.verify import TOLERANCE
+from schedgap.instances.arrays import Array
+from schedgap.instances.random_instances.synergy import draw, instance, job, matrix, mix, pipelines, servers
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import picker
-from schedgap.instances.small.synergy import instance, job, matrix, mix, pipelines, servers, small_one
 from schedgap.instances.views.synergy import View, view
 from schedgap.models.solve import Session, SolveOptions, StandardForm, build, solve
 from schedgap.models.solve.interior import interior_point
@@ -22,8 +21,6 @@ from schedgap.models.synergy.arrays import placement_form
 from schedgap.models.synergy.ideal import ideal_round
 from schedgap.models.synergy.placement import Demands, demands, placed
 from schedgap.models.synergy.throughput import RELAXED, build_round
-
-Array = NDArray[np.float64]
 
 EXACT = SolveOptions(rel_gap=0.0)
 LP1, ILP1 = "synergy.lp1", "synergy.ilp1"
@@ -39,15 +36,14 @@ SLACK = 1e-9
 @claim(
     "synergy.theorem-4.1",
     "Theorem 4.1 (A.1)",
-    "LP1 is at least the throughput of an optimal solution.",
     scope="one GPU type, everybody at least at its fair progress",
     how="LP1 ≥ its optimum in integers ≥ every verified round, on random tables of up to 5 jobs",
 )
-def theorem_4_1(lab: Lab) -> Evidence:
-    """Compare LP1 with the ILP, and with what mechanisms place on real servers."""
-    count, choose, tightest = Count(), picker(lab.rng()), np.inf
+def theorem_4_1(lab: Lab) -> str:
+    """LP1 is at least the throughput of an optimal solution."""
+    rng, tightest = lab.rng(), np.inf
     for _ in range(lab.times(50)):
-        case = small_one(choose)
+        case = draw(rng)
         rows = certified(case, [LP1, ILP1, *ROUNDS])
         bound, best = rows[LP1].own_bound, rows[ILP1].objective
         if rows[ILP1].status != "optimal" or bound is None or best is None:
@@ -56,10 +52,10 @@ def theorem_4_1(lab: Lab) -> Evidence:
         highest = max([best, *rounds])
         shown = f"LP1 {bound:.6g}, largest of ILP1 and rounds {highest:.6g}"
         fine = bound >= highest * (1 - TOLERANCE)
-        count.add(fine, case, [LP1, ILP1, *ROUNDS], shown)
+        lab.add(fine, case, [LP1, ILP1, *ROUNDS], shown)
         tightest = min(tightest, bound / best if best else np.inf)
-    text = f"LP1 was too low on {count.failed} of {count.tested} instances; it is at least {tightest:.4f} times the ILP"
-    return count.evidence(text, numbers={"least_ratio": float(tightest)})
+    lab.numbers = {"least_ratio": float(tightest)}
+    return f"LP1 was too low on {lab.failed} of {lab.tested} instances; it is at least {tightest:.4f} times the ILP"
 
 
 def wanted(v: View) -> Demands | None:
@@ -87,13 +83,12 @@ def lp2(found: Demands, cost: Array) -> StandardForm:
 @claim(
     "synergy.theorem-a.2.vertices",
     "Theorem A.2",
-    "LP2 fragments at most 3s jobs.",
     scope="vertices of LP2, which the simplex method finds",
     how="LP2 at random objectives, fragmented jobs counted",
 )
-def theorem_a_2(lab: Lab) -> Evidence:
-    """Count fragmented jobs at vertices."""
-    count, rng, most = Count(), lab.rng("costs"), 0.0
+def theorem_a_2(lab: Lab) -> str:
+    """LP2 fragments at most 3s jobs."""
+    rng, most = lab.rng("costs"), 0.0
     for case, v, found in crowds(lab, 25):
         form = lp2(found, rng.random(len(found.host)))
         x = Session(form, SolveOptions(method="simplex")).run().column_values
@@ -102,9 +97,9 @@ def theorem_a_2(lab: Lab) -> Evidence:
         split = int((np.bincount(placed(v, found, x).job) > 1).sum())
         most = max(most, split / (3 * v.servers.size))
         shown = f"{split} fragmented jobs on {v.servers.size} servers"
-        count.add(split <= 3 * v.servers.size, case, ["synergy.lp2.vertex"], shown)
-    text = f"more than 3s in {count.failed} of {count.tested} rounds; at most {most:.2f} of 3s"
-    return count.evidence(text, numbers={"most": most})
+        lab.add(split <= 3 * v.servers.size, case, ["synergy.lp2.vertex"], shown)
+    lab.numbers = {"most": most}
+    return f"more than 3s in {lab.failed} of {lab.tested} rounds; at most {most:.2f} of 3s"
 
 
 def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
@@ -116,13 +111,12 @@ def different_jobs(count: int = 16, hosts: int = 2) -> Instance:
 @claim(
     "synergy.theorem-a.2.interior",
     "Theorem A.2",
-    "Any optimal solution of LP2 fragments at most 3s jobs.",
     scope="also solutions of interior-point methods",
     how="LP2 without objective, as printed, by HiGHS' interior-point method without crossover",
 )
-def theorem_a_2_interior(lab: Lab) -> Evidence:
-    """Count fragmented jobs in the interior of the optimal face."""
-    count, told = Count(), []
+def theorem_a_2_interior(lab: Lab) -> str:
+    """Any optimal solution of LP2 fragments at most 3s jobs."""
+    told = []
     for jobs, hosts in ((16, 2), (24, 3), (32, 4)):
         case = different_jobs(jobs, hosts)
         v = view(case)
@@ -132,27 +126,26 @@ def theorem_a_2_interior(lab: Lab) -> Evidence:
         x = interior_point(lp2(found, np.zeros(len(found.host))))
         split = int((np.bincount(found.demand, x > VISIBLE) > 1).sum())
         shown = f"an interior point splits {split} of {jobs} jobs on {hosts} servers, 3s = {3 * hosts}"
-        count.add(split <= 3 * hosts, case, ["synergy.lp2.vertex", "synergy.lp2.min_fragments"], shown)
+        lab.add(split <= 3 * hosts, case, ["synergy.lp2.vertex", "synergy.lp2.min_fragments"], shown)
         told.append(f"{split} of {jobs} jobs on {hosts} (3s = {3 * hosts})")
-    return count.evidence(f"interior points split: {', '.join(told)}")
+    return f"interior points split: {', '.join(told)}"
 
 
 @claim(
     "synergy.tune.clamped",
     "section 4.2, last paragraph",
-    "Synergy-Tune's throughputs are never below GPU-proportional ones.",
     scope="demands reduced elementwise to min(demand, share), in the text's order and in the artefact's",
     how="synergy.tune on random rounds, verified: within every server's capacity, nobody below its fair progress",
 )
-def tune_clamped(lab: Lab) -> Evidence:
-    """Verify Tune's rounds."""
-    count, choose, rng = Count(), picker(lab.rng()), lab.rng("mixes")
+def tune_clamped(lab: Lab) -> str:
+    """Synergy-Tune's throughputs are never below GPU-proportional ones."""
+    drawing, rng = lab.rng(), lab.rng("mixes")
     for _ in range(lab.times(100)):
         seed = int(rng.integers(10**6))
-        for case in (small_one(choose, jobs=8), mix(16, [servers(2)], seed=seed)):
+        for case in (draw(drawing, jobs=8), mix(16, [servers(2)], seed=seed)):
             for name, row in certified(case, TUNES).items():
-                count.add(bool(row.verified), case, [name], "; ".join(row.violations))
-    return count.evidence(f"violated in {count.failed} of {count.tested} rounds of up to 16 jobs")
+                lab.add(bool(row.verified), case, [name], "; ".join(row.violations))
+    return f"violated in {lab.failed} of {lab.tested} rounds of up to 16 jobs"
 
 
 SERVER = np.array([8.0, 24.0, 500.0])
@@ -205,8 +198,24 @@ def switched_total(asked: Array, everybody: bool) -> Array:
     return np.asarray(held.sum(axis=0))
 
 
-def _switching(lab: Lab, everybody: bool) -> Evidence:
-    count, rng = Count(), lab.rng()
+@claim(
+    "synergy.tune.switched-all",
+    "section 4.2, step 2 (a)",
+    how="as synergy.tune.switched",
+    text="Switching all jobs above their share in some dimension to exactly their shares makes the next job fit.",
+    everybody=True,
+)
+@claim(
+    "synergy.tune.switched",
+    "section 4.2, step 2 (a)",
+    scope="the fewest jobs that release enough, each switched to exactly its share",
+    how="three jobs with random demands on a server of 8 GPUs, 24 CPUs and 500 GB",
+)
+def switching(lab: Lab, everybody: bool = False) -> str:
+    """Switching a set of jobs to their shares that releases what the next job misses makes it fit."""
+    # A job above its share in one dimension can be below it in the other, and grow. Where all such peers are switched,
+    # nobody is above its share in any dimension.
+    rng = lab.rng()
     cases = [THREE]
     while len(cases) < 1 + lab.times(500):
         gpus = rng.multinomial(5, [1 / 3] * 3) + 1
@@ -217,42 +226,18 @@ def _switching(lab: Lab, everybody: bool) -> Evidence:
     shown = f"A (4, 20, 100), B (3, 4, 330), C (1, 3, 62.5): {used[1]:g} of 24 CPUs and {used[2]:g} of 500 GB in use"
     for k, asked in enumerate(cases):
         fits = bool((switched_total(asked, everybody) <= SERVER + SLACK).all())
-        count.add(fits, None if k else three_jobs(), ["synergy.tune", "synergy.proportional"], shown)
-    return count.evidence(f"the server overflows in {count.failed} of {count.tested} cases of three jobs; {shown}")
-
-
-@claim(
-    "synergy.tune.switched",
-    "section 4.2, step 2 (a)",
-    "Switching a set of jobs to their shares that releases what the next job misses makes it fit.",
-    scope="the fewest jobs that release enough, each switched to exactly its share",
-    how="three jobs with random demands on a server of 8 GPUs, 24 CPUs and 500 GB",
-)
-def tune_switched(lab: Lab) -> Evidence:
-    """Switch as many as needed. A job above its share in one dimension can be below it in the other, and grow."""
-    return _switching(lab, everybody=False)
-
-
-@claim(
-    "synergy.tune.switched-all",
-    "section 4.2, step 2 (a)",
-    "Switching all jobs above their share in some dimension to exactly their shares makes the next job fit.",
-    how="as synergy.tune.switched",
-)
-def tune_all_switched(lab: Lab) -> Evidence:
-    """Switch all such peers: then nobody is above its share in any dimension."""
-    return _switching(lab, everybody=True)
+        lab.add(fits, None if k else three_jobs(), ["synergy.tune", "synergy.proportional"], shown)
+    return f"the server overflows in {lab.failed} of {lab.tested} cases of three jobs; {shown}"
 
 
 @claim(
     "synergy.lp1.shares",
     "(5)",
-    "LP1 has a solution, since everybody can get its share.",
     scope="shares off the grid of the matrix, rounded up to it",
     how="eight jobs on a server whose share per GPU, 2.5 CPUs, lies between the levels 2 and 3",
 )
-def shares_rounded_up(lab: Lab) -> Evidence:
-    """Read W[C_g, M_g] at the levels above."""
+def shares_rounded_up(lab: Lab) -> str:
+    """LP1 has a solution, since everybody can get its share."""
     rising = matrix((1.0, 2.0, 3.0), (10.0,), [[1.0], [2.0], [3.0]])
     case = instance([job(sensitivity=rising)] * 8, [servers(1, cpus=20.0)], name="shares between levels")
     v = view(case)
@@ -261,20 +246,15 @@ def shares_rounded_up(lab: Lab) -> Evidence:
         name: solve(build(build_round, one, RELAXED), EXACT).status for name, one in (("up", upward), ("down", v))
     }
     shown = f"LP1 with shares rounded up: {status['up']}, rounded down: {status['down']}"
-    count = Count()
-    count.add(status["up"] == "optimal", case, [LP1], shown)
-    return count.evidence(shown)
+    lab.add(status["up"] == "optimal", case, [LP1], shown)
+    return shown
 
 
 @claim(
-    "synergy.slip.table-5",
-    "Table 5, caption",
-    "Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2.",
-    scope="deployed and simulated",
-    how="recomputed from the table's hours",
+    "synergy.slip.table-5", "Table 5, caption", scope="deployed and simulated", how="recomputed from the table's hours"
 )
-def table_5(lab: Lab) -> Evidence:
-    """Divide."""
+def table_5(lab: Lab) -> str:
+    """Tune improves makespan by 1.4, average JCT by 1.5 and 99th percentile JCT by 2."""
     deployed = [
         Printed("makespan, deployed", 1.4, 16 / 11.6, 0.05),
         Printed("JCT, deployed", 1.5, 4.81 / 3.21, 0.05),
@@ -285,15 +265,10 @@ def table_5(lab: Lab) -> Evidence:
         Printed("JCT, simulated", 1.5, 4.52 / 3.19, 0.05),
         Printed("p99, simulated", 2, 16.85 / 8.54, 0.5),
     ]
-    return recomputed([*deployed, *simulated], ("the deployed cluster", deployed))
+    return recomputed(lab, [*deployed, *simulated], ("the deployed cluster", deployed))
 
 
-@claim(
-    "synergy.slip.fifo",
-    "section 5.3.2, Fig. 9",
-    "81 h reduced to 22 h is an improvement of up to 3.4.",
-    how="recomputed from the printed hours",
-)
-def slip_fifo(lab: Lab) -> Evidence:
-    """Divide."""
-    return recomputed([Printed("JCT ratio", 3.4, 81 / 22, 0.05)])
+@claim("synergy.slip.fifo", "section 5.3.2, Fig. 9", how="recomputed from the printed hours")
+def slip_fifo(lab: Lab) -> str:
+    """81 h reduced to 22 h is an improvement of up to 3.4."""
+    return recomputed(lab, [Printed("JCT ratio", 3.4, 81 / 22, 0.05)])

@@ -7,23 +7,20 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.harness.audit.lab import Lab, always, certified, measured
-from schedgap.harness.audit.registry import Count, Evidence, claim
+from schedgap.harness.audit.registry import claim
 from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.heuristics.zhou.lemma import lacking
 from schedgap.instances import load
+from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import Ledger, options
+from schedgap.instances.random_instances.zhou import draw, draw_many, draw_roomy, job, ps, servers, worker
+from schedgap.instances.random_instances.zhou import instance as built
 from schedgap.instances.schema import Instance
-from schedgap.instances.small import picker
-from schedgap.instances.small.zhou import instance as built
-from schedgap.instances.small.zhou import job, ps, roomy_one, servers, small_one, tiny_one, worker
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, view
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.arrays import Choice, placement
-
-Array = NDArray[np.float64]
 
 NEAR = 1e-9
 """Relative difference of costs that counts as none."""
@@ -61,9 +58,9 @@ def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Plac
     count
         Number of choices.
     """
-    choose, tried = picker(rng), 0
+    tried = 0
     while tried < count:
-        made = (tiny_one if rng.random() < 0.5 else small_one)(choose)
+        made = (draw if rng.random() < 0.5 else draw_many)(rng)
         a = view(made).architectures[name]
         every = options(a.machines, a.work, a.most, a.rates, prune=False)
         o = replace(every, slots=np.minimum(every.slots, 3))
@@ -123,101 +120,88 @@ def three_chunks() -> Instance:
     return built([job(3, submit_s=1.0)], [servers(2, 1, 3.3, bandwidth_gbps=4.0)])
 
 
-def _compared(lab: Lab, name: str, printed: bool) -> tuple[Count, int, int]:
+def _compared(lab: Lab, name: str, printed: bool) -> tuple[int, int]:
     """Count whether placements are optimal: at random prices, and on whole instances as ``harness compare`` sees them.
 
-    Returns the counts, and in how many cases nothing was found and how many cost too much or leave work undone.
+    Returns in how many cases nothing was found and how many cost too much or leave work undone.
     """
-    count, missed, dearer = Count(), 0, 0
+    missed, dearer = 0, 0
     for placed in placements(lab.rng("choices"), name, lab.times(700)):
         if placed.best is None:
             continue
         cost, done = (placed.printed, placed.done) if printed else (placed.repaired, True)
-        if not count.add(done and _optimal(cost, placed.best)):
+        if not lab.add(done and _optimal(cost, placed.best)):
             missed, dearer = missed + (cost is None), dearer + (cost is not None)
-    method, choose = f"zhou.{name}.amincost{'?printed=true' if printed else ''}", picker(lab.rng("instances"))
-    for instance in (three_chunks(), *(tiny_one(choose) for _ in range(lab.times(60)))):
+    method, rng = f"zhou.{name}.amincost{'?printed=true' if printed else ''}", lab.rng("instances")
+    for instance in (three_chunks(), *(draw(rng) for _ in range(lab.times(60)))):
         rows = certified(instance, [method, f"zhou.{name}.mincost"])
         best, mine = rows[f"zhou.{name}.mincost"], rows[method]
         if best.status != "optimal":
             continue
         told = "finds no valid placement" if mine.objective is None else f"costs {mine.objective:.6g}"
         shown = f"{method} {told}, the optimum is {best.objective:.6g}"
-        if not count.add(_optimal(mine.objective, best.objective), instance, [best.method, method], shown):
+        if not lab.add(_optimal(mine.objective, best.objective), instance, [best.method, method], shown):
             missed, dearer = missed + (mine.objective is None), dearer + (mine.objective is not None)
-    return count, missed, dearer
+    return missed, dearer
 
 
 @claim(
     "zhou.theorem-1.printed",
     "Theorem 1",
-    "Algorithms 4 and 5 solve problem (13) to optimality.",
     scope="Algorithm 4 as printed, N̂ reset for every host",
     how="against the ILP (13) at random prices and loads, and on whole instances",
 )
-def theorem_1_printed(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
-    count, missed, dearer = _compared(lab, "ps", printed=True)
+def theorem_1_printed(lab: Lab) -> str:
+    """Algorithms 4 and 5 solve problem (13) to optimality."""
+    missed, dearer = _compared(lab, "ps", printed=True)
     right, printed = one_worker()
-    text = (
-        f"not optimal in {count.failed} of {count.tested} cases ({missed} times nothing is found, {dearer} times it "
+    lab.numbers = {"best": right, "printed": printed}
+    return (
+        f"not optimal in {lab.failed} of {lab.tested} cases ({missed} times nothing is found, {dearer} times it "
         f"costs more); one worker on two servers: {printed:g} instead of {right:g}"
     )
-    return count.evidence(text, numbers={"best": right, "printed": printed})
-
-
-@claim(
-    "zhou.theorem-1.repaired",
-    "Theorem 1",
-    "Algorithms 4 and 5, with at least one PS and all hosts tried, solve problem (13) to optimality.",
-    how="as zhou.theorem-1.printed",
-)
-def theorem_1_repaired(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
-    count, _, _ = _compared(lab, "ps", printed=False)
-    return count.evidence(f"not optimal in {count.failed} of {count.tested} cases")
 
 
 @claim(
     "zhou.theorem-6.repaired",
     "Theorem 6",
-    "Algorithms 6 and 7, with N̂ = Φ′ workers, solve problem (21) to optimality.",
     how="against the ILP (21) at random prices and loads, and on whole instances",
+    text="Algorithms 6 and 7, with N̂ = Φ′ workers, solve problem (21) to optimality.",
+    arch="ra",
 )
-def theorem_6(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
-    count, _, _ = _compared(lab, "ra", printed=False)
-    return count.evidence(f"not optimal in {count.failed} of {count.tested} cases")
+@claim("zhou.theorem-1.repaired", "Theorem 1", how="as zhou.theorem-1.printed", arch="ps")
+def repaired(lab: Lab, arch: str) -> str:
+    """Algorithms 4 and 5, with at least one PS and all hosts tried, solve problem (13) to optimality."""
+    _compared(lab, arch, printed=False)
+    return f"not optimal in {lab.failed} of {lab.tested} cases"
 
 
 @claim(
     "zhou.theorem-6.printed",
     "Theorem 6",
-    "Algorithms 6 and 7 solve problem (21) to optimality.",
     scope="Algorithm 7 as printed, N̂ = d̂, reset for every start",
     how="as zhou.theorem-6.repaired; a placement of other than Φ′ workers does not do the job's work",
 )
-def theorem_6_printed(lab: Lab) -> Evidence:
-    """Compare with the ILP."""
-    count, missed, other = _compared(lab, "ra", printed=True)
-    text = (
-        f"not optimal in {count.failed} of {count.tested} cases ({missed} times nothing valid is found, {other} times "
+def theorem_6_printed(lab: Lab) -> str:
+    """Algorithms 6 and 7 solve problem (21) to optimality."""
+    missed, other = _compared(lab, "ra", printed=True)
+    return (
+        f"not optimal in {lab.failed} of {lab.tested} cases ({missed} times nothing valid is found, {other} times "
         "other than Φ′ workers, or dearer ones)"
     )
-    return count.evidence(text)
 
 
-def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -> Evidence:
+def ratios(lab: Lab, arch: str, method: str, exact: str, assumed: bool = True) -> str:
     """Measure a ratio on instances that mostly meet the assumptions, and on tiny ones that mostly do not.
 
     Where the theorem does not assume anything of jobs (`assumed` is false), all of them count.
     """
-    choose = picker(lab.rng())
-    drawn = [make(choose) for _ in range(lab.times(70)) for make in (roomy_one, tiny_one)]
+    rng = lab.rng()
+    drawn = [make(rng) for _ in range(lab.times(70)) for make in (draw_roomy, draw)]
     what = "random ones of up to 6 jobs and 3 servers"
     names = f"zhou.{arch}.{method}", (f"zhou.{arch}.{exact}",)
     inside = (lambda instance: _meets_assumptions(instance, arch)) if assumed else always
-    return measured(drawn, *names, what, inside)
+    return measured(lab, drawn, *names, what, inside)
 
 
 def _meets_assumptions(instance: Instance, arch: str) -> bool:
@@ -225,40 +209,32 @@ def _meets_assumptions(instance: Instance, arch: str) -> bool:
     return bool(a.assumption_1.all() and a.assumption_2.all())
 
 
+BOTH = "jobs that meet both assumptions, as far as the view can tell"
+
+RATIOS = {
+    "Theorem 3": ("A_maxweight is 2 log λ-approximate with {}.", BOTH, "(8)", "amaxweight", "schedules"),
+    "Theorem 5": (
+        *("A_online is 4α-competitive with {}, for its α by the formula.", BOTH, "(2)"),
+        *("online?alpha=formula", "schedules.offline"),
+    ),
+    "Lemma 1": (
+        "A_online is 4α-competitive with {} where A_dual gets the weight of an optimal schedule by τ_i.",
+        "α = 4, runs that are shown to get that weight in every batch",
+        *("(2)", "online", "schedules.offline"),
+    ),
+}
+"""What is claimed, its scope, the problem, the algorithm, and the model that proves optima."""
+
 for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "rings")):
-
-    @claim(
-        f"zhou.theorem-3{_suffix}",
-        "Theorem 3",
-        f"A_maxweight is 2 log λ-approximate with {_name}.",
-        scope="jobs that meet both assumptions, as far as the view can tell",
-        how="against the proved optimum of (8); confirmed means: not exceeded on the instances tried",
-    )
-    def theorem_3(lab: Lab, arch: str = _arch) -> Evidence:
-        """Measure the ratio."""
-        return ratios(lab, arch, "amaxweight", "schedules")
-
-    @claim(
-        f"zhou.theorem-5{_suffix}",
-        "Theorem 5",
-        f"A_online is 4α-competitive with {_name}, for its α by the formula.",
-        scope="jobs that meet both assumptions, as far as the view can tell",
-        how="against the proved optimum of (2); confirmed means: not exceeded on the instances tried",
-    )
-    def theorem_5(lab: Lab, arch: str = _arch) -> Evidence:
-        """Measure the ratio."""
-        return ratios(lab, arch, "online?alpha=formula", "schedules.offline")
-
-    @claim(
-        f"zhou.lemma-1{_suffix}",
-        "Lemma 1",
-        f"A_online is 4α-competitive with {_name} where A_dual gets the weight of an optimal schedule by τ_i.",
-        scope="α = 4, runs that are shown to get that weight in every batch",
-        how="against the proved optimum of (2); confirmed means: not exceeded on the instances tried",
-    )
-    def lemma_1(lab: Lab, arch: str = _arch) -> Evidence:
-        """Measure the ratio."""
-        return ratios(lab, arch, "online", "schedules.offline", assumed=False)
+    for _theorem, (_text, _scope, _problem, _method, _exact) in RATIOS.items():
+        claim(
+            f"zhou.{_theorem.lower().replace(' ', '-')}{_suffix}",
+            _theorem,
+            text=_text.format(_name),
+            scope=_scope,
+            how=f"against the proved optimum of {_problem}; confirmed means: not exceeded on the instances tried",
+            **{"arch": _arch, "method": _method, "exact": _exact, "assumed": _scope == BOTH},
+        )(ratios)
 
 
 def settings(lab: Lab) -> Iterator[tuple[Instance, Architecture]]:
@@ -277,87 +253,71 @@ def _close_to_4(alpha: float) -> bool:
     return 2 <= alpha <= 8
 
 
-@claim(
-    "zhou.alpha.formula",
-    "after Theorem 5",
-    "α, by its formula, is close to 4.",
-    how=f"the formula on {RANGES}; close: within a factor of 2",
-)
-def alpha_formula(lab: Lab) -> Evidence:
-    """Evaluate the formula."""
-    count, found = Count(), []
+@claim("zhou.alpha.formula", "after Theorem 5", how=f"the formula on {RANGES}; close: within a factor of 2")
+def alpha_formula(lab: Lab) -> str:
+    """α, by its formula, is close to 4."""
+    found = []
     for instance, a in settings(lab):
         found.append(a.alpha)
         method = f"zhou.{a.id}.online?alpha=formula"
-        count.add(_close_to_4(a.alpha), instance, [method], f"guarantee of {method}: 4α = {4 * a.alpha}")
-    text = f"α from {min(found)} to {max(found)} on {count.tested} cases ({RANGES})"
-    return count.evidence(text, numbers={"least": min(found), "largest": max(found)})
+        lab.add(_close_to_4(a.alpha), instance, [method], f"guarantee of {method}: 4α = {4 * a.alpha}")
+    lab.numbers = {"least": min(found), "largest": max(found)}
+    return f"α from {min(found)} to {max(found)} on {lab.tested} cases ({RANGES})"
 
 
 @claim(
     "zhou.alpha.realised",
     "after Theorem 5",
-    "The number of windows that a batch really needs is typically close to 4.",
     how=f"mean number of windows of a batch on {RANGES}; close: within a factor of 2",
 )
-def alpha_realised(lab: Lab) -> Evidence:
-    """Run A_online, whose batches take as many windows as they fill, and count these."""
-    count, rounds = Count(), []
+def alpha_realised(lab: Lab) -> str:
+    """The number of windows that a batch really needs is typically close to 4."""
+    rounds = []
     for _, a in settings(lab):
         rounds += online(a, Way(alpha="realised")).window_rounds.tolist()
     mean, most = float(np.mean(rounds)), max(rounds)
-    count.add(_close_to_4(mean))
-    text = f"{len(rounds)} batches need {min(rounds)} to {most} windows, {mean:.2f} on average ({RANGES})"
-    return count.evidence(text, numbers={"mean": mean, "largest": most})
+    lab.add(_close_to_4(mean))
+    lab.numbers = {"mean": mean, "largest": most}
+    return f"{len(rounds)} batches need {min(rounds)} to {most} windows, {mean:.2f} on average ({RANGES})"
 
 
 @claim(
     "zhou.alpha.enough",
     "Lemma 1, after Theorem 5",
-    "With α = 4, A_dual gets at least the weight of an optimal schedule of the batch by τ_i.",
     how=f"every batch of a run against a fractional knapsack that bounds that weight from above, on {RANGES}",
 )
-def alpha_enough(lab: Lab) -> Evidence:
-    """Run A_online with α = 4, and with 1 for comparison."""
-    count, short = Count(), 0
+def alpha_enough(lab: Lab) -> str:
+    """With α = 4, A_dual gets at least the weight of an optimal schedule of the batch by τ_i."""
+    short = 0
     for instance, a in settings(lab):
         tau = lacking(a, online(a, Way()))
-        count.add(tau is None, instance, [f"zhou.{a.id}.online"], f"the batch of τ = {tau} is not shown to")
+        lab.add(tau is None, instance, [f"zhou.{a.id}.online"], f"the batch of τ = {tau} is not shown to")
         short += lacking(a, online(a, Way(alpha=1))) is not None
-    text = f"shown on {count.tested - count.failed} of {count.tested} cases ({RANGES}); not with α = 1 on {short}"
-    return count.evidence(text, numbers={"not_with_1": short})
-
-
-def _violated(lab: Lab, which: str) -> Evidence:
-    count, shares = Count(), []
-    for instance, a in settings(lab):
-        met = a.assumption_1 if which == "assumption_1" else a.assumption_2
-        for one in met.tolist():
-            count.add(bool(one), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
-        shares.append(float(1 - met.mean()))
-    text = f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs ({RANGES})"
-    return count.evidence(text, numbers={"least": min(shares), "largest": max(shares)})
-
-
-@claim(
-    "zhou.assumption-1",
-    "section 5.1, first assumption",
-    "A job's weight is at least what its schedules consume.",
-    scope="the paper's own ranges; a server's capacity of a resource is 1",
-    how=f"the thriftiest schedule of every job on {RANGES}",
-)
-def assumption_1(lab: Lab) -> Evidence:
-    """Count the jobs that violate it."""
-    return _violated(lab, "assumption_1")
+    lab.numbers = {"not_with_1": short}
+    return f"shown on {lab.tested - lab.failed} of {lab.tested} cases ({RANGES}); not with α = 1 on {short}"
 
 
 @claim(
     "zhou.assumption-2",
     "section 5.1, second assumption",
-    "A job takes at most 1/log λ of a server's capacity of any resource.",
     scope="the paper's own ranges",
     how=f"the smallest worker of every job on {RANGES}",
+    text="A job takes at most 1/log λ of a server's capacity of any resource.",
+    second=True,
 )
-def assumption_2(lab: Lab) -> Evidence:
-    """Count the jobs that violate it."""
-    return _violated(lab, "assumption_2")
+@claim(
+    "zhou.assumption-1",
+    "section 5.1, first assumption",
+    scope="the paper's own ranges; a server's capacity of a resource is 1",
+    how=f"the thriftiest schedule of every job on {RANGES}",
+)
+def assumption(lab: Lab, second: bool = False) -> str:
+    """A job's weight is at least what its schedules consume."""
+    shares = []
+    for instance, a in settings(lab):
+        met = a.assumption_2 if second else a.assumption_1
+        for one in met.tolist():
+            lab.add(bool(one), instance, [f"zhou.{a.id}.online"], f"{1 - met.mean():.0%} of the jobs violate it")
+        shares.append(float(1 - met.mean()))
+    lab.numbers = {"least": min(shares), "largest": max(shares)}
+    return f"violated by {min(shares):.0%} to {max(shares):.0%} of the jobs ({RANGES})"

@@ -1,0 +1,193 @@
+"""Commands about what there is to run: ``list``, ``show``, ``import`` and ``explain``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import FormatOption
+from schedgap.harness.cli.output import emit_lines
+from schedgap.harness.cli.terminal import say, stdout
+from schedgap.harness.table import Format
+from schedgap.instances.errors import UsageError
+
+METHOD_COLUMNS = ("kind", "problem", "claims", "source")
+
+
+class Kind(StrEnum):
+    """What ``harness list`` lists."""
+
+    INSTANCES = "instances"
+    MODELS = "models"
+    HEURISTICS = "heuristics"
+    POLICIES = "policies"
+    PAPERS = "papers"
+    FORMATS = "formats"
+    PLUGINS = "plugins"
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """List what there is, one line each, with source."""
+    columns, lines = _listing(kind)
+    emit_lines(kind.value, columns, lines, output)
+
+
+def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
+    """Return the columns and lines of a list; each imports what it lists only."""
+    if kind in (Kind.MODELS, Kind.HEURISTICS):
+        return (kind.value[:-1], *METHOD_COLUMNS), _methods(kind)
+    if kind is Kind.PAPERS:
+        return ("paper", "models", "heuristics", "title"), _papers()
+    if kind is Kind.INSTANCES:
+        from schedgap.instances.catalogue import known
+
+        return ("instance", "kind", "what it is"), [(entry.ref, entry.kind, entry.title) for entry in known()]
+    if kind is Kind.FORMATS:
+        from schedgap.instances.importers import IMPORTERS
+
+        return ("format", "what it is", "source"), [(i.id, i.title, i.source) for i in IMPORTERS]
+    if kind is Kind.PLUGINS:
+        from schedgap.instances.plugins import listed
+
+        return ("plug-in", "kind", "brought by", "registers"), listed()
+    from schedgap.heuristics.simulator import POLICIES
+
+    return ("policy", "copies", "source"), [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
+
+
+def _methods(kind: Kind) -> list[tuple[str, ...]]:
+    from schedgap.heuristics import HEURISTICS
+    from schedgap.models import MODELS
+
+    if kind is Kind.MODELS:
+        return [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+    return [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+
+
+def _papers() -> list[tuple[str, ...]]:
+    import schedgap.instances.views  # noqa: F401 -- registers the papers
+    from schedgap.heuristics import HEURISTICS
+    from schedgap.instances.registry import PAPERS
+    from schedgap.models import MODELS
+
+    counts = [[str(sum(m.paper == p.id for m in group)) for group in (MODELS, HEURISTICS)] for p in PAPERS]
+    return [(p.id, *count, p.title) for p, count in zip(PAPERS, counts, strict=True)]
+
+
+@app.command()
+def show(
+    instance: Annotated[str, typer.Argument(help="gen/…, paper/…, worst/…, or a path.")],
+    picture: Annotated[Path | None, typer.Option(help="Also draw it to this .png, .svg or .pdf file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the instance itself as canonical JSON.")] = False,
+) -> None:
+    """Show an instance in words and a picture."""
+    from schedgap.harness.figure import figures
+    from schedgap.harness.page.instance import words
+    from schedgap.instances import load
+    from schedgap.instances.canonical import to_json
+
+    loaded = load(instance)
+    if picture:
+        figures(loaded)[0].save(picture)
+    if json:
+        sys.stdout.write(to_json(loaded))
+    else:
+        stdout().print(words(loaded))
+
+
+@app.command("import")
+def import_(
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="gavel, philly, … (harness list formats).")],
+    file: Annotated[Path, typer.Argument(help="The trace.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Instance file to write (.json).")],
+    throughputs: Annotated[Path | None, typer.Option(help="Gavel's throughput JSON.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node list (openb).")] = None,
+    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by arrival.")] = None,
+    gpus: Annotated[str | None, typer.Option(help="Cluster, as V100=36,P100=36,K80=36.")] = None,
+    gpus_per_server: Annotated[
+        int | None, typer.Option(min=1, help="GPUs of one server; the format's own if absent.")
+    ] = None,
+    cpus_per_gpu: Annotated[float | None, typer.Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
+    memory_gb_per_gpu: Annotated[float | None, typer.Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+) -> None:
+    """Import a real trace as an instance."""
+    from schedgap.instances.canonical import write
+    from schedgap.instances.importers import Options, import_trace
+
+    if output.suffix != ".json":
+        raise UsageError(f"{output}: an instance is written as .json")
+    options = Options(
+        max_jobs=max_jobs,
+        gpus=_gpu_counts(gpus) if gpus else None,
+        gpus_per_server=gpus_per_server,
+        cpus_per_gpu=cpus_per_gpu,
+        memory_gb_per_gpu=memory_gb_per_gpu,
+        throughputs=throughputs,
+        nodes=nodes,
+        name=name,
+    )
+    instance = import_trace(format_, file, options)
+    write(instance, output)
+    for line in instance.derived:
+        say(f"derived: {line}")
+    counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
+    typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
+
+
+def _gpu_counts(text: str) -> dict[str, int]:
+    """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``.
+
+    Raises
+    ------
+    UsageError
+        If the text is not of that form.
+    """
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        if not name.strip() or not number.strip().isdigit() or int(number) < 1:
+            raise UsageError(f"--gpus {text}: a cluster is written as V100=36,P100=36 with at least one GPU of a type")
+        counts[name.strip()] = int(number)
+    return counts
+
+
+class Style(StrEnum):
+    """How explanations are printed."""
+
+    TEXT = "text"
+    LATEX = "latex"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+@app.command()
+def explain(
+    name: Annotated[
+        str, typer.Argument(help="Model or heuristic, or the beginning of several ids: hadar.p1, hadar.p2, 'oef.*'.")
+    ],
+    instance: Annotated[
+        str | None, typer.Option(help="gen/…, paper/…, or a path: where sizes are counted. Default: a small one.")
+    ] = None,
+    style: Annotated[Style, typer.Option("--format", help="How it is printed to standard output.")] = Style.TEXT,
+    large: Annotated[bool, typer.Option("--all", help="Build models above their stated size, too.")] = False,
+) -> None:
+    """Explain a model: sets, data, variables, rows with the paper's equation numbers, duals, errata, sizes."""
+    from schedgap.harness.explain import explain as explained
+
+    def begins(model: str, where: str) -> None:
+        if sys.stderr.isatty():
+            say(f"building {model} on {where}")
+
+    found = explained(name, instance, large=large, on_model=begins)
+    sys.stdout.write(str(getattr(found, style.value)))

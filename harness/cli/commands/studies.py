@@ -1,0 +1,156 @@
+"""Commands that run studies: ``compare``, ``sweep``, ``simulate``, ``audit`` and ``adversary``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from schedgap.harness.cli.app import app
+from schedgap.harness.cli.options import InstanceOption, MemoryOption, SeedOption, SeedsOption, study
+from schedgap.harness.engine.limits import Limits
+from schedgap.instances.ranges import MOST_THREADS
+
+
+@app.command()
+@study
+def compare(
+    instance: InstanceOption,
+    paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
+    method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
+    seed: SeedsOption = [0],  # noqa: B006
+    time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = Limits.time_limit_s,
+    rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
+    threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    all_sizes: Annotated[bool, typer.Option("--all", help="Run methods above their stated size, too.")] = False,
+    cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
+    **running: Any,
+) -> Any:
+    """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
+    from schedgap.harness.compare.run import compare as run
+
+    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
+    return run(instance, method, paper, seeds=seed, limits=limits, **running)
+
+
+@app.command()
+@study
+def sweep(
+    file: Annotated[Path, typer.Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
+    seed: SeedsOption = [],  # noqa: B006
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds each solve may take, instead of what the file says for all.")
+    ] = None,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
+    from schedgap.harness.compare.sweep import sweep as run
+
+    return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
+
+
+@app.command()
+@study
+def simulate(
+    instance: InstanceOption,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[POLICY]...", help="More policies, as in --policy a b c.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies); several may follow. "
+            "Repeatable. Default: those that Hadar's section IV compares."
+        ),
+    ] = None,
+    round_s: Annotated[float | None, typer.Option(help="Seconds of a round. Default: the instance's slot.")] = None,
+    restart_s: Annotated[
+        float | None, typer.Option(help="Seconds that a changed allocation costs. Default: 10, 0 in shorter rounds.")
+    ] = None,
+    spread_factor: Annotated[
+        float, typer.Option(help="Factor on the rate of gangs that span servers, in (0, 1].")
+    ] = 1.0,
+    until_h: Annotated[float, typer.Option(help="No round starts after so many hours.")] = float("inf"),
+    profiling_min: Annotated[
+        float, typer.Option(help="Minutes in which a job is profiled before policies that need it may schedule it.")
+    ] = 0.0,
+    window: Annotated[
+        str | None, typer.Option(metavar="FIRST:COUNT", help="Jobs, by arrival, whose completion times count.")
+    ] = None,
+    seed: SeedOption = 0,
+    time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
+    from schedgap.harness.simulate.run import COMPARED
+    from schedgap.harness.simulate.run import simulate as run
+    from schedgap.heuristics.simulator.metrics import ALL, Window
+
+    return run(
+        instance,
+        [*(policy or []), *(more or [])] or COMPARED,
+        round_s=round_s,
+        restart_s=restart_s,
+        spread_factor=spread_factor,
+        until_s=until_h * 3600,
+        profiling_s=profiling_min * 60,
+        window=Window.parse(window) if window else ALL,
+        seed=seed,
+        limits=Limits(time_limit, memory_mb=memory_mb),
+        **running,
+    )
+
+
+@app.command()
+@study
+def audit(
+    paper: Annotated[list[str], typer.Option(help="Only this paper's claims. Repeatable.")] = [],  # noqa: B006
+    claim: Annotated[list[str], typer.Option(help="Only claims that match ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
+    effort: Annotated[float, typer.Option(help="Factor on how many random cases are tried.")] = 1.0,
+    seed: SeedOption = 0,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Wall-clock seconds that a claim may take. Default: 900, times the effort.")
+    ] = None,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Try every theorem and printed number: confirmed, refuted (with a witness), only for …, not testable."""
+    from schedgap.harness.audit.run import audit as run
+
+    return run(paper, claim, effort=effort, seed=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
+
+
+@app.command()
+@study
+def adversary(
+    heuristic: Annotated[
+        list[str], typer.Option(help="Id, pattern, or paper (its online algorithms); '*' for all. Repeatable.")
+    ],
+    budget: Annotated[str, typer.Option(help="Time for the search in all: 300s, 5m, 1h.")] = "60s",
+    most_jobs: Annotated[int, typer.Option(min=1, max=20, help="Most jobs or tenants of an instance.")] = 6,
+    anywhere: Annotated[
+        bool, typer.Option("--anywhere", help="Look also where a guarantee of the paper promises nothing.")
+    ] = False,
+    seed: SeedOption = 0,
+    time_limit: Annotated[float, typer.Option(help="Seconds each solve of a small instance may take.")] = 2.0,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Search the instance with the largest proved ratio of each online algorithm, shrink it and save it."""
+    from schedgap.harness.adversary.run import adversary as run
+    from schedgap.harness.adversary.run import seconds_of
+
+    limits = Limits(time_limit, rel_gap=0.0, memory_mb=memory_mb)
+    return run(
+        heuristic,
+        budget_s=seconds_of(budget),
+        most=most_jobs,
+        anywhere=anywhere,
+        seed=seed,
+        limits=limits,
+        **running,
+    )

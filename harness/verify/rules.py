@@ -1,0 +1,186 @@
+"""The form of every checker: well-formed arrays, groups of rows, and a line for each rule that is broken.
+
+A checker reads a decision into :class:`Rows` and lists its rules. A rule is a mask of the rows that break it, and a
+template that names job, server, slot and numbers of the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from string import Formatter
+from types import SimpleNamespace
+from typing import Any, ParamSpec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.harness.verify import Verdict
+from schedgap.instances.arrays import Bools, Ints
+
+LARGEST = 2**40
+"""Slots and numbers of workers are below that, so that sums of them stay exact."""
+
+WHOLE = (-(2**63), 2**63)
+"""Any whole number: one that is out of place is then named with its row."""
+
+Range = int | tuple[int, int] | None
+"""What an array may hold: indices below a number, whole numbers from one to below another, amounts of 0 or more."""
+
+
+P = ParamSpec("P")
+
+
+class RefusedError(Exception):
+    """A decision breaks rules without which the others mean nothing; the arguments are a line for each."""
+
+
+def refuse(lines: Iterable[str]) -> None:
+    """End a check without an objective if there are lines.
+
+    Raises
+    ------
+    RefusedError
+        With these lines.
+    """
+    if told := tuple(lines):
+        raise RefusedError(*told)
+
+
+def refusing(check: Callable[P, Verdict]) -> Callable[P, Verdict]:
+    """Return a check that makes a verdict of what it refuses."""
+
+    @wraps(check)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> Verdict:
+        try:
+            return check(*args, **kwargs)
+        except RefusedError as refused:
+            return Verdict(None, refused.args)
+
+    return checked
+
+
+def well_formed(decision: object, *tables: Mapping[str, Range]) -> None:
+    """Refuse a decision with an array that is no list of the numbers it may hold.
+
+    Parameters
+    ----------
+    decision
+        Arrays as attributes.
+    *tables
+        What the arrays may hold, by name; those of a table are equally long.
+    """
+    arrays = {name: np.asarray(getattr(decision, name)) for table in tables for name in table}
+    for table in tables:
+        first = next(iter(table))
+        for name, allowed in table.items():
+            array, kinds = arrays[name], "iuf" if allowed is None else "iu"
+            if array.ndim != 1 or array.dtype.kind not in kinds:
+                what = "numbers" if allowed is None else "whole numbers"
+                refuse([f"{name}: a list of {what}, not {array.dtype} of shape {array.shape}"])
+            if array.size != arrays[first].size:
+                refuse([f"{name}: {array.size} entries, {first} has {arrays[first].size}"])
+    for table in tables:
+        for name, allowed in table.items():
+            refuse(_outside(name, arrays[name], allowed))
+
+
+def _outside(name: str, array: NDArray[Any], allowed: Range) -> Iterator[str]:
+    """Yield a line about a number that an array may not hold."""
+    if allowed is None:
+        if not np.all(np.isfinite(array) & (array >= 0)):
+            yield f"{name}: numbers of 0 or more"
+        return
+    if not array.size:
+        return
+    least, beyond = allowed if isinstance(allowed, tuple) else (0, allowed)
+    lowest, highest = int(array.min()), int(array.max())
+    if lowest < least or highest >= beyond:
+        right = f"they go from {least} to {beyond - 1}" if beyond > least + 1 else f"it is {least}"
+        yield f"{name} {lowest if lowest < least else highest}: {right if beyond > least else 'there are none'}"
+
+
+def whole(decision: object, *fields: str) -> dict[str, Ints]:
+    """Return well-formed arrays of a decision by name."""
+    return {name: np.asarray(getattr(decision, name)).astype(np.int64) for name in fields}
+
+
+class Rows(SimpleNamespace):
+    """Arrays of equal length as attributes, the columns of a table.
+
+    Parameters
+    ----------
+    names
+        How numbers in a column are shown, by column: ``{"job": ids.__getitem__}``.
+    **columns
+        The arrays.
+    """
+
+    def __init__(self, names: Mapping[str, Callable[[Any], str]], **columns: Any) -> None:
+        super().__init__(names=names, **columns)
+
+    def broken(self, where: Bools, text: str, more: str = " (and {others} more)", **also: Any) -> list[str]:
+        """Return a line about the first row that breaks a rule, or none.
+
+        Parameters
+        ----------
+        where
+            Which rows break it.
+        text
+            Template of the line. A field is a column, shown as `names` says;
+            ``{more}`` is where other rows that break the rule are mentioned.
+        more
+            Template of how they are: ``{count}`` rows break it, ``{others}`` besides the first.
+        **also
+            Further columns.
+        """
+        rows = np.flatnonzero(where)
+        if not rows.size:
+            return []
+        columns = vars(self) | also
+        fields = [name for _, name, _, _ in Formatter().parse(text) if name and name != "more"]
+        values = {name: columns[name][rows[0]] for name in fields}
+        shown = {name: self.names[name](value) if name in self.names else value for name, value in values.items()}
+        told = more.format(count=rows.size, others=rows.size - 1) if rows.size > 1 else ""
+        return [text.format(more=told, **shown)]
+
+    def by(self, *keys: str) -> Groups:
+        """Return the groups of rows that agree in these columns."""
+        return Groups(self, keys)
+
+
+class Groups(Rows):
+    """Groups of rows that agree in some columns: these columns, in ascending order, and the `count` of rows of each."""
+
+    def __init__(self, rows: Rows, keys: Sequence[str]) -> None:
+        order = np.lexsort([getattr(rows, key) for key in reversed(keys)])
+        columns = {key: getattr(rows, key)[order] for key in keys}
+        new = np.zeros(order.size, bool)
+        new[:1] = True
+        for column in columns.values():
+            new[1:] |= column[1:] != column[:-1]
+        first = np.flatnonzero(new)
+        super().__init__(rows.names, **{key: column[first] for key, column in columns.items()})
+        self.order, self.first, self.count = order, first, np.diff(first, append=order.size)
+
+    def head(self, values: Any) -> Any:
+        """Return the values of the first row of each group."""
+        return values[self.order][self.first]
+
+    def spread(self, values: Any) -> Any:
+        """Return for each row the value of its group."""
+        found = np.empty((self.order.size, *values.shape[1:]), values.dtype)
+        found[self.order] = np.repeat(values, self.count, axis=0)
+        return found
+
+    def total(self, values: Any) -> Any:
+        """Return the sums of the rows' values over each group."""
+        return np.add.reduceat(values[self.order], self.first)
+
+    def least(self, values: Any) -> Any:
+        """Return the smallest of the rows' values in each group."""
+        return np.minimum.reduceat(values[self.order], self.first)
+
+    def most(self, values: Any) -> Any:
+        """Return the largest of the rows' values in each group."""
+        return np.maximum.reduceat(values[self.order], self.first)

@@ -1,0 +1,87 @@
+"""AlloX (Le et al., EuroSys 2020): jobs to (device, position from the end) by a min-cost bipartite matching.
+
+On a device, the job in position ``p`` from the end delays ``p`` jobs (itself and those after it) by its own
+processing time, so a perfect matching of least total ``p · time`` minimises the sum of completion times of
+single-GPU jobs on unrelated devices. A gang counts with the time it would need on one device, its
+GPU-seconds: exact for gangs of one, an approximation for others, since AlloX itself knows no gangs. A gang that no
+single type could ever hold is not matched: it runs when the others leave room.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import Gangs
+from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.arrays import Array, Ints
+
+
+def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
+    """Return the type and the position from the end of every job.
+
+    Parameters
+    ----------
+    times
+        ``(a, k)`` seconds of each job on one device of each type; ``inf`` where it cannot run.
+    devices
+        ``(k,)`` devices of each type.
+
+    Raises
+    ------
+    ValueError
+        If some job can run nowhere.
+    """
+    from schedgap.heuristics.hadar.allox_kernels import assign
+
+    used = np.flatnonzero(devices > 0)
+    levels = -(-times.shape[0] // devices[used])
+    kind = np.repeat(used, levels)
+    position = np.concatenate([np.arange(1, level + 1) for level in levels.tolist()])
+    longest_first = np.argsort(-np.where(np.isfinite(times), times, 0.0).max(axis=1), kind="stable")
+    column = np.empty(times.shape[0], np.int64)
+    column[longest_first] = assign(times[longest_first], (kind, position, devices[kind]))
+    if column.min(initial=0) < 0:
+        raise ValueError("some job can run nowhere")
+    return kind[column], position[column]
+
+
+class AlloX:
+    """AlloX as a simulation policy.
+
+    It matches anew whenever the set of jobs changes, which may move running jobs. Jobs start in the order of
+    their positions on their type, the longer queue first; one that does not fit waits, and later ones may pass it.
+    """
+
+    def __init__(self, work: Workload, cluster: Servers) -> None:
+        import schedgap.heuristics.hadar.allox_kernels  # noqa: F401 -- compiled now, not in the first measured round
+
+        self.gangs = Gangs(work, cluster)
+        self._jobs: Ints = np.zeros(0, np.int64)
+        self._kind = self._position = self._jobs
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round."""
+        types = self.gangs.capacity.size
+        with np.errstate(divide="ignore"):
+            seconds = state.remaining[:, None] / self.gangs.rates[state.jobs]
+        if not np.array_equal(state.jobs, self._jobs):
+            single = np.isfinite(seconds[:, :types]).any(axis=1)
+            self._kind = np.full(state.jobs.size, types)
+            self._position = np.zeros(state.jobs.size, np.int64)
+            if single.any():
+                self._kind[single], self._position[single] = match(seconds[single, :types], self.gangs.capacity)
+            self._jobs = state.jobs
+        own = seconds[np.arange(state.jobs.size), self._kind]
+        order = np.lexsort((own, -self._position))
+        return self.gangs.assignment(state, self.gangs.take(state.jobs[order], self._kind[order]))
+
+
+register_baseline(
+    PolicySpec(
+        id="hadar.allox",
+        paper="hadar",
+        build=lambda instance, oracle: AlloX(workload(instance), servers(instance)),
+        source="AlloX (Le et al., EuroSys 2020), min-cost bipartite matching",
+    )
+)

@@ -1,0 +1,182 @@
+"""Schedulers that Hadar is compared with and that need no program: FIFO, SRTF, Tiresias and YARN-CS.
+
+Gavel and AlloX have files of their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
+from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
+from schedgap.heuristics.simulator.slotted import register_baseline
+from schedgap.instances.arrays import Ints
+from schedgap.instances.parameters import Parameter, passing
+
+THRESHOLD_GPU_S = 3600.0
+"""GPU-seconds in the first queue: the example with two queues in the README of Tiresias's simulator."""
+
+
+class Fifo:
+    """FIFO: jobs in the order of their arrival, each on the fastest type that has room.
+
+    In every round the queue is served anew from its head. A job that fits on none of its types stops those behind it
+    (as in Gavel's FIFO; skipping would be backfilling). Jobs are served at the head first, so one that runs is not
+    preempted by a later one, but it moves to a faster type as soon as that has room. Ties by index.
+    """
+
+    def __init__(self, work: Workload, cluster: Servers) -> None:
+        self.gangs = Gangs(work, cluster)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round."""
+        return self.gangs.assignment(state, self.gangs.take_fastest(in_order(state), in_turn=True))
+
+
+class Srtf:
+    """SRTF: the job with the shortest remaining time first, each on the fastest type that has room.
+
+    The remaining time is that of the whole gang at its best rate, ``remaining / (W · max rate)``. In every round the
+    queue is served anew, so a shorter job preempts a longer one; a job that fits on none of its types is passed over.
+    Ties by arrival, then index.
+    """
+
+    def __init__(self, work: Workload, cluster: Servers) -> None:
+        self.gangs = Gangs(work, cluster)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round."""
+        left_s = state.remaining / (state.gpus * self.gangs.best_rate[state.jobs])
+        return self.gangs.assignment(state, self.gangs.take_fastest(in_order(state, left_s)))
+
+
+class Tiresias:
+    """Tiresias (Gu et al., NSDI 2019) as Hadar runs it: two queues, discretised 2D-LAS, PromoteKnob off.
+
+    A job's attained service is two-dimensional: GPUs times seconds. Jobs start in the first queue and fall into the
+    second one when they have attained :data:`THRESHOLD_GPU_S`; nothing brings them back (PromoteKnob off). In every
+    round the first queue goes before the second, each first in, first out; a job that does not fit is passed over, and
+    running jobs may be preempted by any job before them.
+
+    Tiresias does not know types ("heterogeneity-unaware among accelerators", Hadar, section IV-B): a job that ran in
+    the previous round stays on its type where it can, others go where most GPUs are free, of equal types to any
+    (`seed`). A gang stays on one type (Hadar, section IV-B: "suffers from the same limitation as Gavel"), except where
+    no single type could ever hold it.
+
+    Who stays on a slow type runs on there alone while fast GPUs idle. On ``gen/hadar-480``, this tail is most of the
+    total time, wherever jobs start: 809 to 916 h (8 seeds), 892 h with ``types="fastest"``. Without `stay` it is gone:
+    454 h, at 115,273 restarts, and 400 h with ``types="fastest"`` as well, which Tiresias would have to know types for.
+
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    threshold_gpu_s
+        GPU-seconds after which a job falls into the second queue.
+    types, seed
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+    """
+
+    def __init__(
+        self,
+        work: Workload,
+        cluster: Servers,
+        *,
+        threshold_gpu_s: float = THRESHOLD_GPU_S,
+        types: Types = "free",
+        seed: int = 0,
+        stay: bool = True,
+    ) -> None:
+        self.gangs = Gangs(work, cluster)
+        self.threshold_gpu_s, self.types, self.stay = threshold_gpu_s, types, stay
+        self.rng = np.random.default_rng(seed)
+        self._held: Ints = np.full(work.size, -1, np.int64)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round."""
+        second = (state.attained_s >= self.threshold_gpu_s).astype(float)
+        held = self._held if self.stay else np.full_like(self._held, -1)
+        self._held = self.gangs.take_anywhere(in_order(state, second), held, self.types, self.rng)
+        return self.gangs.assignment(state, self._held)
+
+
+class YarnCS:
+    """YARN-CS: Apache YARN's capacity scheduler with one queue, first in, first out, without preemption.
+
+    A job keeps its GPUs from its start to its end. Those that wait are served in the order of arrival (ties by index);
+    one that does not fit is passed over, as the capacity scheduler goes on to the next application where a request
+    cannot be met. Hadar's section IV-B measures the highest GPU utilisation under YARN-CS, which a queue that waits for
+    its head would not have.
+
+    It does not know types: a job starts where most GPUs are free, of equal types on any (`seed`; Gavel's simulator,
+    too, draws a type for schedulers that do not know them), on one type, except where no single type could ever hold
+    its gang. Jobs never move, so that those which start on a slow type run on there in the end: on ``gen/hadar-480``,
+    677 to 881 h (8 seeds), 848 h where each starts on its fastest type with room.
+
+    Parameters
+    ----------
+    work, cluster
+        Jobs and servers.
+    types, seed
+        Where jobs start, see :meth:`schedgap.heuristics.simulator.gangs.Gangs.take_anywhere`.
+    """
+
+    def __init__(self, work: Workload, cluster: Servers, *, types: Types = "free", seed: int = 0) -> None:
+        self.gangs = Gangs(work, cluster)
+        self.types, self.rng = types, np.random.default_rng(seed)
+        self._held: Ints = np.full(work.size, -1, np.int64)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round: those that run already, and whoever fits beside them."""
+        waits = (self._held[state.jobs] < 0).astype(float)
+        self._held = self.gangs.take_anywhere(in_order(state, waits), self._held, self.types, self.rng)
+        return self.gangs.assignment(state, self._held)
+
+
+register_baseline(
+    PolicySpec(
+        id="hadar.fifo",
+        paper="hadar",
+        build=lambda instance, oracle: Fifo(workload(instance), servers(instance)),
+        source="first in, first out; the fastest type with room, as in Gavel's FIFO (Narayanan et al., OSDI 2020)",
+    )
+)
+register_baseline(
+    PolicySpec(
+        id="hadar.srtf",
+        paper="hadar",
+        build=lambda instance, oracle: Srtf(workload(instance), servers(instance)),
+        source="shortest remaining time first, at each job's best rate",
+    )
+)
+register_baseline(
+    PolicySpec(
+        id="hadar.tiresias",
+        paper="hadar",
+        build=passing(
+            lambda instance, oracle, **settings: Tiresias(workload(instance), servers(instance), **settings), Tiresias
+        ),
+        source="Tiresias (Gu et al., NSDI 2019) with two queues and PromoteKnob off, as in Hadar, section IV-B",
+        parameters=(
+            Parameter(
+                "threshold_gpu_s", "attained service that ends a job's time in the first queue", "GPU·s", least=0
+            ),
+            TYPES,
+            Parameter("stay", "a job that ran in the previous round stays on its type where that has room"),
+            SEED,
+        ),
+        variants=("types=fastest&stay=false",),
+    )
+)
+register_baseline(
+    PolicySpec(
+        id="hadar.yarn_cs",
+        paper="hadar",
+        build=passing(
+            lambda instance, oracle, **settings: YarnCS(workload(instance), servers(instance), **settings), YarnCS
+        ),
+        source="Apache YARN's capacity scheduler (Vavilapalli et al., SoCC 2013), as in Hadar, section IV-B",
+        parameters=(TYPES, SEED),
+        variants=("types=fastest",),
+    )
+)

@@ -1,0 +1,243 @@
+"""Optimistic profiling: a job's whole table from a few measurements with all memory (Synergy, section 3.1).
+
+Measuring takes a minute per point. The *CPU axis* is measured with all the memory a gang may have, at both ends of the
+axis and wherever a binary search goes: into the upper half of its interval where that half gains more than 10 %,
+otherwise into the lower one. Between measured levels the rate is interpolated. The *memory axis* is not measured: an
+application-level cache (MinIO) has the same hits in every epoch, so that the rate with less memory is the least of the
+rate with all memory and of what storage delivers for the misses.
+
+What storage delivers is known from the job's own pipeline; where a job has a measured matrix instead, from the fitted
+pipeline of the catalogue model that the matrix belongs to, and with an unknown matrix memory counts as unimportant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.model_catalogue import MODELS
+from schedgap.instances.schema import MatrixSensitivity
+from schedgap.instances.sensitivity import ROUNDING, Profiles, pipeline_rate
+from schedgap.instances.views.synergy import View
+
+THRESHOLD = 0.1
+"""An upper half that gains no more than this is not looked into (section 3.1)."""
+
+POINT_S = 60.0
+"""Seconds of a measurement (section 3.1)."""
+
+MAX_LISTED = 12
+"""So many models are described; the rest is counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profiling:
+    """What profiling found for each of ``K`` kinds of jobs on each of ``k`` GPU types, and what it cost.
+
+    Attributes
+    ----------
+    profiles
+        The estimated tables, of the shape of the true ones. CPUs and memory beyond what a gang may have count as the
+        most that it may.
+    points, levels
+        ``(K, k)`` measured CPU levels, and all that a gang may have; 0 where it cannot run.
+    most
+        ``(K, k)`` number of the memory level at which was measured: all memory that a gang may have.
+    error
+        ``(K, k, B)`` largest relative error against the true table at each memory level; 0 at levels that a gang cannot
+        have, ``inf`` where a rate was estimated for a gang that does not run.
+    """
+
+    profiles: Profiles
+    points: Ints
+    levels: Ints
+    most: Ints
+    error: Array
+
+    @property
+    def full_memory_error(self) -> Array:
+        """``(K, k)`` largest relative error with all memory, where only levels of CPUs are interpolated."""
+        return np.take_along_axis(self.error, self.most[:, :, None], axis=2)[:, :, 0]
+
+    @property
+    def seconds(self) -> Array:
+        """``(K, k)`` how long profiling takes."""
+        return np.asarray(POINT_S * self.points)
+
+
+def profiling(seen: View, threshold: float = THRESHOLD) -> Profiling:
+    """Profile all kinds of jobs of a view, within what their gangs may have (:attr:`Needs.limit`)."""
+    return profiled(seen.profiles, fetching(seen), seen.needs.limit, threshold)
+
+
+def believed(seen: View, source: str = "true", noise: float = 0.0, seed: int = 0) -> Profiles:
+    """Return the tables that a scheduler decides by where it does not know the true ones.
+
+    What that costs, as mean completion time of jobs 1000 to 2000 of ``gen/synergy-128``: ``synergy.tune.srtf`` takes
+    15.0 h by the true tables, 15.5 h by measured ones, ``synergy.tune.fifo`` 23.1 h and 26.6 h. With rates that are off
+    by up to 3 % they take 16.7 h and 36.4 h, because the fastest of many equal rates, and with it a job's demand, is
+    then a matter of chance. Where a demand may be 10 % below the fastest rate (``saturation=0.1``), 3 % cost nothing
+    (14.9 h and 22.7 h), and measured tables take 15.0 h and 23.8 h.
+
+    Where a gang does not run at all, by its true table or by the estimate, the table has the true rate: starting it
+    shows whether it runs, and nobody waits forever for a job that was estimated not to run.
+
+    Parameters
+    ----------
+    seen
+        The view with the true tables.
+    source
+        ``"true"``, or ``"measured"`` for the tables of optimistic profiling.
+    noise
+        Every rate is multiplied by a factor between 1 − noise and 1 + noise, drawn uniformly.
+    seed
+        Of the draw.
+    """
+    true = seen.profiles.rate
+    rate = true if source == "true" else profiling(seen).profiles.rate
+    rate = rate * (1.0 + noise * np.random.default_rng(seed).uniform(-1.0, 1.0, rate.shape))
+    return replace(seen.profiles, rate=np.where((rate > 0) & (true > 0), rate, true))
+
+
+def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = THRESHOLD) -> Profiling:
+    """Profile all kinds of jobs.
+
+    Parameters
+    ----------
+    tables
+        The true tables.
+    fetched
+        ``(K, k, B)`` iterations per second that storage delivers at the memory levels; see :func:`fetching`.
+    limit
+        ``(K, k, 2)`` the most CPUs and gigabytes of a gang.
+    threshold
+        Gain below which a half is skipped.
+    """
+    rate = np.zeros_like(tables.rate)
+    points, levels, top = np.zeros((3, *rate.shape[:2]), np.int64)
+    error = np.zeros((*rate.shape[:2], rate.shape[3]))
+    for kind, i in np.ndindex(*rate.shape[:2]):
+        axes = (tables.cpus[kind], tables.memory_gb[kind])
+        a, b = (int((x <= most * (1 + ROUNDING)).sum()) for x, most in zip(axes, limit[kind, i], strict=True))
+        if min(a, b) == 0:
+            continue
+        true = tables.rate[kind, i, :a, :b]
+        found, measured = estimated(axes[0][:a], true[:, -1].tolist().__getitem__, fetched[kind, i, :b], threshold)
+        # Amounts above the limit are never given out; the table still has a rate there.
+        rate[kind, i] = np.pad(found, [(0, rate.shape[2] - a), (0, rate.shape[3] - b)], mode="edge")
+        points[kind, i], levels[kind, i], top[kind, i] = len(measured), a, b - 1
+        error[kind, i, :b] = relative_error(found, true).max(axis=0)
+    return Profiling(replace(tables, rate=rate), points, levels, top, error)
+
+
+def estimated(
+    cpus: Array, measure: Callable[[int], float], fetched: Array, threshold: float = THRESHOLD
+) -> tuple[Array, dict[int, float]]:
+    """Return an estimated table, and the measured rates by number of the CPU level.
+
+    Parameters
+    ----------
+    cpus
+        ``(a,)`` CPU levels, ascending.
+    measure
+        Returns the rate with a CPU level, given by number, and all memory.
+    fetched
+        ``(b,)`` iterations per second that storage delivers at the memory levels, the last of which is all memory.
+
+    Returns
+    -------
+    rate
+        ``(a, b)`` iterations per second. With all memory it is what was measured, whatever storage should deliver.
+    measured
+        Level → rate.
+    """
+    measured = search(measure, len(cpus), threshold)
+    known = sorted(measured)
+    curve = np.interp(cpus, cpus[known], [measured[x] for x in known])
+    rate = np.minimum(curve[:, None], fetched[None, :])
+    rate[:, -1] = curve
+    return rate, measured
+
+
+def search(measure: Callable[[int], float], levels: int, threshold: float = THRESHOLD) -> dict[int, float]:
+    """Return the rates at the levels that the binary search measures, beginning with the highest one.
+
+    A table that falls with more CPUs gains nothing in the upper half, so that the search goes down.
+    """
+    low, high = 0, levels - 1
+    measured = {x: measure(x) for x in dict.fromkeys((high, low))}
+    while high - low > 1:
+        middle = (low + high) // 2
+        measured[middle] = measure(middle)
+        if measured[high] <= (1 + threshold) * measured[middle]:
+            high = middle
+        else:
+            low = middle
+    return measured
+
+
+def relative_error(found: Array, true: Array) -> Array:
+    """Return ``|found − true| / true`` by cell: 0 where both are 0, ``inf`` where only the true one is."""
+    apart = np.abs(found - true)
+    error = np.where(apart > 0, np.inf, 0.0)
+    return np.divide(apart, true, out=error, where=true > 0)
+
+
+def fetching(seen: View) -> Array:
+    """Return ``(K, k, B)`` iterations per second that storage delivers to each kind at its memory levels.
+
+    ``inf`` where nothing has to be fetched, 0 where the process does not fit into its memory.
+    """
+    tables, jobs = seen.profiles, seen.workload
+    fetched = np.empty((tables.kinds, seen.types, tables.memory_gb.shape[1]))
+    free = np.array(np.inf)
+    for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):
+        given, gpus = seen.instance.jobs[j].sensitivity, int(tables.gpus[kind])
+        memory_gb = tables.memory_gb[kind]
+        if isinstance(given, MatrixSensitivity):
+            # The cells of a matrix are per GPU, as if each GPU of a gang had a cache and a data set of its own.
+            each = _relative_fetching(given, memory_gb / gpus)
+            fetched[kind] = gpus * jobs.rates[j][:, None] * each if each is not None else np.inf
+        elif given is not None:
+            fetched[kind] = pipeline_rate(given, free, free, memory_gb)
+    return fetched
+
+
+def _relative_fetching(given: MatrixSensitivity, memory_gb: Array) -> Array | None:
+    """Return what storage delivers in units of the rate, ``None`` where the catalogue does not have the matrix."""
+    model = next((m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given), None)
+    if model is None:
+        return None
+    free = np.array(np.inf)
+    return pipeline_rate(model.pipeline.sensitivity, free, free, memory_gb) / model.rates["V100"]
+
+
+def describe(seen: View) -> list[str]:
+    """Return what profiling costs and misses: a line for all jobs, and one for each of the first models."""
+    found, tables = profiling(seen), seen.profiles
+    kinds: dict[str, list[int]] = {}
+    for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):
+        kinds.setdefault(seen.instance.jobs[j].model or "no model", []).append(kind)
+    able = found.levels > 0
+    minutes = found.seconds[able] / 60
+    rest = len(kinds) - MAX_LISTED
+    spent = f"{minutes.max():g}" if minutes.min() == minutes.max() else f"{minutes.min():g} to {minutes.max():g}"
+    return [
+        f"{tables.kinds} kinds of jobs, models: {len(kinds)}; {found.points.sum()} of {found.levels.sum()} levels of "
+        f"CPUs measured, in {spent} minutes per kind and GPU type",
+        *(f"{name}: {_errors(found, np.array(chosen))}" for name, chosen in list(kinds.items())[:MAX_LISTED]),
+        *([f"and {rest} more models"] if rest > 0 else []),
+    ]
+
+
+def _errors(found: Profiling, kinds: Ints) -> str:
+    """Return the largest errors of some kinds of jobs in words."""
+    error, memory_gb = found.error[kinds].max(axis=1), found.profiles.memory_gb[kinds]
+    kind, level = np.unravel_index(error.argmax(), error.shape)
+    words = f"estimates within {found.full_memory_error[kinds].max():.1%} with all memory"
+    if error.max() <= found.full_memory_error[kinds].max():
+        return f"{words} and with less"
+    return f"{words}, {error.max():.1%} with {memory_gb[kind, level] / found.profiles.gpus[kinds[kind]]:g} GB per GPU"

@@ -1,0 +1,115 @@
+"""Random instances of Hadar: gangs on a few servers, built by hand and drawn at random.
+
+Drawn rates, works and slot lengths are whole numbers, so that an exhaustive search over them is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
+from schedgap.instances.schema import Instance
+
+TYPES = ("fast", "middle", "slow")
+
+
+def linear(
+    jobs: Sequence[Mapping[str, Any]], gpus: Mapping[str, int], slots: int, slot_s: float = 1.0, servers: int = 1
+) -> Instance:
+    """Return an instance of these jobs on so many servers per type; without a utility, theirs is the throughput.
+
+    Parameters
+    ----------
+    jobs
+        Fields of the jobs, but for their names.
+    gpus
+        GPUs of a server of each type.
+    slots, slot_s, servers
+        Horizon; servers of each type.
+    """
+    content = {
+        "name": "tiny",
+        "cluster": {
+            "gpu_types": [{"name": name} for name in gpus],
+            "servers": [
+                {"name": f"host {name}", "count": servers, "gpu_type": name, "gpus": n} for name, n in gpus.items()
+            ],
+        },
+        "horizon": {"slot_s": slot_s, "slots": slots},
+        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(jobs)],
+    }
+    return validate(content, "built")
+
+
+def draw(rng: Source, *, jobs: int = 3, slots: int = 5, gpus: int = 3) -> Instance:
+    """Return up to so many jobs, slots and GPUs per server; one to three types, on one or two servers each."""
+    types = TYPES[: pick(rng, (1, 2, 3))]
+    hosts = [(name, pick(rng, range(1, gpus + 1))) for name in types for _ in range(pick(rng, (1, 2)))]
+    slot_s, count = pick(rng, (1.0, 2.0)), pick(rng, range(2, slots + 1))
+    end_s = int(slot_s * count)
+    room = {name: sum(n for host, n in hosts if host == name) for name in types}
+    each = [_job(rng, room, end_s) for _ in range(pick(rng, range(1, jobs + 1)))]
+    content = {
+        "name": "tiny",
+        "cluster": {
+            "gpu_types": [{"name": name} for name in types],
+            "servers": [
+                {"name": f"h{i}", "count": 1, "gpu_type": name, "gpus": n} for i, (name, n) in enumerate(hosts)
+            ],
+        },
+        "horizon": {"slot_s": slot_s, "slots": count},
+        "jobs": [{"id": f"J{i}", **job} for i, job in enumerate(each)],
+    }
+    return validate(content, "tiny")
+
+
+def _job(rng: Source, room: Mapping[str, int], end_s: int) -> dict[str, Any]:
+    rates = {name: float(pick(rng, range(5))) for name in room}
+    if not any(rates.values()):
+        rates[pick(rng, tuple(room))] = 1.0
+    submit_s = pick(rng, range(min(3, end_s - 1) + 1))
+    return {
+        "gpus": pick(rng, range(1, min(3, sum(n for name, n in room.items() if rates[name])) + 1)),
+        "epochs": pick(rng, range(1, 17)),
+        "submit_s": submit_s,
+        "rates": rates,
+        "deadline_s": submit_s + pick(rng, range(1, end_s + 1)),
+        "utility": pick(
+            rng,
+            (
+                {"kind": "effective_throughput"},
+                {"kind": "normalised"},
+                {"kind": "sigmoid", "amplitude": 5.0, "steepness_per_s": 0.7, "midpoint_s": 3.0},
+                {"kind": "linear_deadline", "amplitude": 4.0, "grace_s": 3.0},
+                {"kind": "constant", "amplitude": 2.0},
+            ),
+        ),
+    }
+
+
+def private(count: int, slots: int = 8) -> Instance:
+    """Return so many jobs, each of which runs on a GPU type of its own, of which there is one GPU."""
+    types = [f"type {i + 1}" for i in range(count)]
+    jobs = [{"gpus": 1, "epochs": i + 1, "rates": {name: 1.0}} for i, name in enumerate(types)]
+    return linear(jobs, dict.fromkeys(types, 1), max(slots, count))
+
+
+def gangs(n: int, seed: int = 1) -> Instance:
+    """Return so many random gangs on six servers of eight GPUs, two of each type."""
+    rng = np.random.default_rng(seed)
+    jobs = [
+        {
+            "gpus": int(rng.integers(1, 5)),
+            "epochs": int(rng.integers(5, 50)),
+            "rates": {f"r{k}": float(x) for k, x in enumerate(rng.uniform(0.5, 4, 3))},
+        }
+        for _ in range(n)
+    ]
+    return linear(jobs, {"r0": 8, "r1": 8, "r2": 8}, slots=2000, servers=2)
+
+
+FAMILIES.register(Family("hadar", draw))

@@ -1,0 +1,74 @@
+"""Random instances of OEF: tenants by their speedups, given or drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from schedgap.instances.canonical import validate
+from schedgap.instances.random_instances import FAMILIES, Family
+from schedgap.instances.schema import Instance
+
+
+def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike | None = None) -> Instance:
+    """Return tenants ``u1 …`` with these speedups on one server for each of the types ``GPU1 …``.
+
+    Parameters
+    ----------
+    speedups
+        ``(n, k)``.
+    devices
+        ``(k,)`` whole numbers.
+    reported
+        ``(n, k)`` speedups that tenants report, by default the true ones.
+    """
+    true = np.asarray(speedups, float)
+    told = true if reported is None else np.asarray(reported, float)
+    types = [f"GPU{j + 1}" for j in range(true.shape[1])]
+    return validate(
+        {
+            "name": "tenants",
+            "cluster": {
+                "gpu_types": [{"name": name} for name in types],
+                "servers": [
+                    {"name": f"host {j + 1}", "count": 1, "gpu_type": name, "gpus": int(devices[j])}
+                    for j, name in enumerate(types)
+                ],
+            },
+            "tenants": [
+                {"id": f"u{l + 1}", "job_types": [_kind(types, row, given)]}
+                for l, (row, given) in enumerate(zip(true.tolist(), told.tolist(), strict=True))
+            ],
+        },
+        "tenants",
+    )
+
+
+def _kind(types: Sequence[str], true: Sequence[float], told: Sequence[float]) -> dict[str, object]:
+    kind: dict[str, object] = {"name": "job", "rates": dict(zip(types, true, strict=True))}
+    return kind if true == told else {**kind, "reported_rates": dict(zip(types, told, strict=True))}
+
+
+def draw(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered: bool = False) -> Instance:
+    """Return two to so many tenants on two to so many types, each faster than the last, for everybody.
+
+    Parameters
+    ----------
+    rng
+        Source of randomness.
+    tenants, types
+        Most of either.
+    ordered
+        Whether the ratios of neighbouring types rank all tenants alike (and differ).
+    """
+    n, k = int(rng.integers(2, tenants + 1)), int(rng.integers(2, types + 1))
+    ratios = 1 + rng.integers(1, 200, (n, k - 1)) / 100
+    if ordered:
+        ratios = 1 + np.cumsum(rng.integers(5, 101, (n, k - 1)), axis=0) / 100
+    speedups = np.round(np.cumprod(np.hstack([np.ones((n, 1)), ratios]), axis=1), 8)
+    return of_matrix(speedups, rng.integers(1, 5, k).tolist())
+
+
+FAMILIES.register(Family("oef", draw))

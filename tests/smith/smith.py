@@ -1,0 +1,240 @@
+r"""Smith 1956 as a plug-in: jobs that run one after another on the whole cluster, least mean completion time.
+
+W. E. Smith, Various optimizers for single-stage production, Naval Research Logistics Quarterly 3, 1956. All jobs are
+there at the start; job :math:`j` takes :math:`p_j` hours at its best rate. An order is what is decided, and
+
+.. math::
+    \min \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk}
+
+is what it costs: whoever is in place :math:`k` of :math:`n` makes itself and all that follow wait. The matrix of the
+two families of rows is totally unimodular, so that the linear program has whole optima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import NDArray
+from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
+from schedgap.instances.small import SMALL, SmallSpec
+
+import schedgap as sg
+from schedgap.harness.audit.lab import Lab, certified
+from schedgap.harness.audit.registry import Count, Evidence, claim
+from schedgap.harness.plots.style import one_axes
+from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ
+from schedgap.heuristics.registry import Context
+from schedgap.heuristics.simulator import Assignment, Policy, State
+from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
+from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
+from schedgap.instances.workload import servers, workload
+from schedgap.models.solve import Solution
+
+WAITING = Problem("smith.waiting", "least mean completion time, one job after another", "min", "h")
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Hours ``(n,)`` that each job takes at its best rate."""
+
+    hours: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Jobs ``(n,)`` in the order in which they run."""
+
+    jobs: NDArray[np.int64]
+
+
+def view(instance: Instance) -> View:
+    """Return the hours of an instance's jobs."""
+    if not instance.jobs:
+        raise NotApplicableError(f"{instance.name}: no jobs to put in order")
+    work = workload(instance)
+    best = work.rates.max(axis=1)
+    if not (best > 0).all():
+        raise NotApplicableError(f"{instance.name}: a job runs on no GPU type")
+    return View(work.work / (work.gpus * best) / 3600)
+
+
+PAPERS.register(
+    PaperSpec(
+        id="smith",
+        title="Various optimizers for single-stage production (Smith, Naval Research Logistics Quarterly 1956)",
+        view=view,
+        problems=(WAITING,),
+        decision=Order,
+        describe=lambda view: f"{view.hours.size} jobs, {view.hours.sum():.4g} h of work",
+    )
+)
+
+
+def check(view: View, decision: Order, problem: str, claims: tuple[str, ...]) -> Verdict:
+    """Check that every job runs once, and add up the hours at which jobs complete."""
+    jobs = np.asarray(decision.jobs)
+    if jobs.dtype.kind != "i" or not np.array_equal(np.sort(jobs), np.arange(view.hours.size)):
+        return Verdict(None, ("an order names every job once",))
+    completed = view.hours[jobs].cumsum()
+    wrong = () if "shortest first" not in claims or not differ(completed.mean(), shortest(view)) else ("not the best",)
+    return Verdict(float(completed.mean()), wrong, {"makespan": float(completed[-1])})
+
+
+def shortest(view: View) -> float:
+    """Return the mean of completion times where the shortest job comes first."""
+    return float(np.sort(view.hours).cumsum().mean())
+
+
+VERIFIERS.register(VerifierSpec("smith", check, quantities=lambda problem: ("makespan",)))
+
+
+def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Order:
+    """Return the order of an assignment of jobs to places."""
+    chosen = solution.array(model.x).reshape(view.hours.size, -1)
+    return Order(chosen.argmax(axis=0))
+
+
+@sg.model("smith.assignment", decode=decode, source="Smith 1956, as an assignment of jobs to places")
+def assignment(view: View) -> pyo.ConcreteModel:
+    r"""Return the assignment of jobs to places.
+
+    .. math::
+        \min \frac{1}{n} \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk} \tag{1} \label{waiting}
+
+        \sum_k x_{jk} = 1 \quad \forall j \tag{2} \label{job}
+
+        \sum_j x_{jk} = 1 \quad \forall k \tag{3} \label{place}
+
+    - :math:`x_{jk} \ge 0`, ``x``: job :math:`j` is in place :math:`k`.
+    """
+    m, n = pyo.ConcreteModel(), view.hours.size
+    m.J, m.K = pyo.RangeSet(0, n - 1), pyo.RangeSet(0, n - 1)
+    m.x = pyo.Var(m.J, m.K, bounds=(0, 1))
+    m.waiting = pyo.Objective(expr=sum((n - k) * view.hours[j] / n * m.x[j, k] for j in m.J for k in m.K))
+
+    @m.Constraint(m.J)
+    def job(m: pyo.ConcreteModel, j: int) -> Any:
+        return sum(m.x[j, k] for k in m.K) == 1
+
+    @m.Constraint(m.K)
+    def place(m: pyo.ConcreteModel, k: int) -> Any:
+        return sum(m.x[j, k] for j in m.J) == 1
+
+    return m
+
+
+@sg.heuristic("smith.spt", kind="online", source="Smith 1956, the shortest job first", claims=("shortest first",))
+def spt(view: View, context: Context) -> Order:
+    """Return the jobs by their hours; nothing is better."""
+    return Order(np.argsort(view.hours, kind="stable"))
+
+
+@sg.heuristic("smith.as_given", source="nobody: the order of the instance, as a lower bar")
+def as_given(view: View, context: Context) -> Order:
+    """Return the jobs as they come."""
+    return Order(np.arange(view.hours.size))
+
+
+@sg.policy("smith.spt", source="Smith 1956, as a policy: the shortest job first, alone", reference="smith.spt")
+def alone(instance: Instance, oracle: Any) -> Policy:
+    """Return the policy that runs the shortest job that is there, and no other beside it."""
+    gangs = Gangs(workload(instance), servers(instance))
+
+    def shortest_alone(state: State) -> Assignment:
+        left_s = state.remaining / (state.gpus * gangs.best_rate[state.jobs])
+        return gangs.assignment(state, gangs.take_fastest(in_order(state, left_s)[:1]))
+
+    return shortest_alone
+
+
+def drawn(found: FigureInput) -> Any:
+    """Draw when jobs complete under each method."""
+    figure, axes = one_axes(3.0)
+    for method, order in found.decisions.items():
+        hours = found.view.hours[order.jobs].cumsum()
+        axes.step(hours, np.arange(1, hours.size + 1), where="post", label=method)
+    axes.set(xlabel="h", ylabel="jobs completed")
+    axes.legend()
+    return figure
+
+
+FIGURES.register(
+    FigureSpec(
+        id="completed",
+        paper="smith",
+        title="Jobs completed",
+        caption=lambda found: f"Jobs completed over time (h). {found.sample(found.rows)}",
+        draw=drawn,
+        per_instance=True,
+    )
+)
+
+
+class Drawn(GeneratorSpec):
+    """Jobs of one GPU each, for exponential times."""
+
+    jobs: int = rule("one or more jobs", ge=1, default=6)
+    mean_h: float = rule("a positive number of hours", gt=0, default=2.0)
+
+
+def build(spec: Drawn, streams: Streams) -> Mapping[str, Any]:
+    """Draw the hours of the jobs."""
+    return parts(-spec.mean_h * np.log1p(-streams.uniform("hours", spec.jobs)))
+
+
+def parts(hours: NDArray[np.float64]) -> Mapping[str, Any]:
+    """Return one GPU, and jobs that take so many hours on it, as fields of an instance."""
+    work = np.maximum(1, hours * 3600).round().astype(int).tolist()
+    host = ServerGroup(name="s", count=1, gpu_type="G", gpus=1)
+    return {
+        "cluster": Cluster(gpu_types=(GpuType(name="G"),), servers=(host,)),
+        "jobs": tuple(Job(id=f"J{j}", gpus=1, epochs=n, rates={"G": 1.0}) for j, n in enumerate(work)),
+    }
+
+
+FAMILIES.register(Family("smith", Drawn, build))
+
+
+def small(rng: np.random.Generator) -> Instance:
+    """Return two to five jobs at random, for ``harness adversary``."""
+    document = {"generator": {"family": "smith", "jobs": int(rng.integers(2, 6)), "seed": int(rng.integers(1000))}}
+    return generate(document, {}, name="small")
+
+
+SMALL.register(SmallSpec("smith", small))
+
+
+@claim(
+    "smith.shortest-first",
+    "Smith 1956, theorem 3",
+    "The shortest job first minimises the mean completion time.",
+    how="The order beside the optimum of the assignment, on random instances.",
+)
+def shortest_first(lab: Lab) -> Evidence:
+    """Try random instances."""
+    count, rng = Count(), lab.rng()
+    for _ in range(lab.times(3)):
+        instance = small(rng)
+        rows = certified(instance, ["smith.spt", "smith.assignment"])
+        count.add(not differ(rows["smith.spt"].ratio or 0.0, 1.0), instance, ["smith.*"], "smith.spt has a gap")
+    return count.evidence(f"{count.tested} random instances")
+
+
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a file that has the hours of a job in each line."""
+    hours = [float(line) for line in path.read_text().splitlines()]
+    return Instance(name=options.name or path.stem, **parts(np.array(hours)))
+
+
+IMPORTERS.register(
+    ImporterSpec("hours", "hours of jobs", "a number in each line", "nowhere", "none", read, recognise=lambda line: 0)
+)

@@ -1,0 +1,68 @@
+"""Imports run one way and in no circles, those inside functions and for types alone included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import schedgap
+
+ROOT = Path(schedgap.__file__).parent
+BELOW = {
+    "instances": {"instances"},
+    "models": {"instances", "models"},
+    "heuristics": {"instances", "heuristics"},
+    "harness": {"instances", "models", "heuristics", "harness"},
+}
+"""What each package may import."""
+
+LEFT = "schedgap.harness."
+"""Circles of these modules are still to go."""
+
+
+def imported(tree: ast.AST, modules: set[str]) -> Iterator[str]:
+    """Yield the modules that a file names in any import statement; a name in a package is its module if it is one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module in modules:
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}"
+                yield inside if inside in modules else node.module
+
+
+@pytest.fixture(scope="module")
+def graph() -> nx.DiGraph:
+    """Return who imports whom; a package is its ``__init__``."""
+    files: dict[str, Path] = {}
+    for package in BELOW:
+        folder = (ROOT / package).resolve()
+        for path in folder.rglob("*.py"):
+            parts = ("schedgap", package, *path.relative_to(folder).with_suffix("").parts)
+            files[".".join(parts).removesuffix(".__init__")] = path
+    modules = {*files, "schedgap"}
+    edges = [
+        (module, other)
+        for module, path in files.items()
+        for other in imported(ast.parse(path.read_text("utf-8")), modules)
+    ]
+    return nx.DiGraph(edges)
+
+
+def test_no_modules_import_one_another(graph: nx.DiGraph) -> None:
+    circles = [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+    assert not [circle for circle in circles if not all(m.startswith(LEFT) for m in circle)]
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_a_package_imports_only_what_is_below_it(graph: nx.DiGraph, package: str) -> None:
+    wrong = [
+        f"{module} -> {other}"
+        for module, other in graph.edges
+        if module.split(".")[1] == package and other.partition(".")[2].partition(".")[0] not in BELOW[package]
+    ]
+    assert not wrong

@@ -1,0 +1,42 @@
+"""A process builds the view of an instance once per paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schedgap import instances
+from schedgap.harness.compare.task import MethodTask
+from schedgap.instances.canonical import to_json
+from schedgap.instances.registry import KEPT, PAPERS, PaperSpec
+from schedgap.instances.views import hadar
+
+
+def test_all_methods_of_a_paper_and_its_caption_share_one_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    build = hadar._view
+    monkeypatch.setattr(hadar, "_view", lambda *args: built.append(args[0].name) or build(*args))
+    instance = instances.load("paper/hadar-fig1").model_copy(update={"name": "seen once"})
+    for method in ("hadar.online", "hadar.srtf", "hadar.p1", "gavel.makespan_fluid"):
+        row = MethodTask(to_json(instance), instance.name, instance.fingerprint, method).run().row
+        assert row.verified is not False
+        assert row.status != "error"
+    PAPERS.get("hadar").describe(PAPERS.get("hadar").view(instance))
+    assert built == ["seen once"]
+
+
+def test_the_last_views_are_kept_by_content_and_name() -> None:
+    built: list[str] = []
+
+    def view(instance: Any) -> str:
+        built.append(instance.name)
+        return f"view {len(built)}"
+
+    spec = PaperSpec("any", "", view, (), dict, str)
+    first = instances.load("paper/oef-eq1")
+    assert spec.view(first) == spec.view(first.model_copy(update={"title": "another"})) == "view 1"
+    others = [first.model_copy(update={"name": f"other {i}"}) for i in range(KEPT)]
+    assert [spec.view(other) for other in others] == [f"view {i + 2}" for i in range(KEPT)]
+    assert spec.view(first) == f"view {KEPT + 2}"
+    assert built == ["paper/oef-eq1", *(other.name for other in others), "paper/oef-eq1"]
