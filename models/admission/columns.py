@@ -57,7 +57,7 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
 
 
 def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
-    """Bound by column generation with exact pricing, then look for a schedule on real servers by ruin and recreate.
+    """Branch and price over classes of servers, and look for a schedule on real ones.
 
     Returns
     -------

@@ -78,7 +78,7 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
 
 
 def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
-    """Bound by column generation with smoothed prices, then look for a schedule on real servers by ruin and recreate.
+    """Branch and price with smoothed prices over classes of servers, and look for a schedule on real ones.
 
     Returns
     -------
