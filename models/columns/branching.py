@@ -61,7 +61,7 @@ class Tree:
         self.dive: Node | None = None
         self.settled = -np.inf
         self.nodes, self.made, self.pivots = 0, 1, root.pivots
-        self.work = root.pricings * domain.packing.blocks
+        self.work = MASTER * root.pricings * domain.packing.blocks
 
     @property
     def bound(self) -> float:
@@ -121,7 +121,7 @@ class Tree:
         options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=time_limit_s)
         found = generate(domain, self.oracle, options, self.solver, self.master)
         self.master, self.pivots = found.master, self.pivots + found.pivots
-        self.work += (found.pricings + 1) * domain.packing.blocks
+        self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
         return found
 
     def branch(
@@ -151,6 +151,9 @@ class Tree:
         """Close a node: what solutions it has are worth no more than this."""
         self.settled = max(self.settled, bound)
 
+
+MASTER = 2
+"""Work of a pricing with its master, where that of pricing one block is 1: the master takes about as long."""
 
 EARLY = 0.05
 """Part of a node's distance to the cutoff that its relaxation may be off before it is split."""

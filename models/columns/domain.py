@@ -192,9 +192,9 @@ def _by_window(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Doma
     chosen = int(open_.argmax()) if len(open_) else 0
     if not len(open_) or not open_[chosen] > 0:
         return None
-    own = np.flatnonzero((columns.block == chosen) & (x > 0.5))
+    share = np.where(columns.block == chosen, x, 0.0)
     first, last, worth = int(domain.first[chosen]), int(domain.last[chosen]), known[chosen]
-    end = max(int(columns.end[own[0]]), first) if own.size else domain.ends
+    end = int(np.clip(columns.end[share.argmax()], first, last)) if share.max(initial=0.0) > FRACTION else last
     alike = np.flatnonzero(worth[first : last + 1] == worth[end]) + first
     if alike[-1] < last:
         return domain.ending(chosen, 0, alike[-1]), domain.ending(chosen, alike[-1] + 1, domain.ends)

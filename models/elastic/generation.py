@@ -300,20 +300,25 @@ class Listing:
 
     def __init__(self, jobs: ElasticJobs, pricing: Pricing, solver: SolveOptions, packer: Packer) -> None:
         self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
-        self.slack = np.inf
 
     @cached_property
     def every(self) -> list[tuple[int, Choice]] | None:
         """All schedules; ``None`` where they are too many."""
+        return self.ending(self.jobs.slots)
+
+    def ending(self, last: Ints | int) -> list[tuple[int, Choice]] | None:
+        """Return all schedules that end by `last`; ``None`` where they are too many."""
+        end = np.minimum(last, self.jobs.slots)
         try:
-            found = schedules(self.jobs.machines, self.jobs.options, self.jobs.earliest, self.jobs.slots)
+            found = schedules(self.jobs.machines, self.jobs.options, self.jobs.earliest, end)
         except TooManyError:
             return None
         return [pair for pair in columns_of(self.jobs, 0, found) if pair[1].value > -np.inf]
 
     def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> float | None:
         """Return a bound on the solutions above the cutoff; see :data:`schedgap.models.columns.Close`."""
-        listed = self.within(domain, found, cutoff)
+        known = self.ending(domain.last) if last and self.every is None else self.every
+        listed = None if known is None else self.within(known, domain, found, cutoff)
         if listed is None or len(listed) > LISTED or sum(len(choice.rows) for _, choice in listed) > HELD:
             return None
         real = replace(domain, packing=self.packer.packing)
@@ -335,10 +340,10 @@ class Listing:
             return -np.inf
         return solution.bound if solution.status == "optimal" or last else None
 
-    def within(self, domain: Domain, found: Generated, cutoff: float) -> list[tuple[int, Choice]] | None:
-        """List the schedules that solutions above the cutoff can have; ``None`` where some end after all slots."""
-        if self.every is None:
-            return None
+    def within(
+        self, known: list[tuple[int, Choice]], domain: Domain, found: Generated, cutoff: float
+    ) -> list[tuple[int, Choice]] | None:
+        """Return those schedules that solutions above the cutoff can have; ``None`` where some end after all slots."""
         prices, jobs = self.pricing.grid.expand(jobs=self.jobs, prices=found.prices), self.jobs
         most = self.pricing(found.prices, domain).most
         slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
@@ -347,7 +352,7 @@ class Listing:
             return None
         return [
             (job, choice)
-            for job, choice in self.every
+            for job, choice in known
             if isinstance(choice, Scheduled)
             and domain.worth[job, choice.found.end] - choice.cost(prices) >= max(least[job], -LARGE)
         ]
