@@ -233,7 +233,7 @@ def test_limits_say_what_they_are() -> None:
     view = PAPERS.get("hadar").view(instances.load("gen/50jobs"))
     spec = models.get("hadar.p2.columns")
     for options, status in (
-        (SolveOptions(nodes=3), "gap left"),
+        (SolveOptions(nodes=0), "gap left"),
         (SolveOptions(time_limit_s=0.5), "time limit with incumbent"),
     ):
         solution = spec.run(view, options).solution
