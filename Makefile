@@ -6,7 +6,7 @@ INSTANCE ?= gen/200jobs
 # The lock pins every package that the extras below can pull in, and the build backend, too.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test bench lint notebooks reference keep-reference lock clean
+.PHONY: install dev compare test test-thorough bench lint notebooks reference keep-reference lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -29,9 +29,13 @@ $(VENV)/.dev: $(VENV)/.installed
 compare: install
 	$(BIN)/harness compare --instance '$(INSTANCE)'
 
-# A file of tests stays in one process: what it computes once is shared.
+# A file of tests stays in one process: what it computes once is shared. Long files come first, see tests/conftest.py.
 test: dev
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# The same tests with eight times as many examples of each property that does not state its own number.
+test-thorough:
+	HYPOTHESIS_PROFILE=thorough $(MAKE) test
 
 # What this code finds now beside what is kept; `make keep-reference` keeps it.
 REFERENCE := build/reference

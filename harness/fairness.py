@@ -154,7 +154,7 @@ def pareto_efficient(view: View, devices: Array) -> Finding[Array]:
         Witness: ``(v, k)`` an allocation of the largest total that hurts nobody. Margin: minus its gain in
         total efficiency.
     """
-    from schedgap.models.oef import pareto_gain
+    from schedgap.models.oef.optima import pareto_gain
 
     gain, better = pareto_gain(view, devices)
     total = float(efficiency(view.speedups, devices).sum())
@@ -226,7 +226,7 @@ Worth = Callable[[View, Array], float]
 
 def least_worth(model: str) -> Worth:
     """Return what tenants can count on under a model, whichever of its optima is taken."""
-    from schedgap.models.oef import least_over_optima
+    from schedgap.models.oef.optima import least_over_optima
 
     return lambda view, worth: least_over_optima(model, view, worth)
 
@@ -298,11 +298,26 @@ def strategy_proof(
     Finding
         Witness: the best misreport found, also where it does not pay. Margin: minus its relative gain.
     """
-    honest_view = truthful(view)
+    told, rng = truthful(view), np.random.default_rng(seed)
     least = least or (lambda v, worth: float((worth * mechanism(v).devices).sum()))
-    honest = np.array([-least(honest_view, -own_worth(view, tenant)) for tenant in range(view.size)])
-    search = _Search(least, honest_view, honest, direction, np.random.default_rng(seed), reach)
-    found = [search.best(tenant, trials, steps) for tenant in range(view.size)]
+    honest = [-least(told, -own_worth(view, tenant)) for tenant in range(view.size)]
+
+    def tried(tenant: int, report: Array) -> Misreport:
+        speedups = told.speedups.copy()
+        speedups[tenant] = _allowed(view.true_speedups[tenant], report, direction, reach)
+        gained = least(replace(told, speedups=speedups), own_worth(view, tenant))
+        return Misreport(tenant, speedups[tenant], honest[tenant], gained)
+
+    found = []
+    for tenant, truth in enumerate(view.true_speedups):
+        factors = np.exp(rng.uniform(-1, 1, (trials, truth.size)) * np.log(reach))
+        reports = [*np.delete(view.true_speedups, tenant, axis=0), *(truth * factors)] or [truth]
+        best = max((tried(tenant, report) for report in reports), key=lambda misreport: misreport.gained)
+        for step in range(steps):
+            size = np.log(reach) * 0.5 ** (1 + 8 * step / steps)
+            moved = best.report * np.exp(rng.normal(0, size, truth.size))
+            best = max(best, tried(tenant, moved), key=lambda misreport: misreport.gained)
+        found.append(best)
     best = max(found, key=lambda misreport: misreport.gain)
     text = f"{view.labels[best.tenant]} gains {best.gain:.2%} by reporting {np.round(best.report, 4).tolist()}"
     return Finding("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
@@ -313,45 +328,12 @@ def own_worth(view: View, row: int) -> Array:
     return np.where((view.owner == view.owner[row])[:, None], view.true_speedups, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """The search for one mechanism and one truth."""
-
-    least: Worth
-    view: View
-    honest: Array
-    direction: Direction
-    rng: np.random.Generator
-    reach: float
-
-    def best(self, tenant: int, trials: int, steps: int) -> Misreport:
-        """Return the best misreport found for one tenant."""
-        truth = self.view.true_speedups[tenant]
-        others = np.delete(self.view.true_speedups, tenant, axis=0)
-        factors = np.exp(self.rng.uniform(-1, 1, (trials, truth.size)) * np.log(self.reach))
-        started = [self._try(tenant, report) for report in (*others, *(truth * factors))]
-        best = max(started, key=lambda misreport: misreport.gained, default=self._try(tenant, truth))
-        for step in range(steps):
-            size = np.log(self.reach) * 0.5 ** (1 + 8 * step / steps)
-            moved = best.report * np.exp(self.rng.normal(0, size, truth.size))
-            best = max(best, self._try(tenant, moved), key=lambda misreport: misreport.gained)
-        return best
-
-    def _try(self, tenant: int, report: Array) -> Misreport:
-        truth = self.view.true_speedups[tenant]
-        report = self._allowed(truth, report)
-        speedups = self.view.speedups.copy()
-        speedups[tenant] = report
-        gained = self.least(replace(self.view, speedups=speedups), own_worth(self.view, tenant))
-        return Misreport(tenant, report, float(self.honest[tenant]), gained)
-
-    def _allowed(self, truth: Array, report: Array) -> Array:
-        """Return the nearest report in the direction: mirrored at the truth, then kept within reach."""
-        if self.direction == "over":
-            report = np.maximum(report, truth**2 / report)
-        elif self.direction == "under":
-            report = np.minimum(report, truth**2 / report)
-        report = np.clip(report, truth / self.reach, truth * self.reach)
-        report = np.maximum(report, np.minimum(truth, 1.0))
-        report[0] = 1.0
-        return report
+def _allowed(truth: Array, report: Array, direction: Direction, reach: float) -> Array:
+    """Return the nearest report in a direction: mirrored at the truth, then kept within reach."""
+    if direction == "over":
+        report = np.maximum(report, truth**2 / report)
+    elif direction == "under":
+        report = np.minimum(report, truth**2 / report)
+    report = np.maximum(np.clip(report, truth / reach, truth * reach), np.minimum(truth, 1.0))
+    report[0] = 1.0
+    return report

@@ -2,11 +2,14 @@
 
 A decorator registers a figure, in this package (:mod:`schedgap.harness.plots`) as in any other file:
 
->>> @figure("oef.support", "Devices per tenant", "Number of GPU types that each tenant uses.")  # doctest: +SKIP
+>>> @figure("oef.support", "GPU types per tenant")  # doctest: +SKIP
 ... def support(data: Compared) -> Drawn:
+...     "Number of GPU types that each tenant uses."
 ...     canvas, ax = one_axes(3.0)
 ...     ...
 ...     return canvas
+
+The docstring is the caption: what is shown, and in which units.
 
 Nothing here imports matplotlib before something is drawn.
 """
@@ -38,6 +41,7 @@ from schedgap.harness.environment import cores
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
+from schedgap.instances.plugins import dumps
 from schedgap.instances.registry import Registry, unknown
 
 if TYPE_CHECKING:
@@ -99,13 +103,13 @@ FIGURES: Registry[FigureSpec] = Registry("figure")
 
 
 def figure(
-    id: str, title: str, caption: str, *, of: str = "paper", each: Mapping[str, str] | None = None
+    id: str, title: str, *, of: str = "paper", each: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
-    """Register the decorated function as a figure.
+    """Register the decorated function as a figure; its docstring is the caption.
 
     Parameters
     ----------
-    id, title, caption, of
+    id, title, of
         As in :class:`FigureSpec`. Results of a comparison have a part for each ``"paper"`` and each ``"instance"``.
     each
         Variants: the function is registered once for each key, which it takes as second argument. Keys end the ids;
@@ -113,6 +117,7 @@ def figure(
     """
 
     def register(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
+        caption = " ".join((draw.__doc__ or "").split())
         if each is None:
             FIGURES.register(FigureSpec(id, title, caption, draw, of))
         for key, text in (each or {}).items():
@@ -362,7 +367,7 @@ def draw_files(results: Any, *, parallel: bool | None = None) -> tuple[list[Draw
     with tempfile.TemporaryDirectory(prefix="schedgap-") as folder:
         path = Path(folder) / "results"
         # Written and read by this program alone, in a folder that nobody else can open.
-        path.write_bytes(pickle.dumps(results, pickle.HIGHEST_PROTOCOL))
+        path.write_bytes(dumps(results))
         tasks = [DrawTask(str(path), first, step, limits=LIMITS) for first in range(step)]
         return _in_order([item for made in run_all(tasks) for item in made])
 

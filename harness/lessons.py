@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from schedgap.harness.compare.row import Comparison
     from schedgap.harness.figure import Drawing
-    from schedgap.instances.schema import Instance
 
     Shown = Figure | str | Sequence[Figure | str]
 
@@ -115,26 +113,3 @@ def _page(shown: Shown) -> str:
     if isinstance(shown, Sequence):
         return "".join(map(_page, shown))
     return f"<img width={WIDTH_PX} src='data:image/png;base64,{b64encode(saved(shown, 'png')).decode()}'>"
-
-
-def compare_here(instance: Instance, methods: Sequence[str]) -> Comparison:
-    """Run methods in this process, and certify what they reach as :func:`schedgap.harness.compare` does.
-
-    For methods that a cell has just registered, which the worker processes of :func:`schedgap.harness.compare` do not
-    know, and for small instances, where starting these takes longer than the methods. Nobody stops a method that hangs.
-
-    Parameters
-    ----------
-    instance
-        A loaded instance.
-    methods
-        Ids or shell patterns.
-    """
-    from schedgap.harness.compare.methods import select
-    from schedgap.harness.compare.run import collected, plan, run_here
-    from schedgap.harness.engine.limits import Limits
-    from schedgap.harness.engine.study import Finished
-
-    tasks = plan([instance], select(methods, ()), (0,), {"": Limits()})
-    meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
-    return collected(Finished(meta, {instance.fingerprint: instance}, run_here(tasks)))

@@ -259,7 +259,7 @@ def unmeasured(entry: Published) -> str | None:
         return f"it is {entry.scope}"
     if entry.value is None and entry.exact is None:
         return "no number is given, only words"
-    if any(study.include(entry) for study in STUDIES):
+    if any(study.include(entry) for study in reversed(STUDIES)):  # models, which take long to import, come last
         return None
     name, other = split(entry.quantity)
     for method in (entry.method, other):

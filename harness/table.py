@@ -165,6 +165,12 @@ def visible(columns: Iterable[Column[R]], rows: Sequence[R], leave_out: Iterable
     return shown
 
 
+def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> list[tuple[str, str]]:
+    """Return header and explanation of the columns that some of the tables with these rows shows."""
+    shown = {column.key for rows in tables for column in visible(columns, rows)}
+    return [(column.header, column.explanation) for column in columns if column.key in shown and column.explanation]
+
+
 def table(caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Callable[[R], bool] = never) -> Table:
     """Return rows as a table with the columns that tell them apart."""
     shown = visible(columns, rows)

@@ -1,4 +1,4 @@
-"""What a heuristic is to the harness: a spec that its file registers."""
+"""Specs of heuristics, by which their files register them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Context:
-    """What a run may use besides the view.
+    """Things that a run may use besides the view.
 
     Parameters
     ----------

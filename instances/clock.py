@@ -1,37 +1,68 @@
-"""Seconds that methods take, without those in which numba compiles or loads their kernels.
+"""Seconds that methods take, without those in which numba is imported and compiles or loads their kernels.
 
 What runs first in a process would otherwise be charged with tens of seconds that the next one does not need.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
 import time
+from typing import TYPE_CHECKING, Any
 
-from numba.core import event
+if TYPE_CHECKING:
+    from numba import njit
+
+__all__ = ["njit", "now"]
 
 
-class _Compiling(event.Listener):
+class _Compiling:
     """Adds up the seconds of the outermost compilations of all threads: numba compiles in one thread at a time."""
 
-    def __init__(self) -> None:
-        self.seconds, self.depth, self.began = 0.0, 0, 0.0
+    seconds, depth, began = 0.0, 0, 0.0
 
-    def on_start(self, event: object) -> None:
+    def on_start(self, event: object = None) -> None:
         if self.depth == 0:
             self.began = time.perf_counter()
         self.depth += 1
 
-    def on_end(self, event: object) -> None:
+    def on_end(self, event: object = None) -> None:
         self.depth -= 1
         if self.depth == 0:
             self.seconds += time.perf_counter() - self.began
 
 
 _COMPILING = _Compiling()
-# Held while numba looks for a kernel in its cache on disk, too, and while it loads it.
-event.register("numba:compiler_lock", _COMPILING)  # type: ignore[no-untyped-call]
+
+
+@functools.cache
+def _compiler() -> Any:
+    """Import numba, when a kernel is first needed: a third of a second, and after it Pyomo takes another whole one.
+
+    Pyomo imports all of scipy's statistics if it finds scipy imported, as numba does.
+    """
+    _COMPILING.on_start()
+    import numba
+    from numba.core import event
+
+    class Listener(event.Listener):
+        on_start, on_end = _COMPILING.on_start, _COMPILING.on_end
+
+    # Held while numba looks for a kernel in its cache on disk, too, and while it loads it.
+    event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call]
+    _COMPILING.on_end()
+    return numba.njit
+
+
+if not TYPE_CHECKING:
+
+    def njit(*signature: str, **options: Any) -> Any:
+        """Return numba's decorator of these arguments; the clock stands still while it compiles."""
+        return _compiler()(*signature, **options)
 
 
 def now() -> float:
     """Return seconds on a clock that stands still while numba compiles; only differences mean something."""
+    if "numba" in sys.modules:
+        _compiler()  # kernels of a plugin count as little as ours
     return (_COMPILING.began if _COMPILING.depth else time.perf_counter()) - _COMPILING.seconds

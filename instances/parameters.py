@@ -195,13 +195,14 @@ def passing(function: F, *to: Callable[..., Any]) -> F:
     """Return a function that passes ``**settings`` on, with the keywords of those it passes them to in its signature.
 
     A default is then stated once, where it is used: ``passing(lambda view, **settings: run(view, **settings), run)``.
-    The function is documented by the first of them.
+    Without a docstring, the function is documented by the first of them.
     """
     own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     told = {p.name: p for f in to for p in inspect.signature(f).parameters.values() if p.default is not p.empty}
     keywords = [p.replace(kind=p.KEYWORD_ONLY) for p in told.values()]
     function.__signature__ = inspect.Signature([*own, *keywords])  # type: ignore[attr-defined]
-    function.__wrapped__ = to[0]  # type: ignore[attr-defined]
+    if not function.__doc__:
+        function.__wrapped__ = to[0]  # type: ignore[attr-defined]
     return function
 
 

@@ -24,7 +24,6 @@ import io
 import logging
 import os
 import pickle
-import re
 import sys
 import sysconfig
 import threading
@@ -71,8 +70,7 @@ class Plugin:
     @property
     def module(self) -> str:
         """Name of its module in ``sys.modules``."""
-        stem = re.sub(r"\W", "_", Path(self.name).stem)
-        return f"schedgap_plugin_{stem}_{self.digest}" if self.kind == "file" else self.name
+        return f"schedgap.plugins.{Path(self.name).stem}" if self.kind == "file" else self.name
 
     @property
     def remedy(self) -> str:
@@ -265,6 +263,8 @@ def _load(plugin: Plugin) -> Plugin:
     for known in _loaded.values():
         if (known.kind, known.word, known.digest) == (plugin.kind, plugin.word, plugin.digest):
             return known
+        if known.module == plugin.module and known.name != plugin.name:
+            raise UsageError(f"plug-in {plugin.name}: {known.name} is loaded under the same name; rename one of them")
     earlier = _loaded.get(plugin.name)
     _forget(plugin.name)
     try:

@@ -23,6 +23,7 @@ without mathematics is printed as it is.
 Docstrings of heuristics are printed in the same way.
 """
 
+import schedgap.models._pyomo  # isort: skip # noqa: F401 -- before whatever imports Pyomo
 from schedgap.instances.discovery import import_submodules
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, oracle
 

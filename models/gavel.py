@@ -10,6 +10,7 @@ import pyomo.environ as pyo
 from schedgap.instances.views.gavel import MAKESPAN
 from schedgap.instances.views.hadar import View
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
+from schedgap.models.solve import counted
 
 
 def build_makespan(view: View) -> pyo.ConcreteModel:
@@ -17,10 +18,10 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
 
     - :math:`j, r`: jobs, GPU types.
     - :math:`W_j`: GPUs of the gang.
-    - :math:`d_j^r = E_j / (W_j X_j^r)`: time that the gang needs for all of its work on type r.
+    - :math:`d_j^r = E_j / (W_j X_j^r)`: seconds that the gang needs for all of its work on type r.
     - :math:`a_j`: start of the slot in which the job arrives.
     - :math:`C^r`: GPUs of type r.
-    - ``makespan`` :math:`M \ge 0`: end of the last job. The model's unit of time is a slot.
+    - ``makespan`` :math:`M \ge 0`: end of the last job, in seconds.
     - ``x`` :math:`x_{j,r} \ge 0`: part of the work of j that is done on type r, in :math:`y_{j,r} = d_j^r x_{j,r}`
       seconds of its gang (Gavel's fractions of time, times M).
 
@@ -49,12 +50,11 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     m.PAIRS = pyo.Set(dimen=2, initialize=pairs)
     m.ON = pyo.Set(m.JOBS, initialize={j: np.flatnonzero(able[j]).tolist() for j in m.JOBS})
     m.USERS = pyo.Set(m.TYPES, initialize={r: np.flatnonzero(able[:, r]).tolist() for r in m.TYPES})
-    m.gang = pyo.Param(m.JOBS, initialize=dict(enumerate(work.gpus.tolist())))
-    m.arrival = pyo.Param(m.JOBS, initialize=dict(enumerate(view.arrival.tolist())))
-    m.start = pyo.Param(initialize=int(view.arrival.min()))
-    m.duration = pyo.Param(m.PAIRS, initialize={pair: float(slots[pair]) for pair in pairs})
-    m.gpus = pyo.Param(m.TYPES, initialize={r: int(view.capacity[r]) for r in m.TYPES})
-    m.slot_s = pyo.Param(initialize=view.slot_s)
+    m.W = pyo.Param(m.JOBS, initialize=dict(enumerate(work.gpus.tolist())))
+    m.a = pyo.Param(m.JOBS, initialize=dict(enumerate((view.arrival * view.slot_s).tolist())))
+    m.first = pyo.Param(initialize=float(view.arrival.min() * view.slot_s))
+    m.d = pyo.Param(m.PAIRS, initialize={pair: float(slots[pair] * view.slot_s) for pair in pairs})
+    m.C = pyo.Param(m.TYPES, initialize={r: int(view.capacity[r]) for r in m.TYPES})
     m.x = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
     m.makespan = pyo.Var(domain=pyo.NonNegativeReals)
 
@@ -64,14 +64,14 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
 
     @m.Constraint(m.JOBS)
     def one_after_another(m: Any, j: int) -> Any:
-        return m.arrival[j] + sum(m.duration[j, r] * m.x[j, r] for r in m.ON[j]) <= m.makespan
+        return m.a[j] + sum(m.d[j, r] * m.x[j, r] for r in m.ON[j]) <= m.makespan
 
     @m.Constraint(m.TYPES)
     def gpu_seconds(m: Any, r: int) -> Any:
-        held = sum(m.gang[j] * m.duration[j, r] * m.x[j, r] for j in m.USERS[r])
-        return held <= m.gpus[r] * (m.makespan - m.start)
+        return sum(m.W[j] * m.d[j, r] * m.x[j, r] for j in m.USERS[r]) <= m.C[r] * (m.makespan - m.first)
 
-    m.seconds = pyo.Objective(rule=lambda m: m.slot_s * m.makespan, sense=pyo.minimize)
+    m.seconds = pyo.Objective(rule=lambda m: m.makespan, sense=pyo.minimize)
+    counted(m, ((part, view.slot_s) for part in (m.makespan, m.one_after_another, m.gpu_seconds)))
     return m
 
 

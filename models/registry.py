@@ -1,4 +1,4 @@
-"""What an optimization model is to the harness: a spec that its file registers."""
+"""Specs of optimization models, by which their files register them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SEEDED = Parameter(
 
 
 def no_reason(view: object) -> str | None:
-    """Say that nothing speaks against running a method."""
+    """Return ``None``: no reason not to run a method."""
     return None
 
 
 def no_decision(view: object, model: object, solution: Solution) -> None:
-    """Decide nothing: for models whose answer is a bound, or whose procedure decides."""
+    """Return ``None``: no decision, for models that answer with a bound, or whose procedure decides."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def total(*times: Times) -> Times:
 
 
 def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
-    """Return the optimal decision of a registered model on a view; what heuristics that round optima are given.
+    """Return the optimal decision of a registered model on a view, for heuristics that round optima.
 
     Parameters
     ----------

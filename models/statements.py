@@ -1,4 +1,4 @@
-"""Small things that models are stated with: sets by key, the unit of an objective, and duals solved for a bound."""
+"""Helpers of builders: sets by key, the unit of an objective, and the procedure that solves a dual for its bound."""
 
 from __future__ import annotations
 

@@ -13,10 +13,12 @@ from hypothesis import settings
 
 from schedgap.harness import cli
 
-# The same examples on every machine and run; HYPOTHESIS_PROFILE=explore looks for new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+# The same examples on every machine and run: few in `make test`, many in `make test-thorough`. A test that has its own
+# number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=200)
 settings.register_profile("explore", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +26,30 @@ HARNESS = str(Path(sys.executable).with_name("harness"))
 """The installed command, for tests of what only a process has: signals, closed streams, terminals, start-up."""
 
 Command = Callable[..., CompletedProcess[str]]
+
+LONGEST = (
+    "test_notebooks",
+    "test_harness",
+    "test_cli",
+    "test_conformance",
+    "test_simulate_cli",
+    "test_cluster",
+    "test_audit",
+    "test_adversary",
+    "test_oef_models",
+    "test_hadar_online",
+    "test_synergy_heuristics",
+    "test_hadar_columns",
+    "test_columns",
+    "test_sweeps",
+    "test_trust",
+)
+"""Files of tests that take more than about ten seconds, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest files first: the last ones decide how long one worker waits for the other."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View
-
-Array = NDArray[np.float64]
 
 
 def lp(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +20,11 @@ from schedgap.harness.adversary.row import Proved
 from schedgap.harness.adversary.run import adversary, resolve, seconds_of
 from schedgap.harness.adversary.search import Lab, search, searchable, shrink, usable, worst
 from schedgap.harness.adversary.task import SearchTask, ShrinkTask
-from schedgap.harness.compare.run import certified
+from schedgap.harness.compare.run import compare_here
 from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
-from schedgap.instances.random_instances import FAMILIES
+from schedgap.instances.random_instances import RANDOM
 
 WORST = [ref for ref in references() if ref.startswith("worst/")]
 FAST = "hadar.online?beam=1"
@@ -35,12 +37,12 @@ def rng(seed: int) -> np.random.Generator:
 # what is changed ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("paper", FAMILIES.ids())
+@pytest.mark.parametrize("paper", RANDOM.ids())
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_small_instances_and_their_changes_belong_to_their_paper(paper: str, seed: int) -> None:
     random = rng(seed)
-    content = document(FAMILIES.get(paper).draw(random))
+    content = document(RANDOM.get(paper).draw(random))
     assert possible(content, 20) is not None
     before = json.dumps(content)
     found = possible(mutated(content, random), 20)
@@ -51,7 +53,7 @@ def test_small_instances_and_their_changes_belong_to_their_paper(paper: str, see
 
 
 def test_changes_reach_arrivals_sizes_rates_weights_order_count_and_room() -> None:
-    start = next(c for i in range(99) if len((c := document(FAMILIES.get("hadar").draw(rng(i))))["jobs"]) == 3)
+    start = next(c for i in range(99) if len((c := document(RANDOM.get("hadar").draw(rng(i))))["jobs"]) == 3)
     random = rng(0)
     seen = [mutated(start, random) for _ in range(300)]
     jobs = start["jobs"]
@@ -62,9 +64,9 @@ def test_changes_reach_arrivals_sizes_rates_weights_order_count_and_room() -> No
     assert any(c["cluster"] != start["cluster"] for c in seen)
 
 
-@pytest.mark.parametrize("paper", FAMILIES.ids())
+@pytest.mark.parametrize("paper", RANDOM.ids())
 def test_what_is_simpler_is_smaller_in_one_thing(paper: str) -> None:
-    content = document(FAMILIES.get(paper).draw(rng(5)))
+    content = document(RANDOM.get(paper).draw(rng(5)))
     found = list(simpler(content))
     assert found
     assert all(one != content for one in found)
@@ -73,7 +75,7 @@ def test_what_is_simpler_is_smaller_in_one_thing(paper: str) -> None:
 
 
 def test_too_many_jobs_and_impossible_instances_are_thrown_away() -> None:
-    content = document(FAMILIES.get("hadar").draw(rng(1)))
+    content = document(RANDOM.get("hadar").draw(rng(1)))
     assert possible(content, len(content["jobs"])) is not None
     assert possible(content, len(content["jobs"]) - 1) is None
     content["jobs"][0]["gpus"] = 0
@@ -124,7 +126,7 @@ def test_shrinking_ends_in_time(lab: Lab, found: Proved) -> None:
 
 
 def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
-    large = Proved(FAMILIES.get("hadar").draw(rng(9)), "m", found.ratio, 1.0, 2.0)
+    large = Proved(RANDOM.get("hadar").draw(rng(9)), "m", found.ratio, 1.0, 2.0)
     same = sorted([large, found], key=lambda p: p.size)
     assert worst([large, found])[0].size == same[0].size
     assert len(worst([large, found])) == 1
@@ -132,7 +134,7 @@ def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
 
 def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None:
     strict = Lab(FAST, lab.models)
-    cases = [FAMILIES.get("hadar").draw(rng(i)) for i in range(12)]
+    cases = [RANDOM.get("hadar").draw(rng(i)) for i in range(12)]
     inside = [case for case in cases if strict.prove(case)]
     for case in inside:
         proved = lab.prove(case)
@@ -200,6 +202,9 @@ def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:
     (row,) = (r for r in rows if r.method == FAST)
     assert row.ratio == pytest.approx(one.found.ratio)
     assert row.ratio_is_upper is False
+    page = html.unescape(harness.to_html(run))
+    assert "The largest ratio to a proved optimum is" in page
+    assert shlex.join(["--method", FAST, "--method", one.found.model]) in page
     assert all(entry["exact_agrees"] for r in rows for entry in r.published)
     ran: list[str] = []
     again = adversary(
@@ -223,7 +228,7 @@ def test_worst_instances_are_as_bad_as_they_say(ref: str) -> None:
     heuristic, model = (entry.method for entry in instance.published)
     # Settings stand in a file's name as a word: zhou.ps.amincost.printed is zhou.ps.amincost?printed=true.
     assert ref.removeprefix("worst/").removesuffix(".nothing") == heuristic.removesuffix("=true").replace("?", ".")
-    rows = {row.method: row for row in certified(instance, [heuristic, model])}
+    rows = {row.method: row for row in compare_here(instance, [heuristic, model]).rows}
     row = rows[heuristic]
     assert row.verified
     assert row.ratio_is_upper is False

@@ -20,7 +20,7 @@ from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances.canonical import validate
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.random_instances import FAMILIES
+from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import Schedule, View
 from schedgap.models import MODELS, ModelSpec
@@ -80,7 +80,7 @@ def small_views(paper: str, count: int) -> list[Any]:
     found = []
     for _ in range(count):
         try:
-            found.append(PAPERS.get(paper).view(FAMILIES.get(paper).draw(rng)))
+            found.append(PAPERS.get(paper).view(RANDOM.get(paper).draw(rng)))
         except NotApplicableError:
             continue
     return found

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from conftest import HARNESS, Command
+from typer.main import get_command
 
 from schedgap.harness import page
+from schedgap.harness.cli import app
 from schedgap.harness.compare import run as comparing
 from schedgap.harness.compare.row import FIELDS, FINISHED
 
@@ -35,6 +37,13 @@ def test_help_names_every_command(command: Command) -> None:
     assert result.returncode == 0
     for name in ("compare", "list", "show", "import", "report"):
         assert name in result.stdout
+
+
+@pytest.mark.parametrize("name", ["compare", "sweep", "simulate", "audit", "adversary"])
+def test_commands_that_run_studies_have_the_same_options(name: str) -> None:
+    options = {option for p in get_command(app).commands[name].params for option in p.opts}
+    wanted = "--jobs --dask --resume --results --memory-mb --time-limit --seed --format --report"
+    assert set(wanted.split()) <= options
 
 
 def test_compare_prints_published_beside_measured_and_writes_results(command: Command, tmp_path: Path) -> None:
@@ -312,9 +321,8 @@ def test_import_gavel_and_compare(command: Command, data_dir: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "877 jobs" in result.stdout
     assert "1 of 878 jobs left out" in result.stderr
-    methods = [
-        part for pattern in ("oef.*", "hadar.*", "synergy.lp*", "synergy.tune*") for part in ("--method", pattern)
-    ]
+    patterns = ("oef.*", "hadar.srtf", "hadar.gavel", "synergy.lp*", "synergy.tune")
+    methods = [word for pattern in patterns for word in ("--method", pattern)]
     words = ("--instance", "philly.json", "--format", "json", "--time-limit", "3")
     compared = command("compare", *words, *methods, *LIGHT)
     assert compared.returncode == 0, compared.stderr

@@ -250,6 +250,8 @@ def test_gangs_with_many_mixes_are_counted_from_below(monkeypatch: pytest.Monkey
         (r"x \in \{0, \ldots, \min(W_j, C^r)\}", "x ∈ {0, …, min(W_j, C^r)}"),
         (r"\hat{t}_l + t^- + 2^{i-1}", "t̂_l + t^- + 2^{i-1}"),
         (r"\max \sum_s \varphi_j(s)", "max ∑_s φ_j(s)"),
+        (r"\left( \sum_{g \ne h} \lceil x_g \rceil \right)", "(∑_{g ≠ h} ⌈x_g⌉)"),
+        (r"x \unheardof y", r"x \unheardof y"),
         (r"U_{\max}^r \text{ of } k \colon q = 1", "U_{max}^r of k: q = 1"),
     ],
 )
@@ -323,7 +325,7 @@ def test_a_family_states_what_it_shares_once() -> None:
 def test_text_has_equations_numbers_and_sizes() -> None:
     text = harness.explain("hadar.p1").text
     assert re.search(r"∑_j w_\{j,t,r\} ≤ C\^r   for all t, r +\(1d\) +×24", text)
-    assert "219 rows, 184 columns, 137 of them integer, 697 nonzeros" in text
+    assert "243 rows, 208 columns, 137 of them integer, 745 nonzeros" in text
 
 
 @pytest.mark.parametrize("columns", [80, 200])

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
 from schedgap.harness import fairness
 from schedgap.heuristics.oef import gandiva_fair
+from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view
-
-Array = NDArray[np.float64]
 
 COOPERATIVE = ref.mechanism("oef.cooperative")
 NONCOOPERATIVE = ref.mechanism("oef.noncooperative")

@@ -244,7 +244,7 @@ def test_oef_more_jobs_do_not_change_earlier_ones() -> None:
 
 def test_families_register_themselves() -> None:
     assert set(FAMILIES.ids()) >= {"day", "tenants", "speedups"}
-    with pytest.raises(ValueError, match="generator family 'day' is registered twice"):
+    with pytest.raises(ValueError, match="generator family 'day' is registered already; choose another id"):
         FAMILIES.register(Family("day", GeneratorSpec, lambda spec, streams: {}))
 
 

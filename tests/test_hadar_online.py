@@ -19,12 +19,12 @@ from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
 from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Planning, curves
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
 from schedgap.heuristics.simulator.slotted import schedule
+from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.random_instances.hadar import gangs
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
 from schedgap.instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
 from schedgap.instances.views.hadar import View, view
-from schedgap.instances.workload import Ints
 
 VARIANTS = [spec.id for spec in POLICIES if spec.id.startswith("hadar.online")]
 UTILITIES = [

@@ -15,10 +15,10 @@ from schedgap.heuristics.hadar import HadarE, Market, Prices, prices
 from schedgap.heuristics.hadar.throughput import BATCH_SIZE, estimate, initial, pmi
 from schedgap.heuristics.hadar.tracker import copy_id, pace, parent, split, utilisation
 from schedgap.heuristics.simulator import Assignment, State, simulate
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
 from schedgap.instances.views.hadar import view
-from schedgap.instances.workload import Array
 
 
 def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from typing import Any
 
 import IPython.display
@@ -11,6 +13,7 @@ from matplotlib.figure import Figure
 
 from schedgap import instances
 from schedgap.harness import lessons
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.plots.style import one_axes
@@ -63,9 +66,7 @@ def test_listing_is_source_without_most_of_the_docstring() -> None:
 
 
 def test_compare_here_certifies_as_the_harness_does() -> None:
-    comparison = lessons.compare_here(
-        instances.load("paper/oef-eq1"), ["oef.cooperative", "oef.maxmin", "oef.sharing*"]
-    )
+    comparison = compare_here(instances.load("paper/oef-eq1"), ["oef.cooperative", "oef.maxmin", "oef.sharing*"])
     table = comparison.table.set_index("method")
     assert comparison.ok
     assert table.verified.all()
@@ -73,3 +74,14 @@ def test_compare_here_certifies_as_the_harness_does() -> None:
     assert table.gap["oef.maxmin"] == pytest.approx(1 - 4 / table.objective["oef.sharing_incentive"])
     assert "oef.maxmin" in to_fragment(comparison)
     assert figures(comparison, "gap")
+
+
+def test_ipython_shows_results_as_their_page_does() -> None:
+    code = (
+        "from IPython.core.interactiveshell import InteractiveShell; shell = InteractiveShell.instance()\n"
+        "from schedgap import harness\n"
+        "html = shell.display_formatter.formatters['text/html'](harness.Comparison({}, []))\n"
+        "print('No method was run.' in html)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True", done.stderr

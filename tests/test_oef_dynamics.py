@@ -11,7 +11,6 @@ import oef_reference as ref
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from simulated import cluster, jobs
 
 from schedgap import instances
@@ -37,13 +36,12 @@ from schedgap.heuristics.simulator import (
     simulate,
     workload,
 )
+from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import InstanceError, NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, JobType, ServerGroup, Tenant
 from schedgap.instances.views.oef import matrix_view
-
-Array = NDArray[np.float64]
 
 TYPES = ("RTX3070", "RTX3080", "RTX3090")
 
@@ -200,7 +198,7 @@ def test_options_out_of_range(option: dict[str, Any]) -> None:
 
 def test_dense_and_sparse_assignments_agree() -> None:
     matrix = np.array([[0, 2], [1, 0]])
-    sparse = Assignment.from_dense(np.array([3, 5]), matrix)
+    sparse = Assignment.of([(5, 0, 1), (3, 1, 2)])
     assert sorted(zip(sparse.job.tolist(), sparse.server.tolist(), sparse.gpus.tolist(), strict=True)) == [
         (3, 1, 2),
         (5, 0, 1),

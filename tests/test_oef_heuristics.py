@@ -10,17 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 
 from schedgap import heuristics
 from schedgap.heuristics import Context
 from schedgap.heuristics.oef import ROUNDS, Placer, Quality, gandiva_fair, quality, round_shares
 from schedgap.heuristics.oef.rounding import UNIT, Rule
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.views.oef import efficiency, matrix_view
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TRUTH = np.array([[1, 2], [1, 3], [1, 4.0]])
 

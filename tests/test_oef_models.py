@@ -14,8 +14,10 @@ from schedgap import instances, models
 from schedgap.harness.verify.oef import check
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.views.oef import View, efficiency, matrix_view, merged, replicated
-from schedgap.models import oef
+from schedgap.instances.views.oef import Allocation, View, efficiency, matrix_view, merged, replicated
+from schedgap.models.oef.lazy import merged_cooperative
+from schedgap.models.oef.optima import least_over_optima, pareto_gain
+from schedgap.models.oef.printed import build_gavel, decode
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, SolveOptions
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
@@ -66,7 +68,7 @@ def test_cbc_agrees_on_every_lp(model: str, view: View) -> None:
 def test_lazy_rows_and_full_lp_agree(view: View, with_equals: bool) -> None:
     if with_equals:
         view = matrix_view(view.speedups[[0, *range(view.size), 0]], view.capacity, [0.5, *view.weight, 3])
-    lazy, full = oef.merged_cooperative(view, SolveOptions()), models.get("oef.cooperative.full").run(view)
+    lazy, full = merged_cooperative(view, SolveOptions()), models.get("oef.cooperative.full").run(view)
     assert lazy.solution.objective == pytest.approx(full.solution.objective, rel=1e-6)
     assert efficiency(view.speedups, lazy.decision.devices).sum() == pytest.approx(lazy.solution.objective, rel=1e-6)
     assert check(view, lazy.decision, "oef.envy_free", ("envy_free", "sharing_incentive")).violations == ()
@@ -78,7 +80,7 @@ def test_equals_are_one_tenant_of_their_total_weight() -> None:
     assert small.size == 2
     assert small.weight[group].tolist() == [7, 1, 7, 7]
     assert small.split_efficiency.sum() == pytest.approx(view.split_efficiency.sum())
-    devices = oef.merged_cooperative(view, SolveOptions()).decision.devices
+    devices = merged_cooperative(view, SolveOptions()).decision.devices
     assert devices[2] == pytest.approx(2 * devices[0])
     assert devices[3] == pytest.approx(4 * devices[0])
 
@@ -130,7 +132,7 @@ def test_every_model_keeps_its_claims(view: View) -> None:
 @settings(max_examples=30)
 @given(views(weighted=True))
 def test_gavel_equals_its_ratio_and_uses_the_most_efficient_vertex(view: View) -> None:
-    first = models.registry.solve_built(oef.build_gavel, oef.decode, view, SolveOptions()).solution.objective
+    first = models.registry.solve_built(build_gavel, decode, view, SolveOptions()).solution.objective
     decision = models.get("oef.gavel").run(view).decision
     base = efficiency(view.speedups, view.equal_split)
     assert (efficiency(view.speedups, decision.devices) / base).min() == pytest.approx(first, rel=1e-6)
@@ -154,8 +156,8 @@ def test_prices_are_those_of_the_printed_rows(view: View, model: str) -> None:
     worth -= np.array(split)[:, None] * view.speedups
     for l, i in ((l, i) for l in range(view.size) for i in range(view.size) if l != i):
         envy = solution.duals.get(f"no_envy[{l},{i}]", 0.0) * view.speedups[l]
-        worth[l] += envy * view.weight[i]
-        worth[i] -= envy * view.weight[l]
+        worth[l] -= envy * view.weight[i]
+        worth[i] += envy * view.weight[l]
     assert (worth <= price + 1e-6).all()
     assert price @ view.capacity + np.dot(split, view.split_efficiency) == pytest.approx(solution.objective, rel=1e-6)
 
@@ -169,7 +171,6 @@ def degenerate_views(draw: Any) -> View:
     return matrix_view(speedups, rng.integers(1, 4, k))
 
 
-@settings(max_examples=40)
 @given(degenerate_views(), st.randoms(use_true_random=False))
 def test_the_optimum_returned_does_not_hang_on_the_order_of_tenants(view: View, random: Any) -> None:
     order = random.sample(range(view.size), view.size)
@@ -198,7 +199,7 @@ def test_the_least_over_the_optima_is_that_of_an_independent_program(view: View,
         rows, bound = np.vstack([rows, ref.envy_rows(W)]), bound + [0.0] * (n * (n - 1))
     equal = ref.own(W, n * k) - np.tile(W.ravel() / n, (n, 1)), np.zeros(n)
     x = ref.lp(W, m, -worth.ravel(), (rows, np.array(bound)), equal if model == "oef.noncooperative" else None)
-    found = oef.least_over_optima(model, view, worth)
+    found = least_over_optima(model, view, worth)
     assert found == pytest.approx(float(worth.ravel() @ x), rel=1e-5, abs=1e-5)
 
 
@@ -209,12 +210,12 @@ def test_maxmin_is_the_equal_split() -> None:
 
 def test_pareto_gain_of_the_cooperative_witness() -> None:
     view = matrix_view([[1, 1.5, 2], [1, 2, 5], [1, 3, 8]], [1, 1, 1])
-    gain, better = oef.pareto_gain(view, models.oracle("oef.cooperative", view).devices)
+    gain, better = pareto_gain(view, models.oracle("oef.cooperative", view).devices)
     assert gain == pytest.approx(1 / 15, abs=1e-6)
-    assert check(view, oef.Allocation(better), "oef.allocation", ()).violations == ()
-    assert oef.pareto_gain(EQ1, models.oracle("oef.efficiency", EQ1).devices)[0] == pytest.approx(0, abs=1e-9)
+    assert check(view, Allocation(better), "oef.allocation", ()).violations == ()
+    assert pareto_gain(EQ1, models.oracle("oef.efficiency", EQ1).devices)[0] == pytest.approx(0, abs=1e-9)
     with pytest.raises(ValueError, match="exceeds the capacity"):
-        oef.pareto_gain(EQ1, np.full((3, 2), 2.0))
+        pareto_gain(EQ1, np.full((3, 2), 2.0))
 
 
 def test_cooperative_out_of_time_returns_the_equal_split_and_a_bound() -> None:
@@ -254,7 +255,6 @@ def test_published_numbers(ref: str, entry: Any) -> None:
         assert np.abs(found - np.asarray(entry.value)).max() <= entry.tolerance * (1 + 1e-9)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 2.0]), st.sampled_from([1e-9, 1.0, 1e9]))
 def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
     rng = np.random.default_rng(seed)
@@ -271,11 +271,11 @@ def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
 
 def test_the_checker_judges_everybody_in_his_own_units() -> None:
     drowned = matrix_view([[1, 2], [1, 3], [1, 1e5]], [1, 1])
-    unfair = oef.Allocation(np.array([[0, 0], [0.5, 0], [0.5, 1]]))
+    unfair = Allocation(np.array([[0, 0], [0.5, 0], [0.5, 1]]))
     assert any("u1 envies" in line for line in check(drowned, unfair, "oef.envy_free", ("envy_free",)).violations)
     for weight in (1e-7, 1e7):
         view = matrix_view([[1, 2], [1, 3]], [1, 1], [weight, weight])
-        all_to_one = oef.Allocation(np.array([[0.0, 0.0], [1, 1]]))
+        all_to_one = Allocation(np.array([[0.0, 0.0], [1, 1]]))
         claims = ("envy_free", "sharing_incentive", "equal_efficiency")
         assert len(check(view, all_to_one, "oef.envy_free", claims).violations) == 3
 

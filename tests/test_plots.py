@@ -23,6 +23,8 @@ from schedgap.harness.plots.common import SHORTEST_S, jitter
 from schedgap.harness.plots.oef import envy, per_tenant
 from schedgap.harness.plots.style import PALETTE, bins, label, text_colour
 from schedgap.harness.verify.oef import check
+from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.plugins import load_plugin, restore
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, matrix_view, view
 
@@ -190,6 +192,61 @@ def test_workers_draw_the_same_files() -> None:
     assert here == there
     assert len(here[0]) == 2
     assert here[1] == []
+
+
+MINE = """
+from schedgap.harness.figure import figure
+from schedgap.harness.plots.style import one_axes
+
+@figure("oef.waiting", "Waiting", of="instance", each={"a": "A", "b": "B"})
+def waiting(data, key):
+    "Waiting time of {}, in seconds."
+    return None if key == "b" else (one_axes(1.0)[0], f"n = {len(data.decisions)}.")
+"""
+
+
+def test_a_figure_of_a_plug_in_is_drawn_in_workers(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    load_plugin(tmp_path / "mine.py")
+    try:
+        drawings, failures = draw_files(oef_run(), parallel=True)
+    finally:
+        restore(())
+    assert failures == []
+    (mine,) = [one for one in drawings if "waiting" in one.name]
+    assert (mine.name, mine.title) == ("oef-waiting-a", "Waiting: oef on paper/oef-eq1")
+    assert mine.caption == "Waiting time of A, in seconds. n = 5."
+
+
+def test_a_method_looks_the_same_in_all_figures() -> None:
+    run = sweep_run(12)
+    seen = [_colours(figures(run, name)[0].figure) for name in ("profile-time", "profile-bound")]
+    assert len(seen[1]) == 4
+    assert seen[1].items() <= seen[0].items()
+
+
+def _colours(figure: Figure) -> dict[str, Any]:
+    (legend,) = figure.legends
+    return {t.get_text(): line.get_color() for t, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}
+
+
+def test_a_drawing_is_saved_in_the_format_of_its_ending(tmp_path: Path) -> None:
+    (item,) = drawn(oef_run(decisions={}), "gap")
+    assert item.save(tmp_path / "gap.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(UsageError, match=r"\.svg, \.png or \.pdf, not as \.jpg"):
+        item.save(tmp_path / "gap.jpg")
+
+
+def test_unknown_figures_are_named() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean gap"):
+        figures(oef_run(), "gapp")
+
+
+def test_every_figure_has_title_and_caption() -> None:
+    for spec in registered():
+        assert spec.title
+        assert spec.caption.endswith(".")
+        assert "{" not in spec.caption
 
 
 def test_a_figure_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,9 +105,10 @@ def test_a_paper_from_outside_is_listed_and_explained(command: Command, paper: P
     assert "smith.as_given" in command("list", "heuristics", *given).stdout
     assert "smith.spt" in command("list", "policies", *given).stdout
     assert "smith" in command("show", "smith.toml", *given).stdout
-    explained = command("explain", "smith.as_given", "--instance", "smith.toml", *given)
+    explained = command("explain", "smith", "--instance", "smith.toml", "--format", "markdown", *given)
     assert explained.returncode == 0, explained.stderr
-    assert "nobody: the order of the instance" in explained.stdout
+    for words in ("assignment of jobs to places", "12 rows, 36 columns", "sum_k x_{jk} = 1", "jobs as they come"):
+        assert words in explained.stdout
 
 
 def test_a_paper_from_outside_is_audited_attacked_and_imported(command: Command, paper: Path) -> None:
@@ -237,6 +238,13 @@ def test_a_module_of_a_package_is_a_plug_in(tmp_path: Path, monkeypatch: pytest.
     assert "oef.mine" not in HEURISTICS
 
 
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    sg.load_plugin(written(tmp_path, MINE))
+    with pytest.raises(UsageError, match="is loaded under the same name; rename one of them"):
+        sg.load_plugin(written(tmp_path / "other", MINE.replace("oef.mine", "oef.other")))
+
+
 # installed distributions --------------------------------------------------------------------------
 
 
@@ -326,7 +334,8 @@ def test_what_goes_wrong_in_a_policy_is_a_row() -> None:
 
     rows = sg.simulate("paper/hadar-fig1", ["hadar.here", "hadar.there"], jobs=1).rows
     assert [row.status for row in rows] == ["error", "error"]
-    assert [row.reason for row in rows] == []
+    assert rows[0].reason == "InvalidAssignmentError: round 0: the policy returned NoneType, not an Assignment"
+    assert rows[1].reason == "TypeError: 'int' object is not callable"
 
 
 def test_a_definition_that_cannot_travel_says_so() -> None:

@@ -23,12 +23,12 @@ from schedgap.heuristics.hadar.baselines import Fifo, Srtf, Tiresias, YarnCS
 from schedgap.heuristics.hadar.gavel import GRID, TIES, Gavel, ShareProgram, classes
 from schedgap.heuristics.simulator import POLICIES, Assignment, Policy, Servers, State, Trace, Workload, simulate
 from schedgap.heuristics.simulator.gangs import Gangs
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon
 from schedgap.instances.workload import servers, workload
 
-Array = NDArray[np.float64]
 BASELINES = ["allox", "fifo", "gavel", "gavel_throughput", "srtf", "tiresias", "yarn_cs"]
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from rich.console import Console
 from synergy_cases import resting
 
@@ -30,6 +29,7 @@ from schedgap.heuristics.synergy.profiling import (
     relative_error,
     search,
 )
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.model_catalogue import MODELS
 from schedgap.instances.schema import (
@@ -44,8 +44,6 @@ from schedgap.instances.schema import (
 )
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import View
-
-Array = NDArray[np.float64]
 
 TABLE_4 = tuple(name for name, m in MODELS.items() if m.suite == "synergy" and m.family not in ("BERT", "VAE"))
 UNLIMITED = np.full(1, np.inf)

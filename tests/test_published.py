@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import certified
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.page import blocks, to_fragment
 from schedgap.harness.page.instance import published as shown_in_words
 from schedgap.harness.published import (
@@ -60,7 +60,7 @@ def test_what_compare_measures_of_an_example_stands_beside_its_rows(ref: str) ->
     instance = load(ref)
     wanted = [one for one in instance.published if COMPARE.include(one)]
     assert wanted
-    rows = certified(instance, list(dict.fromkeys(one.method for one in wanted)))
+    rows = compare_here(instance, list(dict.fromkeys(one.method for one in wanted))).rows
     assert all(row.verified for row in rows)
     found = [(row.method, one["quantity"]) for row in rows for one in row.published]
     assert sorted(found) == sorted((one.method, one.quantity) for one in wanted)
@@ -107,12 +107,14 @@ def test_zhou_s_ratio_and_time_stand_beside_the_row() -> None:
     instance = small.model_copy(
         update={"published": (entry(ratio, "zhou.ra.online", 1.43), entry(time, "zhou.ra.online", 120.0))}
     )
-    online, fifo = sorted(certified(instance, ["zhou.ra.online", "zhou.ra.fifo"]), key=lambda row: row.method)[::-1]
+    online, fifo = sorted(compare_here(instance, ["zhou.ra.online", "zhou.ra.fifo"]).rows, key=lambda row: row.method)[
+        ::-1
+    ]
     measured = {one["quantity"]: one["measured"] for one in online.published}
     assert online.objective
     assert fifo.objective
     assert measured == {ratio: pytest.approx(fifo.objective / online.objective), time: online.solve_s}
-    (alone,) = certified(instance, ["zhou.ra.online"])
+    (alone,) = compare_here(instance, ["zhou.ra.online"]).rows
     assert [one["quantity"] for one in alone.published] == [time]
     assert not_shown([alone], instance, COMPARE) == [(instance.published[0], "zhou.ra.fifo must run, too")]
 
@@ -211,7 +213,7 @@ def test_a_file_of_ones_own_learns_what_is_wrong(tmp_path: Path) -> None:
     document["published"] = [{"method": "oef.maxmim", "value": 1, "where": "p. 3"}, wrong]
     (tmp_path / "mine.json").write_text(json.dumps(document))
     mine = load(tmp_path / "mine.json")
-    run = Comparison({}, certified(mine, ["oef.maxmin"]), {mine.fingerprint: mine})
+    run = Comparison({}, compare_here(mine, ["oef.maxmin"]).rows, {mine.fingerprint: mine})
     for text in (to_markdown(blocks(run)), to_fragment(run).replace("&#39;", "'")):
         assert "oef.maxmim objective" in text
         assert "unknown method 'oef.maxmim'; did you mean oef.maxmin" in text

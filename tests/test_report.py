@@ -577,7 +577,7 @@ def test_a_fact_of_many_lines_is_shown_line_by_line() -> None:
 def test_plots_are_shown_in_a_notebook() -> None:
     comparison = oef_run()
     gaps = figures(comparison, "gap")
-    assert [type(figure).__name__ for figure in gaps] == ["Figure"]
+    assert [type(gap.figure).__name__ for gap in gaps] == ["Figure"]
     page = Page(gaps._repr_html_())
     assert len(page.all("svg")) == 1
     assert "Gap |bound − objective| / |bound| in per cent" in page.text

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find
 from schedgap.instances.schema import (
@@ -23,8 +23,6 @@ from schedgap.instances.schema import (
 )
 from schedgap.instances.sensitivity import MAX_LEVELS, MEMORY_UNIT_GB, Profiles, pipeline_rate, profiles
 from schedgap.instances.workload import servers, workload
-
-Array = NDArray[np.float64]
 
 TABLE_4 = tuple(name for name, m in MODELS.items() if m.suite == "synergy" and m.family not in ("BERT", "VAE"))
 

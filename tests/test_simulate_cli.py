@@ -22,7 +22,8 @@ from schedgap.harness.engine.limits import Limits
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
-from schedgap.harness.page.simulate import blocks, headline
+from schedgap.harness.page.headline import headline_of_simulation as headline
+from schedgap.harness.page.simulate import blocks
 from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
 from schedgap.harness.simulate.history import history_file
 from schedgap.harness.simulate.row import FIELDS, Simulation, SimulationRow

@@ -128,14 +128,6 @@ def test_nothing_to_measure() -> None:
     assert math.isnan(found.idle_gpus)
 
 
-def test_bars_of_a_gantt_chart_join_rounds() -> None:
-    instance = small({"epochs": 250}, {"epochs": 120, "gpus": 2, "rates": {"a": 1.0}}, hosts=(("a", 2), ("a", 1)))
-    trace = run(instance, by_round([(0, 0, 1)], [(0, 0, 1)], [(1, 0, 2), (0, 1, 1)]))
-    bars = trace.spans()
-    rows = zip(bars.job, bars.server, bars.gpus, bars.start_s, bars.end_s, strict=True)
-    assert [tuple(map(float, row)) for row in rows] == [(0, 0, 1, 0, 200), (0, 1, 1, 200, 250), (1, 0, 2, 200, 260)]
-
-
 def test_no_job_vanishes() -> None:
     """One that leaves, one larger than its GPUs, one beyond the horizon, one that is done."""
     instance = small({"epochs": 9999}, {"epochs": 1}, {"epochs": 9999}, {"epochs": 50}, leave=150.0)

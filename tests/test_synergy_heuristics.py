@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from schedgap import instances, models
 from schedgap.harness.audit.claims.synergy import THREE, switched_total
@@ -26,8 +25,6 @@ from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View, replace_round
 from tests import synergy_cases as cases
-
-Array = NDArray[np.float64]
 
 
 def no_oracle(model: str, view: View) -> Any:

@@ -14,8 +14,8 @@ import pytest
 from conftest import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.generate import generate
@@ -24,8 +24,6 @@ from schedgap.instances.model_catalogue import MODELS, find
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import hadar, synergy
 from schedgap.instances.views.synergy import View
-
-Array = NDArray[np.float64]
 
 ALL = ("gen/synergy-32", "gen/synergy-32-dynamic", "gen/synergy-128", "gen/synergy-512")
 TABLE_4 = {

@@ -15,12 +15,13 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View, replace_round
 from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
+from schedgap.models.solve.scaling import units
 from schedgap.models.synergy.arrays import placement_form, round_form
 from schedgap.models.synergy.configurations import configurations, fitting
 from schedgap.models.synergy.ideal import FEW, ideal_round
 from schedgap.models.synergy.passes import passes
 from schedgap.models.synergy.placement import Demands, build_fewest, build_vertex, demands, placed
-from schedgap.models.synergy.throughput import FLOORED, Rule, build_round, choices, equal_split, own_floor
+from schedgap.models.synergy.throughput import FLOORED, OPEN, Rule, build_round, choices, equal_split, own_floor
 
 EXACT = SolveOptions(rel_gap=0.0)
 TOLERANCE = 1 + 1e-9
@@ -162,22 +163,40 @@ def by_index(form: StandardForm, variable: Any) -> StandardForm:
     return replace(form, matrix=form.matrix[:, order], cost=form.cost[order])
 
 
+def scaled(model: Any) -> StandardForm:
+    """Compile a model, in the units that it declares."""
+    form = compile_model(model)
+    return units(form).scaled(form)
+
+
 def rows(form: StandardForm) -> list[tuple[float, ...]]:
     """Rows with their bounds, in an order of their own."""
     dense = np.column_stack((form.matrix.toarray(), form.row_lower, form.row_upper))
     return sorted(map(tuple, np.round(dense, 12).tolist()))
 
 
+def test_prices_are_those_of_a_cpu_and_a_gigabyte() -> None:
+    """The prices of (2)–(4), times what there is, are the optimum of LP1 without floors."""
+    view = synergy.view(mix(24, [servers(2)]))
+    statement = build(build_round, view, OPEN)
+    answer = solve(statement, SolveOptions(method="simplex"))
+    pools = view.pools
+    side = {"gpus_per_type[0]": pools.gpus[0], "cpus_2[0]": pools.cpus[0], "memory_3[0]": pools.memory_gb[0]}
+    side |= {f"at_most_one_4[{e}]": jobs for e, jobs in statement.jobs.items()}
+    assert answer.duals.keys() == side.keys()
+    assert sum(price * side[row] for row, price in answer.duals.items()) == pytest.approx(answer.objective, rel=1e-6)
+
+
 @pytest.mark.parametrize("case", ["gen/20jobs", "paper/synergy-example", "gen/200jobs"])
 def test_arrays_are_the_statements(case: str) -> None:
     view = synergy.view(instances.load(case))
     model = build(build_round, view, FLOORED)
-    stated, direct = by_index(compile_model(model), model.y), round_form(view, choices(view, FLOORED))
+    stated, direct = by_index(scaled(model), model.y), round_form(view, choices(view, FLOORED))
     assert rows(stated) == rows(direct)
     np.testing.assert_allclose(stated.cost, direct.cost)
     wanted = wanted_of(view)
     model = build(build_vertex, view, wanted)
-    stated = by_index(compile_model(model), model.x)
+    stated = by_index(scaled(model), model.x)
     room = np.ones((3, len(wanted.hosts)))
     direct = placement_form(wanted.part, wanted.host, wanted.demand, wanted.count, room, wanted.host.astype(float))
     assert rows(stated) == rows(direct)

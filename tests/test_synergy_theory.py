@@ -12,12 +12,12 @@ import pyomo.environ as pyo
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, milp
 from synergy_cases import instance, job, matrix, mix, pipelines, resting, servers, small
 
 from schedgap import instances, models
 from schedgap.harness.audit.claims.synergy import different_jobs
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
@@ -49,7 +49,6 @@ from schedgap.models.synergy.throughput import (
 )
 from schedgap.models.synergy.unpruned import build_unpruned
 
-Array = NDArray[np.float64]
 EXACT = SolveOptions(rel_gap=0.0)
 BOTH = ("V100", "K80")
 

@@ -16,7 +16,7 @@ from numba.core import event
 
 from schedgap.harness.compare.certify import certify
 from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import certified, compare
+from schedgap.harness.compare.run import compare, compare_here
 from schedgap.harness.engine.limits import Limits
 from schedgap.harness.page.compare import caption
 from schedgap.heuristics import HEURISTICS, Context
@@ -80,7 +80,7 @@ REPLAYS = [
 @pytest.mark.real_data
 @pytest.mark.parametrize(("name", "method", "optimum"), REPLAYS)
 def test_claims_that_were_false(name: str, method: str, optimum: float, data_dir: Path) -> None:
-    (found,) = certified(load(data_dir / "hard" / name), [method])
+    (found,) = compare_here(load(data_dir / "hard" / name), [method]).rows
     assert (found.status, found.verified) == ("optimal", None if found.objective is None else True)
     assert found.own_bound == pytest.approx(optimum, rel=1e-7)
 
@@ -89,7 +89,7 @@ def test_no_theorem_promises_more_than_the_optimum() -> None:
     """Where all weights are 0, λ is 1 and 2 log λ = 0."""
     base = load("paper/walkthrough")
     idle = base.model_copy(update={"jobs": tuple(job.model_copy(update={"weight": 0.0}) for job in base.jobs)})
-    for row in certified(idle, ["zhou.*.amaxweight"]):
+    for row in compare_here(idle, ["zhou.*.amaxweight"]).rows:
         assert (row.objective, row.guarantee, row.guarantee_factor) == (0.0, None, None)
 
 
@@ -105,7 +105,7 @@ def test_a_tiny_rate_ends_in_rows_and_a_caption(data_dir: Path, tmp_path: Path) 
 @pytest.mark.parametrize(("name", "method"), [("i5_2.json", "zhou.*.mincost"), ("i5_151.json", "hadar.gavel")])
 def test_valid_instances_end_in_no_error(name: str, method: str, data_dir: Path) -> None:
     """Tables of 8 PiB for three jobs, as slots are 1e-9 s; shares of 20,000 GPUs at which HiGHS ends with 'Not Set'."""
-    for row in certified(load(data_dir / "hard" / name), [method]):
+    for row in compare_here(load(data_dir / "hard" / name), [method]).rows:
         assert row.status in ("skipped", "feasible"), row.reason
 
 
@@ -113,7 +113,7 @@ def test_schedules_on_many_servers_are_too_many() -> None:
     """Their recursion went one server deeper each: RecursionError from about 1,000 on."""
     base = load("paper/walkthrough").model_dump(mode="json", exclude={"published"})
     base["cluster"]["servers"][0]["count"] = 10_000
-    for row in certified(validate(base, "many"), ["admission.offline", "zhou.ps.schedules"]):
+    for row in compare_here(validate(base, "many"), ["admission.offline", "zhou.ps.schedules"]).rows:
         assert (row.status, "500 servers" in (row.reason or "")) == ("skipped", True)
 
 
@@ -130,7 +130,7 @@ def test_compilation_is_no_solve_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return known.run(view, context)
 
     monkeypatch.setitem(HEURISTICS._entries, known.id, replace(known, run=run))
-    (row,) = certified(load("paper/oef-eq1"), [known.id])
+    (row,) = compare_here(load("paper/oef-eq1"), [known.id]).rows
     assert (row.status, row.solve_s, row.total_s) == ("feasible", 1.0, 151.0)
 
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_certified_is_refused_with_row_job_and_field(monkeypatch:
     base["tenants"][1]["job_types"][0]["name"] = "wide"
     instance = validate(base, "apart")
     monkeypatch.setattr(oef, "LARGEST_RANGE", 1e300)
-    (row,) = certified(instance, [known.id])
+    (row,) = compare_here(instance, [known.id]).rows
     assert row.status == "skipped"
     assert "room: coefficients from 1e-05 to 1e+06 in one row, too far apart to certify" in str(row.reason)
     assert f"weight goes from 1 ({base['tenants'][0]['id']}) to 1e+12 ({base['tenants'][1]['id']})" in str(row.reason)
@@ -182,6 +182,6 @@ QUICK = Limits(time_limit_s=0.5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int) -> None:
     """Every method against every bound of its problem and of wider ones."""
-    for row in certified(extreme(seed), ["*"], limits=QUICK):
+    for row in compare_here(extreme(seed), ["*"], limits=QUICK).rows:
         assert row.status in ORDERLY, (row.method, row.reason)
         assert row.verified is not False, (row.method, row.violations)

@@ -16,14 +16,13 @@ from zhou_solved import BOTH, architecture, run
 
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS
+from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
 from schedgap.models import single_machine
 from schedgap.models.solve import build, solve
 from schedgap.models.zhou import fluid
-
-Array = NDArray[np.float64]
 
 
 def thriftiest(a: Architecture, job: int, weights: Array) -> float:

@@ -9,7 +9,6 @@ import pytest
 import zhou_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
 from schedgap.harness.audit.claims.zhou import placements, priced
@@ -20,8 +19,6 @@ from schedgap.models.solve import Session, Solution, SolveOptions, build, solve
 from schedgap.models.zhou import mincost
 from schedgap.models.zhou.arrays import placement
 from schedgap.models.zhou.mincost import Offer, build_mincost, cheapest, kind, lower_bounds
-
-Array = NDArray[np.float64]
 
 
 @pytest.mark.parametrize("name", BOTH)

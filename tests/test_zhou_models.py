@@ -9,7 +9,6 @@ import pytest
 import zhou_cases as cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
 
 from schedgap import instances, models
@@ -22,8 +21,6 @@ from schedgap.models.zhou import schedules
 from schedgap.models.zhou.common import choices, horizon
 from schedgap.models.zhou.offline import build_maxweight, build_offline, every_option
 from schedgap.models.zhou.schedules import build_dual, build_schedules, offline_schedules, weight_schedules
-
-Array = NDArray[np.float64]
 
 # ------------------------------------------------------------------------------------------- by hand
 

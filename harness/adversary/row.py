@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from schedgap.harness.engine.result import Found, Stored
+from schedgap.harness.engine.result import DataRow, Found, Result, Stored
 from schedgap.instances.canonical import to_json, validate
 from schedgap.instances.schema import Instance
 
@@ -59,7 +59,7 @@ class Proved:
 
 
 @dataclass(frozen=True)
-class Slice:
+class Slice(Result):
     """What a part of the search found: its worst instances of a finite ratio, and how many it tried.
 
     Attributes
@@ -105,13 +105,6 @@ class Slice:
         nothing = self.nothing.content() if self.nothing else None
         return {**counts, "elite": [one.content() for one in self.elite], "nothing": nothing}
 
-    def files(self) -> Mapping[str, bytes]:
-        """Return nothing: the instances are in the line."""
-        return {}
-
-    def check(self) -> None:
-        """Check nothing: what is shown in the end is proved again when it is compared."""
-
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Slice:
         """Return the part that a journal kept."""
@@ -121,7 +114,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Worst:
+class Worst(DataRow):
     """The worst that was found of one heuristic.
 
     Attributes

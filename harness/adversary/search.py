@@ -16,11 +16,11 @@ from schedgap.harness.adversary.row import Proved, Slice
 from schedgap.harness.compare.certify import proved_ratio
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.run import certified
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.limits import Limits
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.errors import UsageError
-from schedgap.instances.random_instances import FAMILIES
+from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
 from schedgap.models import MODELS, ModelSpec
 
@@ -47,7 +47,7 @@ def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
 
 def searchable() -> list[HeuristicSpec]:
     """Return the online heuristics to whose problems there are exact models and small instances."""
-    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in FAMILIES]
+    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in RANDOM]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Lab:
     def prove(self, instance: Instance) -> Proved | None:
         """Return how far the heuristic is from the proved optimum, or ``None`` where nothing is proved."""
         for model in self.models:
-            row, other = certified(instance, [self.heuristic, model], limits=self.limits)[::-1]
+            row, other = compare_here(instance, [self.heuristic, model], limits=self.limits).rows[::-1]
             row, other = (row, other) if row.method == self.heuristic else (other, row)
             if not self.anywhere and self._outside(row):
                 return None
@@ -103,7 +103,7 @@ def usable(heuristic: str) -> tuple[str, ...]:
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
-    cases = [FAMILIES.get(spec.paper).draw(rng) for _ in range(3)]
+    cases = [RANDOM.get(spec.paper).draw(rng) for _ in range(3)]
     found: dict[str, float] = {}
     for model in provers(spec):
         lab = Lab(heuristic, (model.id,))
@@ -141,7 +141,7 @@ def search(lab: Lab, seed: int, start: Sequence[Instance], tries: int, seconds: 
     while tried < tries and time.perf_counter() < ends:
         tried += 1
         fresh = not elite or rng.random() < FRESH
-        content = document(FAMILIES.get(paper).draw(rng)) if fresh else mutated(_pick(elite, rng), rng)
+        content = document(RANDOM.get(paper).draw(rng)) if fresh else mutated(_pick(elite, rng), rng)
         instance = possible(content, most)
         found = lab.prove(instance) if instance else None
         if found is None:

@@ -68,11 +68,11 @@ class Lab(Count):
 
 def certified(instance: Instance, methods: Sequence[str], time_limit_s: float = 20.0) -> dict[str, Row]:
     """Return certified rows by method; models run to optimality, whatever their size, or to the time limit."""
-    from schedgap.harness.compare.run import certified as certify
+    from schedgap.harness.compare.run import compare_here
     from schedgap.harness.engine.limits import Limits
 
     limits = Limits(time_limit_s=time_limit_s, rel_gap=EXACT_GAP)
-    return {row.method: row for row in certify(instance, methods, limits=limits)}
+    return {row.method: row for row in compare_here(instance, methods, limits=limits).rows}
 
 
 def solved(method: str, view: Any) -> Outcome:

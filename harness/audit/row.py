@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from schedgap.harness.audit.registry import CLAIMS, ONLY, Claim, Evidence, Tally, Witness, decide
-from schedgap.harness.engine.result import Found, Stored
+from schedgap.harness.engine.result import DataRow, Found, Result, Stored
 from schedgap.harness.text import plain
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UnknownNameError
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(DataRow, Result):
     """A claim with its verdict.
 
     Attributes
@@ -79,9 +79,6 @@ class Finding:
     def files(self) -> Mapping[str, bytes]:
         """Return the witnesses as files."""
         return {str(self.file(i)): to_json(w.instance).encode() for i, w in enumerate(self.witnesses)}
-
-    def check(self) -> None:
-        """Check nothing: verdicts are computed from the counts each time, and witnesses are read with the line."""
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Finding:

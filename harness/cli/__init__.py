@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from schedgap.harness.cli import terminal as streams
+from schedgap.harness.cli import catalogue, folders, studies  # noqa: F401 -- each adds its commands
 from schedgap.harness.cli.app import INTERRUPTED, USAGE, app
-from schedgap.harness.cli.terminal import complain
-from schedgap.instances.discovery import import_submodules
+from schedgap.harness.cli.terminal import complain, protect
 from schedgap.instances.errors import UsageError
-
-import_submodules("schedgap.harness.cli.commands")
 
 
 def main() -> None:
     """Run the command; a mistake of the user is one line on standard error and exit code 2."""
-    streams.protect()
+    protect()
     try:
         try:
             app()

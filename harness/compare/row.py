@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from schedgap.harness.engine.result import Found
+from schedgap.harness.engine.result import DataRow, Found
 
 Status = Literal[
     "optimal",
@@ -36,7 +36,7 @@ FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "tim
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(DataRow):
     """One method on one instance with one seed. Times in seconds; absent numbers are ``None``.
 
     Attributes
@@ -150,14 +150,6 @@ class Row:
     def name(self) -> Name:
         """What tells results of one run apart: fingerprint, method, seed and limits."""
         return self.fingerprint, self.method, self.seed, self.limits
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name, in order."""
-        return dataclasses.asdict(self)
-
-    def replace(self, **changes: Any) -> Row:
-        """Return a copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
 
 
 MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "build_s", "total_s")

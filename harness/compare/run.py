@@ -125,10 +125,13 @@ def plan(
     ]
 
 
-def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limits: Limits | None = None) -> list[Row]:
-    """Run methods on a loaded instance in this process, one after the other, and return certified rows.
+def compare_here(
+    instance: Instance, methods: Sequence[str], *, seed: int = 0, limits: Limits | None = None
+) -> Comparison:
+    """Run methods on a loaded instance in this process, and certify what they reach as :func:`compare` does.
 
-    What searches over thousands of small instances uses: no worker processes, so no hard limit on time or memory.
+    For searches over thousands of small instances, and for cells of notebooks, where starting worker processes takes
+    longer than the methods do. Nobody stops a method that hangs or takes all memory.
 
     Parameters
     ----------
@@ -144,21 +147,12 @@ def certified(instance: Instance, methods: Sequence[str], *, seed: int = 0, limi
     """
     kinds = {"": limits or Limits()}
     _refuse_impossible(kinds, [seed])
-    results = run_here(plan([instance], select(methods, ()), [seed], kinds))
-    return _certified(results, {instance.fingerprint: instance})
-
-
-def _certified(results: Sequence[MethodResult], instances: Mapping[str, Instance]) -> list[Row]:
-    return with_published(certify(one.row for one in results), instances, [one.decided for one in results])
-
-
-def run_here(tasks: Sequence[MethodTask]) -> list[MethodResult]:
-    """Run the tasks of a comparison in this process, stage by stage; return the results in the order of the table."""
-    stages = staged(tasks, helpers=False)
+    stages = staged(plan([instance], select(methods, ()), [seed], kinds), helpers=False)
     done: list[MethodResult] = []
     while some := stages(done):
         done += [task.run() for task in some]
-    return _shown(done, list(dict.fromkeys(task.fingerprint for task in tasks)))
+    meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
+    return collected(Finished(meta, {instance.fingerprint: instance}, done))
 
 
 def staged(tasks: Sequence[MethodTask], helpers: bool = True) -> Stages:
@@ -218,7 +212,7 @@ def collected(found: Finished) -> Comparison:
     return Comparison(
         meta=found.meta,
         folder=found.folder,
-        rows=_certified(results, found.instances),
+        rows=with_published(certify(one.row for one in results), found.instances, [one.decided for one in results]),
         instances=found.instances,
         decisions=Opened({r.row.name: r.decision for r in results if r.decision is not None}),
         traces=[_point(r.row, *point) for r in results for point in r.trace],

@@ -139,7 +139,7 @@ class Sweep(Record):
 
 
 def read(path: Path, **instead: Any) -> Sweep:
-    """Return what a sweep file says, with some keys instead of its own; and load its plug-ins, but no instances yet.
+    """Return what a sweep file says, with some keys instead of its own; plug-ins are loaded, instances are not.
 
     Raises
     ------

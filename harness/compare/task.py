@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import json
 import re
 import time
@@ -17,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
-from schedgap.harness.compare.row import FIELDS, FINISHED, Row, Status
+from schedgap.harness.compare.row import FINISHED, Row, Status
 from schedgap.harness.engine import codec
-from schedgap.harness.engine.folder import damage_explained, packed
-from schedgap.harness.engine.result import Later, Stored, opened
+from schedgap.harness.engine.folder import damage_explained
+from schedgap.harness.engine.result import Later, Result, Stored, opened
 from schedgap.harness.engine.task import Task
 from schedgap.harness.published import asked
 from schedgap.harness.text import plain
@@ -101,7 +100,7 @@ class MethodTask(Task["MethodResult"]):
 
 
 @dataclass(frozen=True)
-class MethodResult:
+class MethodResult(Result):
     """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
 
     `decided` has what the checker found of the decision, as far as published numbers are about it.
@@ -141,7 +140,7 @@ class MethodResult:
     def files(self) -> Mapping[str, bytes]:
         """Return the decision as a file."""
         decision = opened(self.decision)
-        return {} if decision is None else {_decision_file(self.row): packed(codec.encode(decision))}
+        return {} if decision is None else {_decision_file(self.row): codec.packed(codec.encode(decision))}
 
     def check(self) -> None:
         """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
@@ -165,8 +164,7 @@ class MethodResult:
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
-    known = {name: value for name, value in fields.items() if name in FIELDS}
-    row = Row(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
+    row = Row.of(fields)
     PAPERS.get(row.paper).problem(row.problem)
     return row
 
@@ -181,7 +179,7 @@ def _decision(path: Path, row: Row, instance: Instance) -> Any:
     """Return a row's decision after checking again that it reaches the row's objective."""
     with damage_explained(path):
         paper = PAPERS.get(row.paper)
-        decision: Any = codec.decode(paper.decision, json.loads(gzip.decompress(path.read_bytes())))
+        decision: Any = codec.decode(paper.decision, codec.unpacked(path))
         found = VERIFIERS.get(row.paper).check(paper.view(instance), decision, row.problem, ()).objective
         if found is None or row.objective is None or differ(found, row.objective):
             raise ValueError("it does not reach the objective of its row")

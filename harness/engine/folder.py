@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import fcntl
-import gzip
 import hashlib
 import json
 import os
@@ -29,9 +28,6 @@ from schedgap.instances.canonical import read, to_json, write_atomically
 from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import require
 from schedgap.instances.schema import Instance
-
-COMPRESSION = 5
-"""Level of gzip: on a history of 21 MB as small as the slowest level (2.6 MB), in a sixth of its time."""
 
 SCHEMA_VERSION = 2
 
@@ -135,11 +131,6 @@ def new_folder(parent: Path, meta: Mapping[str, Any]) -> Path:
     now = datetime.now(UTC)
     content = json.dumps(meta, sort_keys=True) + now.isoformat()
     return parent / f"{now:%Y%m%dT%H%M%SZ}-{hashlib.sha256(content.encode()).hexdigest()[:6]}-{meta['kind']}"
-
-
-def packed(content: Any) -> bytes:
-    """Return plain data as gzipped JSON, the same bytes for the same content."""
-    return gzip.compress(json.dumps(content, separators=(",", ":")).encode(), COMPRESSION, mtime=0)
 
 
 @contextmanager

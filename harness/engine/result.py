@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from schedgap.instances.canonical import read
 from schedgap.instances.schema import Instance
@@ -18,17 +19,27 @@ R = TypeVar("R", bound="DataRow")
 T = TypeVar("T")
 
 
-class DataRow(Protocol):
-    """A row of what a study found."""
+class DataRow:
+    """A row of what a study found: a dataclass of plain data."""
 
     @property
     def ok(self) -> bool:
         """Whether all went well."""
-        ...
+        raise NotImplementedError
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its fields by name, in order."""
-        ...
+        """Return the fields by name, in order."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Self:
+        """Return the row with these fields, as a journal keeps them; what it does not know is left out."""
+        known = {f.name: content[f.name] for f in fields(cls) if f.name in content}  # type: ignore[arg-type]
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return replace(self, **changes)  # type: ignore[type-var]
 
 
 @dataclass
@@ -104,43 +115,36 @@ class Stored:
         return read(path)
 
 
-class Result(Protocol):
-    """What comes of a task; it is kept as a line of the journal, and files beside it."""
+class Result(ABC):
+    """What comes of a task; it is kept as a line of the journal, and files beside it.
+
+    It has the ``key`` of its task, a ``label`` that progress shows, and knows whether it is ``finished``, so that a
+    resumed run need not try it again.
+    """
 
     record: ClassVar[str]
     """What lines of the journal call it."""
 
-    @property
-    def key(self) -> str:
-        """Key of its task."""
-        ...
+    key: Any
+    label: Any
+    finished: Any
 
-    @property
-    def label(self) -> str:
-        """What progress shows."""
-        ...
-
-    @property
-    def finished(self) -> bool:
-        """Whether a resumed run need not try it again."""
-        ...
-
+    @abstractmethod
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps, as plain data."""
-        ...
 
     def files(self) -> Mapping[str, bytes]:
         """Return what is kept in files, by path inside the results folder."""
-        ...
+        return {}
 
     def check(self) -> None:
         """Raise ``ValueError`` if its files do not hold what its line says."""
-        ...
+        return
 
     @classmethod
+    @abstractmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Self:
         """Return the result that a journal kept."""
-        ...
 
 
 class Later(Generic[T]):

@@ -108,7 +108,7 @@ def explain(
         if on_model and isinstance(spec, ModelSpec):
             on_model(one, where.name)
         sizes = measure(spec, where, large) if isinstance(spec, ModelSpec) else None
-        found = tuple(block for block in _blocks(spec, where, sizes, shown) if block.text not in {"", "Notes"})
+        found = tuple(block for block in _blocks(spec, where, sizes, shown) if block.text)
         documents.append(Document(spec.id, _title(spec), found, sizes))
     return Explanation(tuple(documents))
 

@@ -25,6 +25,7 @@ _SPACES = (
     (r"\b(max|min) ?(?=[^\W\d_]|∑)", r"\1 "),
     (r"\s*∀\s*", "   for all "),
     (r" : ", ": "),
+    (r"(?<=[(⌈⌊]) | (?=[)⌉⌋])", ""),
 )
 """Where formulas as text have spaces, once these are single: patterns, and what takes their place."""
 
@@ -46,9 +47,11 @@ def _converter() -> Any:
     from pylatexenc.latex2text import LatexNodes2Text, MacroTextSpec, get_default_latex_context_db
 
     known = get_default_latex_context_db()
-    known.add_context_category(
-        "formulas", [MacroTextSpec("frac", _fraction), MacroTextSpec("colon", ": ")], prepend=True
-    )
+    signs = {"colon": ": ", "ne": "≠", "left": "", "right": ""}
+    specs = [MacroTextSpec("frac", _fraction), *(MacroTextSpec(name, sign) for name, sign in signs.items())]
+    known.add_context_category("formulas", specs, prepend=True)
+    # Without this, what the library does not know would vanish from the formula.
+    known.set_unknown_macro_spec(MacroTextSpec("", lambda node, l2tobj: node.latex_verbatim()))
     return LatexNodes2Text(
         known, math_mode="text", keep_braced_groups=True, keep_braced_groups_minlen=2, strict_latex_spaces=True
     )
@@ -138,7 +141,7 @@ def _unmarked(text: str) -> str:
 
 
 def to_latex(document: Document) -> str:
-    r"""Return an explanation as LaTeX, to be input into a document with ``amsmath``."""
+    r"""Return an explanation as LaTeX, to be input into a Unicode document (XeLaTeX, LuaLaTeX) with ``amsmath``."""
     head = rf"\subsection*{{\texttt{{{_escaped(document.id)}}}}}" + f"\n{_escaped(document.title)}\n"
     return "\n".join([head, *_latex(document)])
 

@@ -13,21 +13,26 @@ from schedgap.harness.table import Block, Command, table
 from schedgap.instances.plugins import options
 
 
-def blocks(found: Adversary) -> list[Block]:
-    """Return what a command prints."""
-    shown: list[Block] = [table("largest proved ratios", ADVERSARY, found.rows)]
+def replays(found: Adversary) -> list[tuple[str, str]]:
+    """Return heuristics and the commands that show their worst instances."""
+    commands = []
     for one in found.rows:
         if one.found:
             file = f"{found.folder}/worst/{one.heuristic}.json"
             words = ["--instance", file, "--method", one.heuristic, "--method", one.found.model, *options()]
-            shown.append(Command("replay", shlex.join(["harness", "compare", *words])))
-    return shown
+            commands.append((one.heuristic, shlex.join(["harness", "compare", *words])))
+    return commands
+
+
+def blocks(found: Adversary) -> list[Block]:
+    """Return what a command prints."""
+    content = table("largest proved ratios", ADVERSARY, found.rows)
+    return [content, *(Command("replay", how) for _, how in replays(found))]
 
 
 def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -> str:
     """Return a search as one self-contained HTML page."""
     content = table("largest proved ratios", ADVERSARY, found.rows)
-    listed = [(block.about, block.text) for block in blocks(found) if isinstance(block, Command)]
     return render(
         Page(
             question="How bad can it get?",
@@ -36,7 +41,7 @@ def page(found: Adversary, images: Sequence[Drawing], failures: Sequence[str]) -
             trouble=not found.ok,
             sections=[
                 results_section([Group("results-worst", "worst", "", [content])], []),
-                Section("replay", "Replay", macro("notes", listed)),
+                Section("replay", "Replay", macro("notes", replays(found))),
             ],
             meta=found.meta,
         )

@@ -21,7 +21,7 @@ from schedgap.harness.page.frame import (
     slug,
     title_of,
 )
-from schedgap.harness.table import Block, Command, Line, Note, Table, table
+from schedgap.harness.table import Block, Command, Line, Note, Table, explained, table
 from schedgap.harness.text import clean
 
 CONFIRMED_IS = (
@@ -93,7 +93,7 @@ def page(audit: Audit, drawings: Sequence[Drawing], failures: Sequence[str]) -> 
             headline=headline(findings),
             trouble=bool(failed),
             sections=[
-                results_section(groups(findings), [(c.header, c.explanation) for c in AUDIT if c.explanation]),
+                results_section(groups(findings), explained(AUDIT, [findings])),
                 *notes_section(failed),
                 *witnesses(findings),
             ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
@@ -15,25 +15,22 @@ from schedgap.harness.page.frame import (
     Group,
     Page,
     Section,
+    counted,
     figures_section,
     instances_section,
     notes_section,
-    published_section,
     render,
     results_section,
     slug,
     title_of,
+    titled,
 )
 from schedgap.harness.page.headline import answers, headline, lead
-from schedgap.harness.published import COMPARE, Measures, not_shown
-from schedgap.harness.simulate.row import SimulationRow
-from schedgap.harness.table import LONG, Block, Cell, Column, Line, Note, Table, of_texts, sort_key, table, visible
-from schedgap.harness.text import clean, differs, numbers, plain, published_cells
+from schedgap.harness.page.published import not_compared, published_notes, published_section, published_table, together
+from schedgap.harness.published import COMPARE
+from schedgap.harness.table import Block, Cell, Column, Line, Note, Table, explained, sort_key, table, visible
+from schedgap.harness.text import clean, numbers, plain
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.schema import Instance
-
-NAMED = 3
-"""So many methods of which the same is to be said are named one by one."""
 
 MAX_ROWS = 60
 """More results of a paper than these are summed up only."""
@@ -83,60 +80,7 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
         elif row.failed or row.status == "skipped":
             reason = f": {clean(row.reason, 400)}" if row.reason else ""
             found.append((name, f"{row.status}{reason}"))
-    return [(_together(names), note) for note, names in _by_note(found).items()]
-
-
-def _by_note(found: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return who has the same to say, in the order in which it is said first."""
-    groups: dict[str, list[str]] = {}
-    for name, note in found:
-        groups.setdefault(note, []).append(name)
-    return groups
-
-
-def _together(names: list[str]) -> str:
-    """Return a few names, or the first ones and how many more there are."""
-    more = len(names) - NAMED
-    return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMED])} and {more} more"
-
-
-PUBLISHED_COLUMNS = ("method", "quantity", "published", "measured", "exact", "where")
-
-
-def published_lines(rows: Sequence[Row]) -> Iterator[tuple[Row, Mapping[str, Any], tuple[str, ...]]]:
-    """Yield row, entry and cells (see `PUBLISHED_COLUMNS`) of every published number; of equal ones the first."""
-    told = set()
-    for row in rows:
-        for entry in row.published:
-            head, tail = clean(entry.get("quantity", ""), 40), clean(entry.get("where", ""), 80)
-            cells = (clean(row.method, 60), head, *published_cells(entry), tail)
-            if (row.fingerprint, cells) not in told:
-                told.add((row.fingerprint, cells))
-                yield row, entry, cells
-
-
-def published_notes(rows: Sequence[Row], only_differing: bool = True) -> list[tuple[str, str]]:
-    """Return what is to be said about published numbers, such as why we do not get them: (which number, note)."""
-    several = len({row.fingerprint for row in rows}) > 1
-    found = []
-    for row, entry, (method, quantity, *_) in published_lines(rows):
-        note = clean(entry.get("note") or "", 400)
-        if note and (differs(entry) or not only_differing):
-            where = f" on {clean(row.instance, 60)}" if several else ""
-            found.append((f"{method}, {quantity}{where}", note))
-    return list(dict.fromkeys(found))
-
-
-def not_compared(
-    rows: Sequence[Row | SimulationRow], instances: Mapping[str, Instance], study: Measures
-) -> list[tuple[str, str]]:
-    """Return which published numbers stand beside none of the rows, and why: (which numbers, why)."""
-    found = []
-    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
-        mine = [row for row in rows if row.fingerprint == fingerprint]
-        left = not_shown(mine, instances[fingerprint], study) if fingerprint in instances else []
-        found += [(f"{clean(e.method, 60)} {clean(e.quantity, 60)}", clean(why, 400)) for e, why in left]
-    return [(f"published, not compared here: {_together(names)}", why) for why, names in _by_note(found).items()]
+    return together(found)
 
 
 def blocks(run: Comparison) -> list[Block]:
@@ -152,23 +96,10 @@ def blocks(run: Comparison) -> list[Block]:
         else:
             columns = [column for column in COLUMNS if column.key != "published"]
             shown += [Line(""), table(text, columns, rows, dim=lambda row: row.status == "skipped")]
-    if lines := [cells for _, _, cells in published_lines(run.rows)]:
-        shown.append(published_table(PUBLISHED_COLUMNS, lines, "published beside measured"))
+    shown += published_table(run.rows, "published beside measured")
     shown += [Note(f"≠ {which}", note) for which, note in published_notes(run.rows)]
     told = [*not_compared(run.rows, run.instances, COMPARE), *notes(run.rows)]
     return [*shown, *(Note(which, note) for which, note in told)]
-
-
-def published_table(headers: Sequence[str], lines: Sequence[Sequence[str]], caption: str) -> Table:
-    """Return lines of texts about published numbers as a table; what we do not get stands out."""
-    return Table(caption, of_texts(headers), [[_published_cell(text) for text in line] for line in lines])
-
-
-def _published_cell(text: str) -> Cell:
-    classes = ["bad"] if text.endswith("≠") else []
-    if len(text) > LONG:
-        classes.append("note" if len(text) > 3 * LONG else "wide")
-    return Cell(text, text.casefold(), " ".join(classes))
 
 
 def groups(run: Comparison) -> list[Group]:
@@ -206,24 +137,9 @@ def _property(row: Row, name: str) -> Cell:
     return Cell(numbers(row.metrics.get(name), 5), sort_key(plain(row.metrics.get(name))), "right")
 
 
-def _published(rows: Sequence[Row]) -> Table | None:
-    """Return the numbers that papers printed beside ours, or ``None`` where there are none."""
-    found = []
-    for _, entry, cells in published_lines(rows):
-        unit = clean(entry.get("unit") or "", 60)
-        found.append((*cells, "" if unit == "1" else unit))
-    caption = (
-        "Numbers that the paper printed about this instance, beside ours. ✓: equal to its last place; "
-        "≠: not. Exact, ✓: what we measured is the exact value."
-    )
-    return published_table((*PUBLISHED_COLUMNS, "unit"), found, caption) if found else None
-
-
 def legend(run: Comparison) -> list[tuple[str, str]]:
     """Return the columns that some table shows, and the problems of the rows, each with its explanation."""
-    shown = {column.key for _, rows in parts(run) for column in visible(COLUMNS, rows)}
-    columns = [(column.header, column.explanation) for column in COLUMNS if column.key in shown]
-    return columns + _problems(run)
+    return explained(COLUMNS, [rows for _, rows in parts(run)]) + _problems(run)
 
 
 def _problems(run: Comparison) -> list[tuple[str, str]]:
@@ -255,7 +171,7 @@ def page(
     sections = [
         results_section(groups(run), legend(run)),
         *notes_section(notes(rows)),
-        *published_section(_published(rows), _published_notes(run)),
+        *published_section(rows, run.instances, COMPARE),
         *more,
         *figures_section(drawings, {row.paper: title_of(row.paper) for row in rows}, failures),
         *instances_section(run.instances, {row.fingerprint: row.instance for row in rows}),
@@ -263,29 +179,15 @@ def page(
     return render(
         Page(
             question="How far from optimal?",
-            title=_title(run),
+            title=titled(rows),
             headline=lead(run),
-            trouble=_trouble(run),
+            trouble=not all(row.ok for row in rows),
             sections=sections,
             meta=run.meta,
             answers=[(clean(paper, 40), text) for paper, text in told] if len(told) > 1 else [],
             counts=_counts(run),
         )
     )
-
-
-def _published_notes(run: Comparison) -> list[tuple[str, str]]:
-    """Return what is to be said about published numbers, and why some stand beside none of ours."""
-    return [*published_notes(run.rows, only_differing=False), *not_compared(run.rows, run.instances, COMPARE)]
-
-
-def _title(run: Comparison) -> str:
-    names = list(dict.fromkeys(row.instance for row in run.rows))
-    return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
-
-
-def _trouble(run: Comparison) -> bool:
-    return any(row.wrong or row.failed for row in run.rows)
 
 
 def _counts(run: Comparison) -> list[tuple[str, str]]:
@@ -301,8 +203,7 @@ def _counts(run: Comparison) -> list[tuple[str, str]]:
         "failed": sum(row.failed for row in rows),
         "skipped": sum(row.status == "skipped" for row in rows),
     }
-    always = ("results", "verified", "WRONG")
-    return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
+    return counted(counts, ("results", "verified", "WRONG"))
 
 
 def caveat(lines: Sequence[MethodSummary]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -45,6 +45,26 @@ def slug(text: str) -> str:
 def title_of(paper: str) -> str:
     """Return a paper's title, as its registration names it."""
     return clean(PAPERS.get(paper).title if paper in PAPERS else paper, 120)
+
+
+class InstanceRow(Protocol):
+    """A row about an instance."""
+
+    @property
+    def instance(self) -> str:
+        """Name of the instance."""
+        ...
+
+
+def titled(rows: Sequence[InstanceRow]) -> str:
+    """Return the name of the instance that rows are about, or how many there are."""
+    names = list(dict.fromkeys(row.instance for row in rows))
+    return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
+
+
+def counted(counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
+    """Return counts as a page shows them: those that say something, and some in any case."""
+    return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
 
 
 @dataclass(frozen=True)
@@ -145,11 +165,6 @@ def results_section(groups: Sequence[Group], legend: Sequence[tuple[str, str]]) 
 def notes_section(listed: Sequence[tuple[str, str]]) -> list[Section]:
     """Return what went wrong or was left out, in words; nothing where there is nothing to say."""
     return [Section("notes", "Failures and skipped methods", macro("notes", listed))] if listed else []
-
-
-def published_section(table: Table | None, listed: Sequence[tuple[str, str]]) -> list[Section]:
-    """Return published numbers beside ours and what is to be said about them, where there are any."""
-    return [Section("published", "Published numbers", macro("published", table, listed))] if table or listed else []
 
 
 def figures_section(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from operator import attrgetter
 from statistics import median
 
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.text import clean, number, percent, seconds
 from schedgap.instances.registry import PAPERS
+
+AnyRows = Sequence[Row | SimulationRow]
 
 HEURISTIC_KINDS = ("online", "baseline")
 NAMED = 3
@@ -24,8 +26,7 @@ def headline(run: Comparison) -> str:
     answers = [answer for paper in _papers(run.rows) if (answer := _answer(paper, run.rows))]
     sentences = [
         f"The run was stopped early, after {len(run.rows)} results." if run.meta.get("interrupted") else "",
-        _trouble(run.rows, attrgetter("wrong"), "WRONG", _violation),
-        _trouble(run.rows, attrgetter("failed"), "failed", _failure),
+        *_troubles(run.rows, "results"),
         *([where + answers[0], *answers[1:]] if answers else [f"{where}no method has a certified gap."]),
         _skipped(run.rows),
     ]
@@ -42,8 +43,7 @@ def lead(run: Comparison) -> str:
     rows = [row for group in known for row in group]
     sentences = [
         f"The run was stopped early, after {len(run.rows)} results." if run.meta.get("interrupted") else "",
-        _trouble(run.rows, attrgetter("wrong"), "WRONG", _violation),
-        _trouble(run.rows, attrgetter("failed"), "failed", _failure),
+        *_troubles(run.rows, "results"),
         f"{where}, how far from the optimum: {named}; {_bound_time(rows, run.rows)}.",
         _skipped(run.rows),
     ]
@@ -73,24 +73,29 @@ def _where(rows: Sequence[Row]) -> str:
     return f"On {clean(next(iter(names)), 60)}, " if len(names) == 1 else f"Over {len(names)} instances, "
 
 
-def _trouble(rows: Sequence[Row], concerned: Callable[[Row], bool], word: str, why: Callable[[Row], str]) -> str:
-    """Return ``2 of 9 results are WRONG: a (why), b (why).``, or nothing where all is well."""
-    bad = [row for row in rows if concerned(row)]
+def _troubles(rows: AnyRows, noun: str) -> list[str]:
+    """Return what is wrong and what failed: ``2 of 9 results are WRONG: a (why), b (why).``, or nothing."""
+    wrong, failed = [row for row in rows if row.wrong], [row for row in rows if row.failed]
+    of = f"of {len(rows)} {noun}"
+    return [_trouble(wrong, of, "WRONG", _violation), _trouble(failed, of, "failed", _failure)]
+
+
+def _trouble(bad: AnyRows, of: str, word: str, why: Callable[[Row | SimulationRow], str]) -> str:
     if not bad:
         return ""
     by_method = {row.method: row for row in reversed(bad)}
     named = ", ".join(f"{clean(name, 60)} ({why(by_method[name])})" for name in list(reversed(by_method))[:NAMED])
     more = f" and {len(by_method) - NAMED} more methods" if len(by_method) > NAMED else ""
     verb = word if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
-    return f"{len(bad)} of {len(rows)} results {verb}: {named}{more}."
+    return f"{len(bad)} {of} {verb}: {named}{more}."
 
 
-def _violation(row: Row) -> str:
+def _violation(row: Row | SimulationRow) -> str:
     first = clean(row.violations[0], 100) if row.violations else "its claim does not hold"
     return first + (f", and {len(row.violations) - 1} more" if len(row.violations) > 1 else "")
 
 
-def _failure(row: Row) -> str:
+def _failure(row: Row | SimulationRow) -> str:
     reason = clean(row.reason, 100) if row.reason else ""
     return f"{row.status}: {reason}" if reason else row.status
 
@@ -237,3 +242,85 @@ def _models(rows: Sequence[Row]) -> str:
         return f"{clean(row.method, 60)} proves the optimum, {number(row.objective)}, in {seconds(row.solve_s)}."
     time = seconds(max(row.solve_s or 0.0 for row in rows))
     return f"{_list(groups, 'models')}{_of_what(rows)}; solving took at most {time}."
+
+
+# ---------------------------------------------------------------- simulations
+
+
+METRICS = (
+    ("ttd_s", "ttd_bound_ratio", "finishes all jobs first, after", "more than the least that any schedule can reach"),
+    ("jct_mean_s", "jct_bound_ratio", "has the least mean completion time,", "more than the best possible mean"),
+)
+"""Field, its ratio to the bound, and what is said about the policy that is best in it."""
+
+
+def headline_of_simulation(rows: Sequence[SimulationRow], interrupted: bool = False) -> str:
+    """Return what was found: trouble first, then who is best and how far from the bound."""
+    if not rows:
+        return "No policy was simulated."
+    sentences = answers_of_simulation(rows)
+    answer = sentences[0][1] if len(sentences) == 1 else _over(rows)
+    parts = [
+        f"The run was stopped early, after {len(rows)} policies." if interrupted else "",
+        *_troubles(rows, "policies"),
+        answer or "No policy finished all jobs.",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def answers_of_simulation(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+    """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
+    found = []
+    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
+        here = [row for row in rows if row.fingerprint == fingerprint]
+        if text := _fastest(here):
+            found.append((clean(here[0].instance, 60), text))
+    return found
+
+
+def _fastest(rows: Sequence[SimulationRow]) -> str:
+    clauses = [clause for metric in METRICS if (clause := _least(rows, *metric))]
+    if not clauses:
+        return ""
+    return f"On {clean(rows[0].instance, 60)}, {'; '.join(clauses)}."
+
+
+def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
+    """Return who is best in one metric, and how far from its bound at most."""
+    known = [row for row in rows if row.verified and not row.unfinished and getattr(row, field) is not None]
+    if not known:
+        return ""
+    best = min(known, key=lambda row: float(getattr(row, field)))
+    value, above = getattr(best, field) / 3600, getattr(best, ratio)
+    # Of policies that move in the same way, the best one of those that a bound is about answers the question.
+    certified = [row for row in known if getattr(row, ratio) is not None]
+    text = f"{clean(best.policy, 60)} {what} {number(value)} h"
+    if above is not None:
+        return f"{text}, {_beyond(above, beyond)}"
+    if certified:
+        near = min(certified, key=lambda row: float(getattr(row, ratio)))
+        return f"{text}; {clean(near.policy, 60)} is {_beyond(getattr(near, ratio), beyond)}"
+    return text
+
+
+def _beyond(ratio: float, beyond: str) -> str:
+    """Return how far a ratio to a bound is from 1, in words."""
+    above = percent(ratio - 1.0, up=True)
+    return "proved optimal" if above == "0 %" else f"at most {above} {beyond}"
+
+
+def _over(rows: Sequence[SimulationRow]) -> str:
+    """Return which policy stays nearest to the bounds over all instances."""
+    names = list(dict.fromkeys(row.fingerprint for row in rows))
+    for field, ratio, _, beyond in METRICS:
+        by_policy: dict[str, list[float]] = {}
+        for row in rows:
+            if row.verified and getattr(row, ratio) is not None and getattr(row, field) is not None:
+                by_policy.setdefault(row.policy, []).append(getattr(row, ratio))
+        whole = {policy: max(found) for policy, found in by_policy.items() if len(found) == len(names)}
+        if whole:
+            best = min(whole, key=lambda policy: whole[policy])
+            total = "total time" if field == "ttd_s" else "mean completion time"
+            most = percent(whole[best] - 1.0, up=True)
+            return f"Over {len(names)} instances, the {total} of {clean(best, 60)} is at most {most} {beyond}."
+    return f"Over {len(names)} instances, no policy is bounded on all of them." if answers_of_simulation(rows) else ""

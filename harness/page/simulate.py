@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from schedgap.harness.figure import Drawing
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
-from schedgap.harness.page.compare import not_compared, published_table
 from schedgap.harness.page.frame import (
     Group,
     Page,
     Section,
+    counted,
     figures_section,
     instances_section,
     macro,
     notes_section,
-    published_section,
     render,
     results_section,
     slug,
+    titled,
 )
+from schedgap.harness.page.headline import answers_of_simulation, headline_of_simulation
+from schedgap.harness.page.published import not_compared, published_notes, published_section, published_table
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.bounds import BOUNDS
 from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.table import Block, Cell, Note, Table, of_texts, sort_key, table, visible
-from schedgap.harness.text import ABSENT, clean, differs, number, percent, published_cells, seconds
-from schedgap.instances.schema import Instance
-
-NONE: Mapping[str, Instance] = {}
-"""Where only rows are shown, and not what was published about their instances beside them."""
-
-PUBLISHED = ("policy", "quantity", "published", "measured", "unit", "where")
+from schedgap.harness.table import Block, Cell, Note, Table, explained, of_texts, sort_key, table
+from schedgap.harness.text import ABSENT, clean, seconds
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -62,26 +58,16 @@ def caption(rows: Sequence[SimulationRow]) -> str:
     return " · ".join(shared)
 
 
-def published_lines(rows: Sequence[SimulationRow]) -> Iterator[list[str]]:
-    """Yield the cells (see `PUBLISHED`) of every published number."""
-    for row in rows:
-        for entry in row.published:
-            printed, measured, _ = published_cells(entry)
-            texts = [row.policy, entry["quantity"], printed, measured, entry["unit"], entry["where"]]
-            yield [clean(text, 80) for text in texts]
-
-
-def noted(rows: Sequence[SimulationRow], instances: Mapping[str, Instance] = NONE) -> list[tuple[str, str]]:
-    """Return ``(subject, message)`` pairs: what went wrong or was skipped, jobs left, notes on published numbers."""
+def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
+    """Return ``(subject, message)`` pairs: what went wrong or was skipped, and jobs left."""
+    several = len({row.fingerprint for row in rows}) > 1
     lines = []
     for row in rows:
-        name = clean(row.policy, 60)
+        name = clean(row.policy, 60) + (f" on {clean(row.instance, 60)}" if several else "")
         lines += [(name, f"WRONG: {clean(line, 400)}") for line in row.violations]
         lines += [(name, f"{clean(row.status, 40)}: {clean(row.reason, 400)}")] if row.reason else []
         lines += [(name, f"{count} jobs unfinished, {clean(why, 200)}") for why, count in row.unfinished.items()]
-        printed = [e for e in row.published if e["note"] and differs(e)]
-        lines += [(f"{name}, {clean(e['quantity'], 60)}", clean(e["note"], 400)) for e in printed]
-    return [*lines, *not_compared(rows, instances, SIMULATE)]
+    return lines
 
 
 def blocks(simulated: Simulation) -> list[Block]:
@@ -89,9 +75,9 @@ def blocks(simulated: Simulation) -> list[Block]:
     shown: list[Block] = []
     for text, group in parts(simulated.rows):
         shown.append(table(text, COLUMNS, group, dim=lambda row: row.status == "skipped"))
-        if lines := list(published_lines(group)):
-            shown.append(published_table(PUBLISHED, lines, "published beside measured"))
-        shown += [Note(which, note) for which, note in noted(group, simulated.instances)]
+        shown += published_table(group, "published beside measured")
+        told = [*noted(group), *published_notes(group), *not_compared(group, simulated.instances, SIMULATE)]
+        shown += [Note(which, note) for which, note in told]
     return shown
 
 
@@ -106,20 +92,20 @@ def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[
         Its figures, and what is said about those that could not be drawn.
     """
     rows = simulated.rows
-    told = answers(rows)
+    told = answers_of_simulation(rows)
     sections = [
-        results_section(_groups(rows), _legend(rows)),
+        results_section(_groups(rows), explained(COLUMNS, [group for _, group in parts(rows)])),
         *_bounds_section(simulated),
-        *notes_section(_notes(rows)),
-        *published_section(_published(rows), not_compared(rows, simulated.instances, SIMULATE)),
+        *notes_section(noted(rows)),
+        *published_section(rows, simulated.instances, SIMULATE),
         *figures_section(drawings, {"simulation": "Histories"}, failures),
         *instances_section(simulated.instances, {row.fingerprint: row.instance for row in rows}),
     ]
     return render(
         Page(
             question="How far from the best possible schedule?",
-            title=_title(rows),
-            headline=headline(rows, simulated.interrupted),
+            title=f"Simulation of {titled(rows)}",
+            headline=headline_of_simulation(rows, simulated.interrupted),
             trouble=not simulated.ok,
             sections=sections,
             meta=simulated.meta,
@@ -128,11 +114,6 @@ def page(simulated: Simulation, drawings: Sequence[Drawing], failures: Sequence[
             name="Instance by instance",
         )
     )
-
-
-def _title(rows: Sequence[SimulationRow]) -> str:
-    names = list(dict.fromkeys(row.instance for row in rows))
-    return f"Simulation of {clean(names[0], 60)}" if len(names) == 1 else f"Simulation of {len(names)} instances"
 
 
 def _counts(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
@@ -144,8 +125,7 @@ def _counts(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
         "failed": sum(not row.ok and row.verified is not False for row in rows),
         "skipped": sum(row.status == "skipped" for row in rows),
     }
-    always = ("policies", "histories verified", "WRONG")
-    return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
+    return counted(counts, ("policies", "histories verified", "WRONG"))
 
 
 # ---------------------------------------------------------------- tables
@@ -158,26 +138,6 @@ def _groups(rows: Sequence[SimulationRow]) -> list[Group]:
         title = f"{jobs:,} jobs" if jobs else ""
         found.append(Group(f"results-{slug(group[0].fingerprint[:12])}", name, title, [table(text, COLUMNS, group)]))
     return found
-
-
-def _legend(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
-    shown = {column.key for _, group in parts(rows) for column in visible(COLUMNS, group)}
-    return [(column.header, column.explanation) for column in COLUMNS if column.key in shown]
-
-
-def _published(rows: Sequence[SimulationRow]) -> Table | None:
-    caption = "Numbers that papers printed, beside ours. ✓: equal to its last place; ≠: not."
-    lines = list(published_lines(rows))
-    return published_table(PUBLISHED, lines, caption) if lines else None
-
-
-def _notes(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
-    several = len({row.fingerprint for row in rows}) > 1
-    return [
-        (f"{which} on {clean(group[0].instance, 60)}" if several else which, note)
-        for _, group in parts(rows)
-        for which, note in noted(group)
-    ]
 
 
 def _bounds_section(simulated: Simulation) -> list[Section]:
@@ -204,99 +164,3 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
         columns, lines = columns[:-1], [line[:-1] for line in lines]
     text = "Certified lower bounds: no schedule of the kind that the model is about gets below them."
     return [Section("bounds", "Bounds", macro("table", Table(text, columns, lines), "Bounds"))]
-
-
-NAMED = 3
-"""So many policies that went wrong are named."""
-
-METRICS = (
-    ("ttd_s", "ttd_bound_ratio", "finishes all jobs first, after", "more than the least that any schedule can reach"),
-    ("jct_mean_s", "jct_bound_ratio", "has the least mean completion time,", "more than the best possible mean"),
-)
-"""Field, its ratio to the bound, and what is said about the policy that is best in it."""
-
-
-def headline(rows: Sequence[SimulationRow], interrupted: bool = False) -> str:
-    """Return what was found: trouble first, then who is best and how far from the bound."""
-    if not rows:
-        return "No policy was simulated."
-    sentences = answers(rows)
-    answer = sentences[0][1] if len(sentences) == 1 else _over(rows)
-    parts = [
-        f"The run was stopped early, after {len(rows)} policies." if interrupted else "",
-        _trouble(rows),
-        answer or "No policy finished all jobs.",
-    ]
-    return " ".join(part for part in parts if part)
-
-
-def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
-    """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
-    found = []
-    for fingerprint in dict.fromkeys(row.fingerprint for row in rows):
-        here = [row for row in rows if row.fingerprint == fingerprint]
-        if text := _answer(here):
-            found.append((clean(here[0].instance, 60), text))
-    return found
-
-
-def _answer(rows: Sequence[SimulationRow]) -> str:
-    clauses = [clause for metric in METRICS if (clause := _clause(rows, *metric))]
-    if not clauses:
-        return ""
-    return f"On {clean(rows[0].instance, 60)}, {'; '.join(clauses)}."
-
-
-def _clause(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
-    """Return who is best in one metric, and how far from its bound at most."""
-    known = [row for row in rows if row.verified and not row.unfinished and getattr(row, field) is not None]
-    if not known:
-        return ""
-    best = min(known, key=lambda row: float(getattr(row, field)))
-    value, above = getattr(best, field) / 3600, getattr(best, ratio)
-    # Of policies that move in the same way, the best one of those that a bound is about answers the question.
-    certified = [row for row in known if getattr(row, ratio) is not None]
-    text = f"{clean(best.policy, 60)} {what} {number(value)} h"
-    if above is not None:
-        return f"{text}, {_beyond(above, beyond)}"
-    if certified:
-        near = min(certified, key=lambda row: float(getattr(row, ratio)))
-        return f"{text}; {clean(near.policy, 60)} is {_beyond(getattr(near, ratio), beyond)}"
-    return text
-
-
-def _beyond(ratio: float, beyond: str) -> str:
-    """Return how far a ratio to a bound is from 1, in words."""
-    above = percent(ratio - 1.0, up=True)
-    return "proved optimal" if above == "0 %" else f"at most {above} {beyond}"
-
-
-def _over(rows: Sequence[SimulationRow]) -> str:
-    """Return which policy stays nearest to the bounds over all instances."""
-    names = list(dict.fromkeys(row.fingerprint for row in rows))
-    for field, ratio, _, beyond in METRICS:
-        by_policy: dict[str, list[float]] = {}
-        for row in rows:
-            if row.verified and getattr(row, ratio) is not None and getattr(row, field) is not None:
-                by_policy.setdefault(row.policy, []).append(getattr(row, ratio))
-        whole = {policy: max(found) for policy, found in by_policy.items() if len(found) == len(names)}
-        if whole:
-            best = min(whole, key=lambda policy: whole[policy])
-            total = "total time" if field == "ttd_s" else "mean completion time"
-            most = percent(whole[best] - 1.0, up=True)
-            return f"Over {len(names)} instances, the {total} of {clean(best, 60)} is at most {most} {beyond}."
-    return f"Over {len(names)} instances, no policy is bounded on all of them." if answers(rows) else ""
-
-
-def _trouble(rows: Sequence[SimulationRow]) -> str:
-    bad = [row for row in rows if not row.ok]
-    if not bad:
-        return ""
-    named = ", ".join(
-        f"{clean(row.policy, 60)} ({clean((row.violations or (row.reason or row.status,))[0], 100)})"
-        for row in bad[:NAMED]
-    )
-    word = "WRONG" if any(row.verified is False for row in bad) else "failed"
-    verb = "" if word == "failed" else "is " if len(bad) == 1 else "are "
-    more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
-    return f"{len(bad)} of {len(rows)} policies {verb}{word}: {named}{more}."

@@ -68,15 +68,13 @@ def replayed(view: View, runs: Runs, after: Ints) -> Array:
     return seen
 
 
-@figure(
-    "admission.steps",
-    "Prices step by step",
-    "Prices η = θ^(h/ΣC) − 1 of one worker of each type and one parameter server over time, in utility per slot, that "
-    f"the schedule of {ONLINE} makes.",
-    of="instance",
-)
+@figure("admission.steps", "Prices step by step", of="instance")
 def steps(data: Compared) -> Drawn:
-    """Draw the prices of workers and PSs over time, as one job after another is admitted."""
+    """Prices of workers and parameter servers over time, as one job after another is admitted.
+
+    A price η = θ^(h/ΣC) − 1 is that of one worker of a type, or of one parameter server, in utility per slot, as the
+    schedule of admission.online makes it.
+    """
     runs = data.running(Runs).get(ONLINE)
     if runs is None:
         return None
@@ -149,15 +147,12 @@ def _words(data: Compared, runs: Runs, few: bool) -> str:
 # ---------------------------------------------------------------- Gantt
 
 
-@figure(
-    "admission.workers",
-    "Admitted jobs",
-    "Which job has which worker over time, one row per worker, servers (white lines) by GPU type. The decision of "
-    f"largest utility among the others, and that of {ONLINE}.",
-    of="instance",
-)
+@figure("admission.workers", "Admitted jobs", of="instance")
 def workers(data: Compared) -> Drawn:
-    """Draw the best of the other decisions of the same problem, and that of the online algorithm."""
+    """Which job has which worker over time, one row per worker, servers (white lines) by GPU type.
+
+    The decision of largest utility among the others, and that of admission.online.
+    """
     shown = data.beside(ONLINE, data.running(Runs), lambda row: row.problem == UTILITY.id)
     if not shown:
         return None

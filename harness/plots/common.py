@@ -176,14 +176,12 @@ GAP = Marks(
 )
 
 
-@figure(
-    "gap",
-    "Gap by method",
-    "Gap |bound − objective| / |bound| in per cent, by method. Discs: the optimum is proved. Triangles: the optimum is "
-    "not proved, so the true gap is at most this.",
-)
+@figure("gap", "Gap by method")
 def gap(data: Compared) -> Drawn:
-    """Draw the gap of every verified result."""
+    """Gap |bound − objective| / |bound| in per cent, by method.
+
+    Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap is at most this.
+    """
     rows = [row for row in data.rows if row.certified]
     if not rows:
         return None
@@ -207,14 +205,12 @@ RATIO = Marks(
 )
 
 
-@figure(
-    "ratio",
-    "Ratio against guarantee",
-    "Ratio to the optimum (1 is optimal), by method, beside the paper's worst-case guarantee on the same instance "
-    "(upright bars).",
-)
+@figure("ratio", "Ratio against guarantee")
 def guarantees(data: Compared) -> Drawn:
-    """Draw measured ratios beside the ratio that the paper guarantees on the same instance."""
+    """Ratio to the optimum (1 is optimal), by method, beside the paper's worst-case guarantee.
+
+    Upright bars: the guarantee on the same instance.
+    """
     rows = [row for row in data.rows if row.certified and row.ratio is not None and row.guarantee_factor is not None]
     if not rows:
         return None
@@ -246,13 +242,9 @@ def timed(row: Row) -> bool:
     return row.solve_s is not None and row.status != "skipped" and not (row.wrong or row.failed)
 
 
-@figure(
-    "time",
-    "Solve time by method",
-    "Time in the solver or heuristic in seconds, by method, on a logarithmic axis.",
-)
+@figure("time", "Solve time by method")
 def times(data: Compared) -> Drawn:
-    """Draw the solve time of every result."""
+    """Time in the solver or heuristic in seconds, by method, on a logarithmic axis."""
     rows = [row for row in data.rows if timed(row)]
     if not rows:
         return None
@@ -266,14 +258,9 @@ def times(data: Compared) -> Drawn:
 # ---------------------------------------------------------------- bound over time
 
 
-@figure(
-    "traces",
-    "Bound over time",
-    "Best objective found (incumbent) and certified bound over time in seconds; the area between them is the gap.",
-    of="instance",
-)
+@figure("traces", "Bound over time", of="instance")
 def traces(data: Compared) -> Drawn:
-    """Draw incumbent and bound over time."""
+    """Best objective found (incumbent) and certified bound over time in seconds; the area between them is the gap."""
     known = _traces(data)
     if not known:
         return None

@@ -23,15 +23,12 @@ MAX_ROWS = 30
 """Methods in one map of utilisation."""
 
 
-@figure(
-    "hadar.gantt",
-    "Schedules",
-    "Which job holds which GPU over time, one row per GPU, servers (white lines) by GPU type. The schedule of largest "
-    f"utility among the others, and that of {ONLINE}.",
-    of="instance",
-)
+@figure("hadar.gantt", "Schedules", of="instance")
 def schedules(data: Compared) -> Drawn:
-    """Draw the best schedule and that of Hadar online; those with copies have another objective."""
+    """Which job holds which GPU over time, one row per GPU, servers (white lines) by GPU type.
+
+    The schedule of largest utility among the others, and that of hadar.online.
+    """
     shown = data.beside(ONLINE, data.running(Schedule), lambda row: row.problem != FORKED.id)
     if not shown:
         return None
@@ -57,15 +54,12 @@ def completion_s(view: View, schedule: Schedule) -> Array:
     return np.where(last >= 0, (last - view.arrival + 1) * view.slot_s, np.nan)
 
 
-@figure(
-    "hadar.jct-cdf",
-    "Completion times",
-    "Share of all jobs that have completed after a time since their arrival slot; a line that ends below 1 leaves jobs "
-    "out.",
-    of="instance",
-)
+@figure("hadar.jct-cdf", "Completion times", of="instance")
 def completion_times(data: Compared) -> Drawn:
-    """Draw the distribution of completion times of every method."""
+    """Share of all jobs that have completed after a time since their arrival slot.
+
+    A line that ends below 1 leaves jobs out.
+    """
     known = data.running(Schedule)
     methods, out = fitting(known, MAX_LINES)
     if not methods:
@@ -79,14 +73,9 @@ def shares(view: View, schedule: Schedule) -> Array:
     return np.asarray(np.bincount(schedule.slot, schedule.gpus) / view.capacity.sum())
 
 
-@figure(
-    "hadar.utilisation",
-    "GPUs in use over time",
-    "GPUs held by jobs, in per cent of all GPUs, over time (neighbouring slots are averaged where there are many).",
-    of="instance",
-)
+@figure("hadar.utilisation", "GPUs in use over time", of="instance")
 def gpus_in_use(data: Compared) -> Drawn:
-    """Draw the share of GPUs in use over time, by method."""
+    """GPUs held by jobs, in per cent of all GPUs, over time (neighbouring slots are averaged where there are many)."""
     known = data.running(Schedule)
     methods, out = fitting(known, MAX_ROWS)
     if not methods:
@@ -108,15 +97,12 @@ def price_field(view: View, schedule: Schedule) -> Array:
     return total / np.maximum(view.capacity, 1)[:, None]
 
 
-@figure(
-    "hadar.prices",
-    "Prices of Hadar online",
-    "Price (5) of a GPU at the end of each slot's planning, by type and time, in utility per GPU and slot, as "
-    f"{ONLINE} posts it: the mean over the servers of the type.",
-    of="instance",
-)
+@figure("hadar.prices", "Prices of Hadar online", of="instance")
 def posted_prices(data: Compared) -> Drawn:
-    """Draw the prices that Hadar's online schedule makes."""
+    """Price (5) of a GPU at the end of each slot's planning, by type and time, in utility per GPU and slot.
+
+    It is that which hadar.online posts: the mean over the servers of the type.
+    """
     schedule = data.running(Schedule).get(ONLINE)
     if schedule is None:
         return None
@@ -124,15 +110,12 @@ def posted_prices(data: Compared) -> Drawn:
     return price_map(price_field(view, schedule), view.workload.gpu_types, view.slot_s), data.n(1)
 
 
-@figure(
-    "hadar.duals",
-    "Prices of the bound",
-    f"Dual price of a GPU by type and time, in utility per GPU and slot, at which {COLUMNS} proves its bound: what one "
-    "more GPU would add to the bound at most.",
-    of="instance",
-)
+@figure("hadar.duals", "Prices of the bound", of="instance")
 def dual_prices(data: Compared) -> Drawn:
-    """Draw the prices of the best bound: a GPU costs what it would be worth to the optimum at most."""
+    """Dual price of a GPU by type and time, in utility per GPU and slot.
+
+    At these prices hadar.p2.columns proves its bound: what one more GPU would add to the bound at most.
+    """
     if COLUMNS not in data.prices:
         return None
     view: View = data.view

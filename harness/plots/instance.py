@@ -35,9 +35,9 @@ def _(instance: Instance) -> list[Described]:
     return [Described(of="input", group=name, heading=name, where=name, instance=instance)]
 
 
-@figure("overview", "Instance", "GPUs by type, jobs by submission and size, and speedups of the tenants.", of="input")
+@figure("overview", "Instance", of="input")
 def overview(data: Described) -> Drawn:
-    """Draw one panel for each thing that the instance has."""
+    """GPUs by type, jobs by submission and size, and speedups of the tenants."""
     instance = data.instance
     chosen: list[Callable[[Axes, Instance], None]] = [_gpus]
     if len({job.submit_s for job in instance.jobs}) > 1:
@@ -49,6 +49,8 @@ def overview(data: Described) -> Drawn:
     canvas, axes = panels(len(chosen), 2.3, columns=2)
     for ax, draw in zip(axes, chosen, strict=True):
         draw(ax, instance)
+        if draw is not _speedups:
+            ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return canvas
 
 
@@ -60,7 +62,6 @@ def _gpus(ax: Axes, instance: Instance) -> None:
     ax.set_xticks(range(len(shown)), [label(name, 12) for name in shown], rotation=0 if len(shown) <= 4 else 45)
     more = " (the first)" if len(shown) < len(counts) else ""
     ax.set(title=f"{instance.cluster.gpus:,} GPUs by type{more}", ylabel="GPUs")
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _arrivals(ax: Axes, instance: Instance) -> None:

@@ -39,29 +39,24 @@ SIZES = 3
 
 # ---------------------------------------------------------------- performance profiles
 
-CASES = (
-    "Performance profiles (Dolan and Moré): share of cases in which a method's {}, by problem. Failures count as "
-    "never, so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits."
-)
 
-
-@figure(
-    "profile-time",
-    "Performance profiles of time",
-    CASES.format("solve time is at most so many times that of the fastest"),
-)
+@figure("profile-time", "Performance profiles of time")
 def time_profiles(data: Compared) -> Drawn:
-    """Draw performance profiles of solve time."""
+    """Dolan and Moré's performance profiles of solve time, by problem.
+
+    Share of cases in which a method's solve time is at most so many times that of the fastest. Failures count as never,
+    so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits.
+    """
     return _performance(data, "time", "time / fastest")
 
 
-@figure(
-    "profile-objective",
-    "Performance profiles of the objective",
-    CASES.format("objective is within a factor of the best that any of them found"),
-)
+@figure("profile-objective", "Performance profiles of the objective")
 def objective_profiles(data: Compared) -> Drawn:
-    """Draw performance profiles of the objective."""
+    """Dolan and Moré's performance profiles of the objective, by problem.
+
+    Share of cases in which a method's objective is within a factor of the best that any of them found. Failures count
+    as never, so a line that ends below 1 failed on the rest. A case is an instance with a seed and limits.
+    """
     return _performance(data, "objective", "ratio to the best objective")
 
 
@@ -80,7 +75,7 @@ def _performance(data: Compared, measure: Measure, xlabel: str) -> Drawn:
     skipped = len({row.method for row in data.rows if row.status == "skipped"})
     left = f"Left out because somewhere skipped: {counted(skipped, 'method')}. " if skipped else ""
     cases = counted(max(sizes.values()), "case")
-    return canvas, f"{more}{left}n = {cases}, {counted(shown, 'method')} on {data.where}."
+    return canvas, f"{more}{left}n = {cases}, {counted(len(shown), 'method')} on {data.where}."
 
 
 def _by_problem(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -108,18 +103,19 @@ def _complete(ratios: Mapping[str, Array]) -> dict[str, Array]:
 
 def _profiles(
     data: Compared, problems: Mapping[str, Mapping[str, Array]], titles: Sequence[str], xlabel: str
-) -> tuple[Figure, int, str]:
+) -> tuple[Figure, list[str], str]:
     """Draw the share of cases in which each method is within a factor, a panel per problem.
 
     Returns
     -------
     tuple
-        The figure, how many methods have a line, and a sentence about those without.
+        The figure, the methods that have a line, and a sentence about those without.
     """
     methods = list(dict.fromkeys(method for ratios in problems.values() for method in ratios))
     styles = {method: data.looks[method] for method in methods[:MAX_LINES]}
-    canvas, axes = panels(len(problems), 2.2, 2, xlabel, "share of cases")
-    for ax, ratios, title in zip(axes, problems.values(), titles, strict=True):
+    drawn = [(r, title) for r, title in zip(problems.values(), titles, strict=True) if styles.keys() & r.keys()]
+    canvas, axes = panels(len(drawn), 2.2, 2, xlabel, "share of cases")
+    for ax, (ratios, title) in zip(axes, drawn, strict=True):
         finite = np.concatenate([values[np.isfinite(values)] for values in ratios.values()])
         end = max(float(finite.max()) * 1.05, 1.01)
         for method, values in ratios.items():
@@ -131,17 +127,15 @@ def _profiles(
         ax.grid()
     line_legend(canvas, {label(method, 30): style for method, style in styles.items()})
     more = f"The first {MAX_LINES} of {len(methods)} methods. " if len(methods) > MAX_LINES else ""
-    return canvas, len(styles), more
+    return canvas, list(styles), more
 
 
-@figure(
-    "profile-bound",
-    "Ratio to the bound",
-    "Share of each method's cases in which its ratio to the certified bound is at most so large, by problem: an upper "
-    "estimate of its ratio to the optimum. Failures count as never.",
-)
+@figure("profile-bound", "Ratio to the bound")
 def bound_ratios(data: Compared) -> Drawn:
-    """Draw the share of cases in which each method is within a factor of the certified bound."""
+    """Share of each method's cases in which its ratio to the certified bound is at most so large, by problem.
+
+    This ratio is an upper estimate of that to the optimum. Failures count as never.
+    """
     found = {problem: _complete(_ratios(rows)) for problem, rows in _by_problem(data.rows).items()}
     size = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
     chosen = sorted((p for p in found if found[p]), key=lambda problem: -size[problem])[:MOST_PANELS]
@@ -149,8 +143,8 @@ def bound_ratios(data: Compared) -> Drawn:
         return None
     titles = [label(problem, 34) for problem in chosen]
     canvas, shown, more = _profiles(data, {p: found[p] for p in chosen}, titles, "ratio to the bound")
-    count = counted(sum(size[problem] for problem in chosen), "result")
-    return canvas, f"{more}n = {count} of {counted(shown, 'method')} on {data.where}."
+    count = counted(sum(found[p][m].size for p in chosen for m in shown if m in found[p]), "result")
+    return canvas, f"{more}n = {count} of {counted(len(shown), 'method')} on {data.where}."
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, Array]:
@@ -169,14 +163,12 @@ def _ratios(rows: Sequence[Row]) -> dict[str, Array]:
 # ---------------------------------------------------------------- scaling
 
 
-@figure(
-    "scaling",
-    "Solve time by size",
-    "Solve time in seconds against the size of the instance, both logarithmic; lines are least-squares fits of a·n^b, "
-    "the exponent b is in the legend.",
-)
+@figure("scaling", "Solve time by size")
 def scaling(data: Compared) -> Drawn:
-    """Draw solve time against the number of jobs (or tenants), with fitted exponents."""
+    """Solve time in seconds against the size of the instance, both logarithmic.
+
+    Lines are least-squares fits of a·n^b, the exponent b is in the legend.
+    """
     found = _times_by_size(data)
     if not found:
         return None

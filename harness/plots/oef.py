@@ -95,9 +95,9 @@ def _words(data: Compared, what: str) -> str:
 # ---------------------------------------------------------------- efficiency per tenant
 
 
-@figure("oef.efficiency", "Efficiency per tenant", "Efficiency of every tenant at its true speedups.", of="instance")
+@figure("oef.efficiency", "Efficiency per tenant", of="instance")
 def efficiencies(data: Compared) -> Drawn:
-    """Draw every tenant's efficiency under every method, beside what the equal split would give it."""
+    """Efficiency of every tenant at its true speedups."""
     allocations = _allocations(data)
     if not allocations:
         return None
@@ -181,9 +181,9 @@ def envy(view: View, devices: Array) -> Array:
     return np.where(noticed, gain, 0.0)
 
 
-@figure("oef.envy", "Who envies whom", "Envy at the reported speedups, per unit of weight.", of="instance")
+@figure("oef.envy", "Who envies whom", of="instance")
 def envies(data: Compared) -> Drawn:
-    """Draw who envies whom: a small graph per method, or a matrix where tenants are many."""
+    """Envy at the reported speedups, per unit of weight."""
     allocations = _allocations(data)
     if not allocations or not 2 <= data.view.size <= MAX_TENANTS:
         return None
@@ -248,11 +248,9 @@ def _envy_matrix(ax: Axes, view: View, gain: Array) -> None:
 # ---------------------------------------------------------------- devices
 
 
-@figure(
-    "oef.devices", "Devices by type and tenant", "Devices of each GPU type (slowest left) by tenant.", of="instance"
-)
+@figure("oef.devices", "Devices by type and tenant", of="instance")
 def devices(data: Compared) -> Drawn:
-    """Draw which tenant gets how many devices of each type."""
+    """Devices of each GPU type (slowest left) by tenant."""
     held = {method: per_tenant(data.view, d.devices) for method, d in _allocations(data).items()}
     if not held:
         return None

@@ -116,14 +116,12 @@ simulated = partial(figure, of="simulation")
 # ---------------------------------------------------------------- any histories
 
 
-@simulated(
-    "simulation.ttd",
-    "Total time beside its bound",
-    "Time from the first arrival to the last completion (TTD). In brackets: at most so many times the least that any "
-    "schedule can reach, by the bound.",
-)
+@simulated("simulation.ttd", "Total time beside its bound")
 def total_times(data: Histories) -> Drawn:
-    """Draw the total times of policies beside their certified bounds, where one instance has some."""
+    """Time from the first arrival to the last completion (TTD).
+
+    In brackets: at most so many times the least that any schedule can reach, by the bound.
+    """
     rows = [row for row in data.rows if row.ttd_s and row.verified][:MAX_ROWS]
     bounds = list(dict.fromkeys(row.ttd_bound_s for row in rows))
     if not data.traces or len({row.fingerprint for row in data.rows}) > 1 or not any(bounds):
@@ -132,13 +130,9 @@ def total_times(data: Histories) -> Drawn:
     return times_beside_bounds(groups, "total time"), data.n(len(rows), len(data.rows))
 
 
-@simulated(
-    "simulation.gantt",
-    "Schedules",
-    "Which job holds which GPU over time, one row per GPU, servers by type.",
-)
+@simulated("simulation.gantt", "Schedules")
 def schedules(data: Histories) -> Drawn:
-    """Draw which job holds which GPU when."""
+    """Which job holds which GPU over time, one row per GPU, servers by type."""
     shown, n = data.few(data.traces, MAX_CHARTS)
     if not shown:
         return None
@@ -148,25 +142,17 @@ def schedules(data: Histories) -> Drawn:
     return canvas, words + n
 
 
-@simulated(
-    "simulation.jct-cdf",
-    "Completion times",
-    "Share of all jobs that have completed after a time since their arrival.",
-)
+@simulated("simulation.jct-cdf", "Completion times")
 def completion_times(data: Histories) -> Drawn:
-    """Draw the distribution of completion times."""
+    """Share of all jobs that have completed after a time since their arrival."""
     shown, n = data.few(data.traces, MAX_LINES)
     times = {policy: trace.jct_s for policy, trace in shown.items()}
     return (completion_cdf(times, data.looks), n) if shown else None
 
 
-@simulated(
-    "simulation.utilisation",
-    "GPUs in use over time",
-    "Share of the GPU time of each round in which GPUs computed.",
-)
+@simulated("simulation.utilisation", "GPUs in use over time")
 def gpus_in_use(data: Histories) -> Drawn:
-    """Draw the share of GPUs in use over time."""
+    """Share of the GPU time of each round in which GPUs computed."""
     shown, n = data.few(data.traces, MAX_LINES)
     shares = {policy: _over_time(trace, trace.utilisation) for policy, trace in shown.items()}
     return (utilisation(shares, data.first.round_s, data.looks), n) if shown else None
@@ -192,15 +178,13 @@ class Worth:
     most: Array
 
 
-@simulated(
-    "simulation.lp1",
-    "Rounds beside LP1",
-    "Progress of each round, in units of each job's progress with its proportional share, and the most that Synergy's "
-    "LP1 allows for the jobs that the policy picked (means of neighbouring rounds in long runs). Where a mechanism "
-    "runs other jobs than those, the bound is a comparison only.",
-)
+@simulated("simulation.lp1", "Rounds beside LP1")
 def rounds_beside_lp1(data: Histories) -> Drawn:
-    """Draw the progress of rounds beside what LP1 allows."""
+    """Progress of each round, and the most that Synergy's LP1 allows for the jobs that the policy picked.
+
+    The unit is each job's progress with its proportional share; in long runs neighbouring rounds are averaged. Where a
+    mechanism runs other jobs than those, the bound is a comparison only.
+    """
     shown, n = data.few([policy for policy, each in data.rounds.items() if np.any(each.most > 0)], MAX_PANELS)
     worth = {p: Worth(trace.start_s, data.rounds[p].progress, data.rounds[p].most) for p, trace in shown.items()}
     return (against_lp1(worth, data.first.round_s), n) if shown else None
@@ -239,30 +223,16 @@ def against_lp1(worth: Mapping[str, Worth], round_s: float) -> Figure:
     return canvas
 
 
-@simulated(
-    "simulation.short-long",
-    "Completion times of short and long jobs",
-    "Share of all jobs that have completed after a time since their arrival, on two scales.",
-)
+@simulated("simulation.short-long", "Completion times of short and long jobs")
 def short_and_long_jobs(data: Histories) -> Drawn:
-    """Draw the distribution of completion times of short and of long jobs."""
+    """Share of all jobs that have completed after a time since their arrival, on two scales."""
     shown, n = data.few(data.rounds, MAX_LINES)
     times = {policy: trace.jct_s for policy, trace in shown.items()}
     return (short_and_long(times, LONG_S, data.looks), n) if shown else None
 
 
 def short_and_long(times_s: Mapping[str, Array], split_s: float, styles: Mapping[str, Look] | None = None) -> Figure:
-    """Return the share of jobs that have completed after a time: up to `split_s`, and from there on.
-
-    Parameters
-    ----------
-    times_s
-        ``(n,)`` seconds from arrival to completion by policy; NaN for jobs that never complete.
-    split_s
-        Where short jobs end.
-    styles
-        Look of each line.
-    """
+    """Return the share of jobs that have completed after a time (NaN: never), up to `split_s` and from there on."""
     styles = styles or looks(times_s)
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
     end_s = max(float(known.max(initial=0.0)), 1.5 * split_s)
@@ -281,14 +251,12 @@ def short_and_long(times_s: Mapping[str, Array], split_s: float, styles: Mapping
     return canvas
 
 
-@simulated(
-    "simulation.resources",
-    "GPUs and CPUs in use",
-    "Share of the time of all GPUs and CPUs in which a job computed with them; needed are the fewest CPUs at which "
-    "each job would have been as fast.",
-)
+@simulated("simulation.resources", "GPUs and CPUs in use")
 def gpus_and_cpus(data: Histories) -> Drawn:
-    """Draw shares of GPUs and CPUs over time, or their means."""
+    """Share of the time of all GPUs and CPUs in which a job computed with them, in per cent.
+
+    Needed are the fewest CPUs at which each job would have been as fast.
+    """
     shown, n = data.few(data.rounds, MAX_ROWS if len(data.rounds) > FEW_LINES else FEW_LINES)
     shares = {
         "GPUs in use": {p: _over_time(trace, trace.utilisation) for p, trace in shown.items()},
@@ -301,17 +269,7 @@ def gpus_and_cpus(data: Histories) -> Drawn:
 def resources(
     shares: Mapping[str, Mapping[str, Array]], slot_s: float, styles: Mapping[str, Look] | None = None
 ) -> Figure:
-    """Return shares of several resources over time: a panel with lines for each, or of many policies means only.
-
-    Parameters
-    ----------
-    shares
-        By resource, then policy: ``(slots,)`` from 0 to 1.
-    slot_s
-        Seconds of a slot.
-    styles
-        Look of each policy's line.
-    """
+    """Return shares (0 to 1) of resources over time: a panel with lines for each, or of many policies means only."""
     policies = list(next(iter(shares.values())))
     if len(policies) > FEW_LINES:
         return _mean_shares(shares, policies)
@@ -341,13 +299,9 @@ def _mean_shares(shares: Mapping[str, Mapping[str, Array]], policies: Sequence[s
     return canvas
 
 
-@simulated(
-    "simulation.jct-mean",
-    "Mean completion times",
-    "Mean time from arrival to completion of the jobs that count.",
-)
+@simulated("simulation.jct-mean", "Mean completion times")
 def mean_times(data: Histories) -> Drawn:
-    """Draw the mean completion times of policies that give out CPUs and memory, beside their bound."""
+    """Mean time from arrival to completion of the jobs that count."""
     here = {row.policy: row for row in data.rows if row.fingerprint == data.rows[-1].fingerprint}
     rows = [here[policy] for policy in data.rounds if here[policy].jct_mean_s and here[policy].verified][:MAX_ROWS]
     if len(rows) < 2:
@@ -361,13 +315,9 @@ def mean_times(data: Histories) -> Drawn:
 # ---------------------------------------------------------------- several instances
 
 
-@simulated(
-    "simulation.load",
-    "Completion times by load",
-    "Mean time from arrival to completion of the jobs that count, against how many jobs arrive in an hour on average.",
-)
+@simulated("simulation.load", "Completion times by load")
 def times_by_load(data: Histories) -> Drawn:
-    """Draw mean completion times by load, where instances differ in it."""
+    """Mean time from arrival to completion of the jobs that count, by how many jobs arrive in an hour."""
     points: dict[str, list[tuple[float, float]]] = {}
     instances = set()
     for row in data.rows:
@@ -382,15 +332,7 @@ def times_by_load(data: Histories) -> Drawn:
 
 
 def by_load(points: Mapping[str, Sequence[tuple[float, float]]], styles: Mapping[str, Look] | None = None) -> Figure:
-    """Return mean completion times against the load, a line per policy.
-
-    Parameters
-    ----------
-    points
-        By policy: jobs per hour and seconds.
-    styles
-        Look of each line.
-    """
+    """Return mean completion times against the load, a line per policy: points are jobs per hour and seconds."""
     styles = styles or looks(points)
     canvas, ax = one_axes(3.2)
     values = [seconds for each in points.values() for _, seconds in each]

@@ -87,15 +87,12 @@ def _speedups(view: View, name: str, kind: int) -> Speedups:
     )
 
 
-@figure(
-    "synergy.sensitivity",
-    "Speedup by CPUs and memory",
-    "Iterations per second by CPUs and memory, in units of those with a share in proportion to the GPUs (framed), on "
-    "the model's best GPU type.",
-    of="instance",
-)
+@figure("synergy.sensitivity", "Speedup by CPUs and memory", of="instance")
 def sensitivity(data: Compared) -> Drawn:
-    """Draw a map of speedups over CPUs and memory for each model."""
+    """Speed by CPUs and memory, in iterations per second on the model's best GPU type.
+
+    The unit is the rate with a share in proportion to the GPUs (framed).
+    """
     known = speedups(data.view)
     shown = known[:MAX_MODELS]
     norm = Normalize(0.0, max([2.0, *(float(one.speedup.max()) for one in shown)]))
@@ -128,15 +125,12 @@ def _short(model: str) -> str:
 # ---------------------------------------------------------------- servers
 
 
-@figure(
-    "synergy.servers",
-    "Servers of the round",
-    "GPUs, CPUs and memory that the jobs of the round hold, in per cent of each server, numbered from 0. A job has the "
-    "same colour everywhere; colours repeat.",
-    of="instance",
-)
+@figure("synergy.servers", "Servers of the round", of="instance")
 def servers(data: Compared) -> Drawn:
-    """Draw who holds which parts of each server in the round of each mechanism."""
+    """GPUs, CPUs and memory that the jobs of the round hold, in per cent of each server, numbered from 0.
+
+    A job has the same colour everywhere; colours repeat.
+    """
     shown = {m: data.decisions[m] for m in SHOWN if isinstance(data.decisions.get(m), Schedule)}
     if not shown:
         return None
@@ -177,14 +171,9 @@ def _stacks(ax: Axes, schedule: Schedule, part: Array, hosts: NDArray[np.int64])
 # ---------------------------------------------------------------- mean completion times
 
 
-@figure(
-    "synergy.jct-mean",
-    "Mean completion times",
-    "Mean time from arrival to completion of all jobs, by method.",
-    of="instance",
-)
+@figure("synergy.jct-mean", "Mean completion times", of="instance")
 def mean_times(data: Compared) -> Drawn:
-    """Draw the mean completion time of each whole run beside the best bound."""
+    """Mean time from arrival to completion of all jobs, by method."""
     known = data.results(RUN.id)
     rows = known[:MAX_RUNS]
     if not rows:

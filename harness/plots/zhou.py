@@ -50,16 +50,13 @@ def _online(data: Compared, arch: str) -> Schedule | None:
     return found if isinstance(found, Schedule) and found.window_start.size else None
 
 
-@figure(
-    "zhou.windows",
-    "Windows of A_online",
-    "When jobs wait (from their arrival) and run under A_online, one row per job in the order of their starts. A batch "
-    "runs in a window of α rounds of A_maxweight; numbers above are the rounds that scheduled jobs, where windows are "
-    "wide enough.",
-    of="instance",
-)
+@figure("zhou.windows", "Windows of A_online", of="instance")
 def windows(data: Compared) -> Drawn:
-    """Draw when each job waits and runs, and the windows that A_online plans in."""
+    """When jobs wait (from their arrival) and run under A_online, one row per job in the order of their starts.
+
+    A batch runs in a window of α rounds of A_maxweight; numbers above are the rounds that scheduled jobs, where windows
+    are wide enough.
+    """
     online = {arch: schedule for arch in ARCHITECTURES if (schedule := _online(data, arch))}
     if not online:
         return None
@@ -123,17 +120,13 @@ def gpu_bars(view: View, arch: str, schedule: Schedule) -> Bars:
     return of_runs(schedule, np.rint(held).astype(np.int64), view.slot_s, 1)
 
 
-@figure(
-    "zhou.gantt",
-    "Schedules with {}",
-    "Which job holds which GPU over time with {}, one row per GPU, servers (white lines) by GPU type. The schedule of "
-    "least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and that of "
-    "zhou.{key}.online.",
-    of="instance",
-    each=ARCHITECTURES,
-)
+@figure("zhou.gantt", "Schedules with {}", of="instance", each=ARCHITECTURES)
 def schedules(data: Compared, arch: str) -> Drawn:
-    """Draw which job runs on which GPU when, in the best schedule and in that of A_online."""
+    """Which job holds which GPU over time with {}, one row per GPU, servers (white lines) by GPU type.
+
+    The schedule of least weighted completion time Σ w·c (in weight × slots) among the others without interruptions, and
+    that of zhou.{key}.online.
+    """
     problem = f"zhou.{arch}.completion"
     mine = {row.method for row in data.rows if row.problem == problem}
     known = {method: d for method, d in data.running(Schedule).items() if method in mine}
@@ -194,33 +187,25 @@ def dearest(field: Array) -> tuple[Ints, str]:
     return rows, words + (f"The {MAX_PRICES} dearest are drawn, {more} are not. " if more else "")
 
 
-@figure(
-    "zhou.prices",
-    "Prices of A_online with {}",
-    "Price (11) of a unit of each resource by class of servers and time, λ^(use/capacity) − 1, in weight per unit "
-    "(GPU, CPU, GB, Gbit/s) and slot, that the schedule of zhou.{key}.online makes: the mean over the servers of the "
-    "class.",
-    of="instance",
-    each=ARCHITECTURES,
-)
+@figure("zhou.prices", "Prices of A_online with {}", of="instance", each=ARCHITECTURES)
 def posted_prices(data: Compared, arch: str) -> Drawn:
-    """Draw the prices (11) that the schedule of A_online makes."""
+    """Price (11) of a unit of each resource by class of servers and time: λ^(use/capacity) − 1.
+
+    It is in weight per unit (GPU, CPU, GB, Gbit/s) and slot, and the one that the schedule of zhou.{key}.online makes:
+    the mean over the servers of the class.
+    """
     schedule = _online(data, arch)
     if schedule is None or int((schedule.start + schedule.slots).max()) > MOST_SLOTS:
         return None
     return _price_map(data, arch, price_field(data.view.architectures[arch], schedule), "weight per unit and slot")
 
 
-@figure(
-    "zhou.duals",
-    "Prices of the bound with {}",
-    "Dual prices at which zhou.{key}.columns proves its bound, by class of servers, resource and time: what all of one "
-    "server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots.",
-    of="instance",
-    each=ARCHITECTURES,
-)
+@figure("zhou.duals", "Prices of the bound with {}", of="instance", each=ARCHITECTURES)
 def dual_prices(data: Compared, arch: str) -> Drawn:
-    """Draw the prices of the bound: what more servers would be worth to the optimum at most."""
+    """Dual prices at which zhou.{key}.columns proves its bound, by class of servers, resource and time.
+
+    They are what all of one server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots.
+    """
     found = data.prices.get(f"zhou.{arch}.columns")
     if found is None:
         return None
@@ -240,15 +225,9 @@ def _price_map(data: Compared, arch: str, field: Array, unit: str) -> tuple[Figu
 # ---------------------------------------------------------------- weighted completion times
 
 
-@figure(
-    "zhou.completion",
-    "Weighted completion times with {}",
-    "Total weighted completion time Σ w·c of all jobs with {}, completions counted from slot 1, by method.",
-    of="instance",
-    each=ARCHITECTURES,
-)
+@figure("zhou.completion", "Weighted completion times with {}", of="instance", each=ARCHITECTURES)
 def completion_times(data: Compared, arch: str) -> Drawn:
-    """Draw the weighted completion times of methods that may interrupt jobs or not, each beside the best bound."""
+    """Total weighted completion time Σ w·c of all jobs with {}, completions counted from slot 1, by method."""
     kinds = {"completion": "without interruptions", "preemptive": "jobs may be interrupted"}
     found = {text: rows for kind, text in kinds.items() if (rows := data.results(f"zhou.{arch}.{kind}")[:MAX_BARS])}
     if not found:

@@ -170,30 +170,23 @@ def compared(panel: Panel, methods: Iterable[str]) -> pd.DataFrame:
     return mine[here == there]
 
 
-WORDS = (
-    "by method, against parameters of the instances: means over the instances on which all methods of a value have "
-    "results, upright lines from the least to the largest. Dashed: mean certified bound"
-)
-
-
-@figure(
-    "zhou.sweep-completion",
-    "Weighted completion times by parameter",
-    f"Total weighted completion time Σ w·c, in weight × slots, {WORDS} "
-    "(no method without interruptions gets below it).",
-)
+@figure("zhou.sweep-completion", "Weighted completion times by parameter")
 def completion_times(data: Compared) -> Drawn:
-    """Draw weighted completion times of methods that may interrupt jobs or not."""
+    """Total weighted completion time Σ w·c, in weight × slots, by method and parameter of the instances.
+
+    Means over the instances on which all methods of a value have results, upright lines from the least to the largest.
+    Dashed: mean certified bound (no method without interruptions gets below it).
+    """
     return _sweep(data, ("completion", "preemptive"), "Σ w·c [{}weight × slots]")
 
 
-@figure(
-    "zhou.sweep-weight",
-    "Completed weight by parameter",
-    f"Total weight of the jobs that complete by τ, which depends on the instance, {WORDS} (no method gets above it).",
-)
+@figure("zhou.sweep-weight", "Completed weight by parameter")
 def completed_weight(data: Compared) -> Drawn:
-    """Draw the weight of the jobs that complete by τ."""
+    """Total weight of the jobs that complete by τ (it depends on the instance), by method and parameter.
+
+    Means over the instances on which all methods of a value have results, upright lines from the least to the largest.
+    Dashed: mean certified bound (no method gets above it).
+    """
     return _sweep(data, ("weight",), "completed by τ [{}weight]")
 
 

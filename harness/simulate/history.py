@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from schedgap.harness.engine.codec import unpacked
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
@@ -19,6 +17,7 @@ from schedgap.harness.verify.history import check
 from schedgap.harness.verify.rounds_bound import most_progress
 from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
 from schedgap.heuristics.simulator import POLICIES, Rules, Trace, servers, workload
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 
 HISTORY = (
@@ -56,7 +55,7 @@ def read_history(path: Path, row: SimulationRow, instance: Instance) -> tuple[Tr
         If the checker refutes a history whose row says that it was confirmed.
     """
     with damage_explained(path):
-        parts = json.loads(gzip.decompress(path.read_bytes()))
+        parts = unpacked(path)
         rules = POLICIES.get(row.policy).rules(
             Rules(
                 row.round_s,
@@ -77,10 +76,6 @@ def _array(name: str, values: Any) -> Any:
     """Return a part of a history as it was; absent times are NaN."""
     array = np.array(values, np.int64 if name in WHOLE else float)
     return array.reshape(-1, WIDTHS[name]) if name in WIDTHS else array
-
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def rounds(instance: Instance, trace: Trace) -> Rounds:

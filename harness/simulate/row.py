@@ -10,21 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.harness.engine.result import Found, Stored
+from schedgap.harness.engine.result import DataRow, Found, Result, Stored
 from schedgap.harness.text import plain
 from schedgap.heuristics.simulator import Trace
 from schedgap.heuristics.simulator.metrics import Metrics
-
-Array = NDArray[np.float64]
+from schedgap.instances.arrays import Array
 
 OK = frozenset({"done", "unfinished", "skipped"})
 """Statuses of policies that ended in order."""
 
 
 @dataclass(frozen=True)
-class SimulationRow:
+class SimulationRow(DataRow):
     """One policy on one instance. Times in seconds; absent numbers are ``None``.
 
     Attributes
@@ -127,14 +125,6 @@ class SimulationRow:
     reason: str | None = None
     key: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name, in order."""
-        return dataclasses.asdict(self)
-
-    def replace(self, **changes: Any) -> SimulationRow:
-        """Return a copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
-
     @property
     def method(self) -> str:
         """The policy, as published numbers call it."""
@@ -152,6 +142,16 @@ class SimulationRow:
         if (ttd_s := known.get("ttd_s")) is not None:
             known |= {"makespan_s": ttd_s, "ttd_rounds": math.ceil(ttd_s / self.round_s * (1 - 1e-9))}
         return {name: value for name, value in known.items() if value is not None}
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the checker refuted its history."""
+        return self.verified is False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the policy did not end in order (being WRONG is another matter)."""
+        return self.status not in OK and not self.wrong
 
     @property
     def ok(self) -> bool:
@@ -176,14 +176,8 @@ ALIASES = ("makespan_s", "ttd_rounds")
 METRICS = tuple(f.name for f in dataclasses.fields(Metrics))
 
 
-def row_of(fields: Mapping[str, Any]) -> SimulationRow:
-    """Return the row with these fields, as a journal keeps them."""
-    known = {name: value for name, value in fields.items() if name in FIELDS}
-    return SimulationRow(**{**known, "violations": tuple(known["violations"]), "published": tuple(known["published"])})
-
-
 @dataclass(frozen=True)
-class Bound:
+class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
     `took_s` is how long the model took, `key` the key of its task.
@@ -211,13 +205,6 @@ class Bound:
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
         return {"bound": plain(vars(self))}
-
-    def files(self) -> Mapping[str, bytes]:
-        """Return nothing: all of it is in the line."""
-        return {}
-
-    def check(self) -> None:
-        """Check nothing: all of it is in the line."""
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:

@@ -11,28 +11,26 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from schedgap.harness.engine.folder import packed
+from schedgap.harness.engine.codec import packed
 from schedgap.harness.engine.limits import Limits
-from schedgap.harness.engine.result import Later, Stored
+from schedgap.harness.engine.result import Later, Result, Stored
 from schedgap.harness.engine.task import Task
 from schedgap.harness.simulate.history import history_content, history_file, read_history, rounds
-from schedgap.harness.simulate.row import Rounds, SimulationRow, row_of
+from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
 from schedgap.harness.verify import Verdict, differ
 from schedgap.harness.verify.history import check
 from schedgap.heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import ALL, Metrics, Window, measure, part_used
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
 from schedgap.instances.sensitivity import profiles
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
-class SimulationResult:
+class SimulationResult(Result):
     """A finished simulation: its row, the history if there is one, and what its rounds are worth if that is known.
 
     History and worth are read from their file, and checked, when they are asked for.
@@ -84,7 +82,7 @@ class SimulationResult:
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
         """Return the result that a journal kept."""
-        row = row_of(content["row"])
+        row = SimulationRow.of(content["row"])
         instance, path = stored.instances[row.fingerprint], stored.path / history_file(row)
         return cls(row, Later(partial(read_history, path, row, instance)) if row.verified else None)
 

@@ -1,7 +1,7 @@
 """Independent checkers: from a view and a decision, re-check every constraint and claim, recompute the objective.
 
 They use numpy only, never Pyomo or a solver, and share nothing with the models. One file per paper registers its
-checker in :data:`VERIFIERS`.
+checker in :data:`VERIFIERS`; it lists the paper's constraints as rules (:mod:`schedgap.harness.verify.rules`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class VerifierSpec:
     id
         Id of the paper.
     check
-        ``check(view, decision, problem, claims)`` returns a :class:`Verdict`.
+        ``check(view, decision, problem, claims)`` re-checks a decision against a view, by the rules of a problem, and
+        what its method claims; it returns a :class:`Verdict`.
     quantities
         ``quantities(problem)`` names what verdicts on decisions of a problem may have as metrics or quantities, so that
         a published number that nothing measures is found without running anything.

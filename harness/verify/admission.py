@@ -41,16 +41,9 @@ ROUNDING = 1e-9
 
 @refusing
 def check(view: View, decision: Runs, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Re-check admitted jobs against a view.
+    """Return the verdict on admitted jobs.
 
-    Parameters
-    ----------
-    view, decision
-        What was to be decided, and the decision.
-    problem
-        In ``admission.utility`` jobs start after their arrival slot, in ``admission.from_arrival`` it may be used.
-    claims
-        None are known.
+    They start after their arrival slot in ``admission.utility``; in ``admission.from_arrival`` it may be used.
     """
     plan = read(decision, _hardware(view), view.slot_s, first=0)
     runs, due = plan.runs, deadlines(view)[plan.runs.job]

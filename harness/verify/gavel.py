@@ -12,15 +12,7 @@ from schedgap.instances.views.hadar import COMPLETE, Schedule, View
 
 
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Re-check a schedule and recompute its makespan in seconds.
-
-    Parameters
-    ----------
-    view, decision
-        What was to be decided, and the decision.
-    problem, claims
-        There is one problem, and no claim is known.
-    """
+    """Return the verdict on a schedule of gangs that completes every job; its objective is the makespan in seconds."""
     verdict = gangs.check(view, decision, COMPLETE.id, claims)
     if verdict.objective is None:
         return verdict

@@ -16,17 +16,10 @@ AT = "{job} in slot {slot}: "
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Re-check a schedule against a view.
+    """Return the verdict on a schedule.
 
-    Parameters
-    ----------
-    view, decision
-        What was to be decided, and the decision.
-    problem
-        Copies may run on their own in ``hadar.forked``; gangs run whole in the others, and every job completes in
-        ``hadar.complete``.
-    claims
-        None are known.
+    Copies may run on their own in ``hadar.forked``; gangs run whole in the others, and every job completes in
+    ``hadar.complete``.
     """
     work, hosts = view.workload, view.servers
     sizes: dict[str, Range] = {"job": view.size, "slot": view.slots, "server": hosts.size, "gpus": WHOLE}

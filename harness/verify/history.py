@@ -69,22 +69,10 @@ class Facts:
 
 @refusing
 def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
-    """Re-check a history against its instance.
+    """Return the verdict on a history; its objective is the total utility of jobs at the recomputed completion times.
 
-    Parameters
-    ----------
-    instance
-        Jobs and servers.
-    trace
-        Records of a simulation. A policy may declare that a job runs slower than its GPUs would let it
-        (:attr:`Assignment.speed`), never faster; where the rules are sensitive, CPUs and memory alone say how fast.
-    rules
-        What was asked for.
-
-    Returns
-    -------
-    Verdict
-        Its objective is the total utility of the completed jobs at the recomputed completion times.
+    A policy may declare that a job runs slower than its GPUs would let it (:attr:`Assignment.speed`), never faster;
+    where the rules are sensitive, CPUs and memory alone say how fast.
     """
     work, cluster = workload(instance), servers(instance)
     foreign = {"workload": (trace.workload, work), "servers": (trace.servers, cluster), "rules": (trace.rules, rules)}

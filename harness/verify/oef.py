@@ -22,17 +22,7 @@ CLAIMS: dict[str, Callable[[View, Array], Finding[Any]]] = {
 
 @refusing
 def check(view: View, decision: Allocation, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Re-check an allocation against a view.
-
-    Parameters
-    ----------
-    view, decision
-        What was to be decided, and the decision.
-    problem
-        All OEF problems have the same objective, total efficiency at reported speedups.
-    claims
-        Some of :data:`CLAIMS`.
-    """
+    """Return the verdict on an allocation, whose objective is total efficiency at reported speedups in all problems."""
     x = np.asarray(decision.devices, float)
     if x.shape != view.speedups.shape or not np.isfinite(x).all():
         refuse([f"devices: a finite {view.speedups.shape} array, not {x.shape}"])

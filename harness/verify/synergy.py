@@ -66,17 +66,10 @@ class Facts:
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Re-check a schedule against a view.
+    """Return the verdict on a schedule.
 
-    Parameters
-    ----------
-    view, decision
-        What was to be decided, and the decision.
-    problem
-        One of the problems of :mod:`schedgap.instances.views.synergy`. ``synergy.placement`` does not say that CPUs and
-        memory are those of an optimal ILP1, only that every job is at its fair progress with them.
-    claims
-        Some of :data:`CLAIMS`.
+    ``synergy.placement`` does not say that CPUs and memory are those of an optimal ILP1, only that every job is at its
+    fair progress with them.
     """
     facts = _facts(view, decision, problem)
     lines = [*_capacity(facts), *_gangs(facts), *_offers(facts)]

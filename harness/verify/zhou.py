@@ -38,17 +38,10 @@ that all idle while jobs wait for longer are an error in a slot, not a decision.
 
 @refusing
 def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Re-check a schedule against a view.
+    """Return the verdict on a schedule.
 
-    Parameters
-    ----------
-    view, decision
-        What was to be decided, and the decision.
-    problem
-        ``zhou.<ps|ra>.`` and one of ``completion`` (every job runs once), ``preemptive`` (in several runs), ``weight``
-        (from slot 1 on, or not at all, until τ) and ``cost`` (the heaviest job runs, until τ, beside the loads).
-    claims
-        None are known.
+    Problems are ``zhou.<ps|ra>.`` and one of ``completion`` (every job runs once), ``preemptive`` (in several runs),
+    ``weight`` (from slot 1 on, or not at all, until τ) and ``cost`` (the heaviest job runs, until τ, beside the loads).
     """
     _, name, kind = problem.split(".")
     instance, of = view.instance, view.architectures[name]

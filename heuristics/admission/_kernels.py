@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.clock import njit
 
 ROUNDING = 1e-9
 TIE = 1e-9
@@ -54,7 +54,7 @@ def nothing() -> Best:
     return Best(np.zeros(2), np.zeros(2), *(np.full(2, NONE) for _ in range(4)))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def search(choices: Choices, goal: Goal, free: Ints, paid: Array, best: Best) -> None:
     """Find the schedules of highest payoff in what is free ``(h, R, T)``, starting from no :class:`Best`.
 
@@ -77,7 +77,7 @@ def search(choices: Choices, goal: Goal, free: Ints, paid: Array, best: Best) ->
             consider(choices, option, start, goal, least, paid, tie, best)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def consider(
     choices: Choices, option: int, start: int, goal: Goal, least: Ints, paid: Array, tie: float, best: Best
 ) -> None:
@@ -102,7 +102,7 @@ def consider(
         best.host[layout], best.ps[layout] = host, ps
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def better(
     payoff: float, choices: Choices, option: int, start: int, ps: int, tie: float, best: Best, layout: int
 ) -> bool:
@@ -120,7 +120,7 @@ def better(
     return bool(slots * ps < others * best.ps[layout])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def one_server(least: Ints, m: int, number: int) -> int:
     """Return the first server that holds all workers and a PS (COST_C)."""
     for h in range(least.shape[0]):
@@ -129,7 +129,7 @@ def one_server(least: Ints, m: int, number: int) -> int:
     return NONE
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def several_servers(least: Ints, m: int, number: int, share: float) -> tuple[int, int]:
     """Return the host of the PSs (COST_D), and how many it has: the host with the fewest that cover workers elsewhere.
 
@@ -150,7 +150,7 @@ def several_servers(least: Ints, m: int, number: int, share: float) -> tuple[int
     return host, fewest
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def emptier(least: Ints, m: int, h: int, other: int) -> bool:
     """Return whether a server has more free workers than another, or as many and more PSs."""
     if least[h, m] != least[other, m]:

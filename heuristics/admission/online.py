@@ -111,7 +111,7 @@ def _share(view: View) -> Array:
 
 
 class Desk:
-    """What is free and what it costs, while jobs arrive.
+    """Free capacities and prices while jobs arrive.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Desk:
 
     @cached_property
     def options(self) -> Options:
-        """All options of the jobs, also dominated ones: what θ is the largest of."""
+        """All options of the jobs, dominated ones too; θ is the largest utility among them."""
         view = self.view
         return options(view.machines, view.work, view.most, view.rates, prune=False)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from schedgap.heuristics.simulator.gangs import Gangs
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import Gangs, built
 from schedgap.heuristics.simulator.slotted import register_baseline
 from schedgap.instances.arrays import Array, Ints
 
@@ -81,7 +81,7 @@ register_baseline(
     PolicySpec(
         id="hadar.allox",
         paper="hadar",
-        build=lambda instance, oracle: AlloX(workload(instance), servers(instance)),
+        build=built(AlloX),
         source="AlloX (Le et al., EuroSys 2020), min-cost bipartite matching",
     )
 )

@@ -7,15 +7,15 @@ short if long jobs come first.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.clock import njit
 
 MATCHING = "Tuple((i8[::1], i8[:, ::1], i8[::1], f8[::1], i8[::1]))"
 
 
-@numba.njit("i8(f8[::1], b1[::1])", cache=True)
+@njit("i8(f8[::1], b1[::1])", cache=True)
 def nearest(distance: Array, done: np.ndarray) -> int:
     """Return the column of least distance among those not done; the first one where all are."""
     best = -1
@@ -25,7 +25,7 @@ def nearest(distance: Array, done: np.ndarray) -> int:
     return max(best, 0)
 
 
-@numba.njit(f"i8(f8[:, ::1], i8, UniTuple(i8[::1], 3), {MATCHING})", cache=True)
+@njit(f"i8(f8[:, ::1], i8, UniTuple(i8[::1], 3), {MATCHING})", cache=True)
 def search(
     times: Array, j: int, columns: tuple[Ints, Ints, Ints], matching: tuple[Ints, Ints, Ints, Array, Ints]
 ) -> int:
@@ -68,7 +68,7 @@ def search(
     return best
 
 
-@numba.njit(f"void(i8, i8, {MATCHING})", cache=True)
+@njit(f"void(i8, i8, {MATCHING})", cache=True)
 def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) -> None:
     """Move the jobs on the path to column `end` one column on, and job `j` into its first one."""
     where, member, count, _, via = matching
@@ -87,7 +87,7 @@ def augment(j: int, end: int, matching: tuple[Ints, Ints, Ints, Array, Ints]) ->
         end = before
 
 
-@numba.njit("i8[::1](f8[:, ::1], UniTuple(i8[::1], 3))", cache=True)
+@njit("i8[::1](f8[:, ::1], UniTuple(i8[::1], 3))", cache=True)
 def assign(times: Array, columns: tuple[Ints, Ints, Ints]) -> Ints:
     """Return the column of every job in an assignment of least total ``times[j, kind]·position``.
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, built, in_order
 from schedgap.heuristics.simulator.slotted import register_baseline
 from schedgap.instances.arrays import Ints
-from schedgap.instances.parameters import Parameter, passing
+from schedgap.instances.parameters import Parameter
 
 THRESHOLD_GPU_S = 3600.0
 """GPU-seconds in the first queue: the example with two queues in the README of Tiresias's simulator."""
@@ -137,7 +137,7 @@ register_baseline(
     PolicySpec(
         id="hadar.fifo",
         paper="hadar",
-        build=lambda instance, oracle: Fifo(workload(instance), servers(instance)),
+        build=built(Fifo),
         source="first in, first out; the fastest type with room, as in Gavel's FIFO (Narayanan et al., OSDI 2020)",
     )
 )
@@ -145,7 +145,7 @@ register_baseline(
     PolicySpec(
         id="hadar.srtf",
         paper="hadar",
-        build=lambda instance, oracle: Srtf(workload(instance), servers(instance)),
+        build=built(Srtf),
         source="shortest remaining time first, at each job's best rate",
     )
 )
@@ -153,9 +153,7 @@ register_baseline(
     PolicySpec(
         id="hadar.tiresias",
         paper="hadar",
-        build=passing(
-            lambda instance, oracle, **settings: Tiresias(workload(instance), servers(instance), **settings), Tiresias
-        ),
+        build=built(Tiresias),
         source="Tiresias (Gu et al., NSDI 2019) with two queues and PromoteKnob off, as in Hadar, section IV-B",
         parameters=(
             Parameter(
@@ -172,9 +170,7 @@ register_baseline(
     PolicySpec(
         id="hadar.yarn_cs",
         paper="hadar",
-        build=passing(
-            lambda instance, oracle, **settings: YarnCS(workload(instance), servers(instance), **settings), YarnCS
-        ),
+        build=built(YarnCS),
         source="Apache YARN's capacity scheduler (Vavilapalli et al., SoCC 2013), as in Hadar, section IV-B",
         parameters=(TYPES, SEED),
         variants=("types=fastest",),

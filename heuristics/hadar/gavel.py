@@ -39,8 +39,8 @@ from typing import Literal
 
 import numpy as np
 
-from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload, servers, workload
-from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.heuristics.simulator import Assignment, PolicySpec, Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import Gangs, built, in_order
 from schedgap.heuristics.simulator.slotted import register_baseline
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
@@ -100,7 +100,7 @@ class _Program:
             highs.addRow(0.0, np.inf, mine.size, mine, value[mine])
 
     def solve(self, counts: Ints, least: float, most: float) -> Array:
-        """Return the optimal columns for so many jobs of each class ``(c,)`` and `z` between two bounds."""
+        """Return the optimal columns for the numbers of jobs of each class ``(c,)``, with `z` between two bounds."""
         pairs, fairness = self._highs.getNumCol() - 1, self._highs.getNumRow() - counts.size
         for c in np.flatnonzero(counts != self._counts).tolist():
             self._highs.changeRowBounds(c, -np.inf, float(counts[c]))
@@ -153,7 +153,7 @@ class ShareProgram:
         self._solved: dict[bytes, Array] = {}
 
     def shares(self, counts: Ints) -> Array:
-        """Return ``(c, o)`` shares of a job of each class when there are so many (``(c,)``) of them."""
+        """Return ``(c, o)`` shares of a job of each class for the numbers of jobs ``(c,)``."""
         key = counts.tobytes()
         if key not in self._solved:
             self._solved[key] = self._solve(counts)
@@ -248,7 +248,7 @@ register_baseline(
     PolicySpec(
         id="hadar.gavel",
         paper="hadar",
-        build=lambda instance, oracle: Gavel(workload(instance), servers(instance)),
+        build=built(Gavel),
         source="Gavel (Narayanan et al., OSDI 2020), section 4.1, max-min fairness with the rounds of section 5",
     )
 )
@@ -256,7 +256,7 @@ register_baseline(
     PolicySpec(
         id="hadar.gavel_throughput",
         paper="hadar",
-        build=lambda instance, oracle: Gavel(workload(instance), servers(instance), "throughput"),
+        build=built(Gavel, goal="throughput"),
         source="Gavel (Narayanan et al., OSDI 2020), total throughput, with the rounds of section 5",
     )
 )

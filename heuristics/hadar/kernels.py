@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.clock import njit
 from schedgap.instances.utility import DEADLINE, SIGMOID
 
 SLACK = 1 - 1e-9
 """Factor on costs in bounds: these must not exceed the sum of a gang's costs, however it is rounded."""
 
 
-compiled = numba.njit(cache=True, error_model="numpy")
+compiled = njit(cache=True, error_model="numpy")
 """Division by 0 as in numpy: a function that can raise keeps counting references, which takes most of its time."""
 
 

@@ -82,7 +82,7 @@ MEMO_STATES = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What is planned in a round.
+    """The jobs of a round that are planned, and what they hold.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """What DP_allocation found.
+    """The plan that DP_allocation found.
 
     Attributes
     ----------

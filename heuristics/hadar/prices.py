@@ -146,7 +146,7 @@ def prices(market: Market, counted: Ints | None = None) -> Prices:
 
 
 def _value(market: Market, slots: Array) -> Array:
-    """``(n,)`` utilities of completing after so many slots (``inf`` for never)."""
+    """``(n,)`` utilities of completing after the given numbers of slots (``inf`` for never)."""
     possible = np.isfinite(slots)
     value = market.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * market.slot_s)
     return np.where(possible, value, 0.0)

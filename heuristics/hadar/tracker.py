@@ -12,7 +12,7 @@ from schedgap.instances.arrays import Array, Ints
 
 @dataclass(frozen=True, eq=False)
 class Dispatch:
-    """What copies are to do in a round; one row per copy.
+    """Orders to the copies of a round; one row per copy.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def pace(job: Ints, steps: Array, rate: Array, round_s: float, overhead_s: float
 
 
 def utilisation(rounds: int, nodes: int, copies: int) -> float:
-    """Return Theorem 3's cluster utilisation of one job forked to so many copies.
+    """Return Theorem 3's cluster utilisation of one job by its number of copies.
 
     Case II: a job of `rounds` rounds on one node is done after ``⌈rounds / copies⌉``. The theorem's strict inequalities
     (11) fail where these are equal: 3 rounds on 5 nodes take one round, 60 % of the cluster, with 3, 4 or 5 copies.

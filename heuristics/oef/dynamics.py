@@ -185,7 +185,7 @@ def _obstacle(known: bool, rates: Array, gpus: int, largest: float) -> str | Non
 
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """What tenants were promised and what they got, over ``R`` simulated rounds and ``t`` tenants.
+    """Shares promised to ``t`` tenants, and devices that they got, over ``R`` simulated rounds.
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ def simulate(
 
 
 def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, float]:
-    """Return what the paper compares policies by (§6.1.4), beside the metrics of all policies.
+    """Return the paper's own measures of policies (§6.1.4), beside the metrics of all policies.
 
     ``estimated_throughput`` is what fractional shares promise, ``actual_throughput`` what was done, both of all tenants
     together and on average over the rounds, in devices of the slowest type; the former is there for policies that have
@@ -306,7 +306,7 @@ def _dynamics(policy: FairShares, trace: Trace) -> Dynamics:
 
 @dataclass(frozen=True)
 class ProfilingError:
-    """What wrong profiles cost, as parts of total efficiency.
+    """Losses by wrong profiles, as parts of total efficiency.
 
     Attributes
     ----------
@@ -322,7 +322,7 @@ class ProfilingError:
 
 
 def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> ProfilingError:
-    """Return what errors of profiling cost (Fig. 10b).
+    """Return the losses by errors of profiling (Fig. 10b).
 
     The rate of each tenant on each type is profiled with a relative error uniform in ``±error``; the
     evaluator sees the speedups of these profiles.

@@ -1,4 +1,4 @@
-"""From a tenant's whole devices to its jobs, and from types to hosts (OEF §4.3, §4.4, §6.1.3).
+"""Placement of a tenant's whole devices on its jobs, and of jobs on hosts (OEF §4.3, §4.4, §6.1.3).
 
 Three steps: which jobs of a tenant run (:func:`round_robin`), on which types (:func:`by_type`), on which
 servers (:func:`on_hosts`). ``packed`` is OEF's placer: large jobs first, on one type and on one host where

@@ -58,7 +58,7 @@ TOLERANCE = 1e-6
 
 
 class Placer:
-    """Rounds shares to devices and remembers what it owes.
+    """A placer: it rounds shares to devices and remembers what it owes each tenant.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Placer:
 
 @dataclass(frozen=True)
 class Quality:
-    """How well whole devices follow constant shares.
+    """Distance of whole devices from constant shares.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ def _in_units(ideal: Array, capacity: Ints) -> Ints:
 
 
 def _independent(debt: Ints, earned: Ints, demand: Ints, devices: int) -> Ints:
-    """Round each tenant on its own, halves to even; the phantom has what is left, or lacks what is not."""
+    """Round each tenant on its own, halves to even; the phantom gets the rest, which may be negative."""
     real = np.rint((debt + earned) / UNIT).astype(np.int64)
     real[real < demand] = 0
     real[-1] = devices - real[:-1].sum()

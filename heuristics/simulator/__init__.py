@@ -44,7 +44,7 @@ from schedgap.heuristics.simulator.state import (
     Shares,
     State,
 )
-from schedgap.heuristics.simulator.trace import Rules, Spans, Trace
+from schedgap.heuristics.simulator.trace import Rules, Trace
 from schedgap.instances.workload import Servers, Workload, servers, workload
 
 __all__ = [
@@ -57,7 +57,6 @@ __all__ = [
     "Rules",
     "Servers",
     "Shares",
-    "Spans",
     "State",
     "Trace",
     "Workload",

@@ -159,7 +159,10 @@ class _Run:
         """Simulate one round; returns whether anything ran."""
         state = self._state()
         begin = clock.now()
-        assignment = policy(state)
+        assignment: Any = policy(state)
+        if not isinstance(assignment, Assignment):
+            found = type(assignment).__name__
+            raise InvalidAssignmentError(f"round {self.round}: the policy returned {found}, not an Assignment")
         self.log.decision_s.append(clock.now() - begin)
         now = self._checked(assignment)
         restarts = self._work(now)

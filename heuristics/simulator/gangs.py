@@ -1,4 +1,4 @@
-"""Where gangs may run, and on which servers: what all policies that give out GPUs by type share.
+"""Options and servers of gangs, shared by all policies that give out GPUs by type.
 
 A gang of ``W`` GPUs has an *option* for each GPU type: all its GPUs of that type. Where no single type on which it
 has a rate could ever hold it, it has one more option instead, the *mixed* one: the GPUs of its types, fastest first,
@@ -12,15 +12,17 @@ each on the fullest server that has enough, or over several, the emptiest first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from schedgap.heuristics.simulator.state import Assignment, State
+from schedgap.heuristics.simulator.state import Assignment, Policy, State
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.parameters import Parameter
-from schedgap.instances.workload import Servers, Workload
+from schedgap.instances.parameters import Parameter, passing
+from schedgap.instances.schema import Instance
+from schedgap.instances.workload import Servers, Workload, servers, workload
 
 Types = Literal["free", "random", "fastest"]
 TYPES = Parameter(
@@ -149,6 +151,15 @@ class Gangs:
         need = self.usage[jobs, chosen[jobs]]
         entries = self._kernels.place(jobs, need, chosen.size, held, self._server_type, self._server_gpus)
         return Assignment(*np.ascontiguousarray(entries.T))
+
+
+def built(policy: Callable[..., Policy], **fixed: Any) -> Callable[..., Policy]:
+    """Return the function that builds a ``policy(workload, servers, **settings)`` for an instance."""
+
+    def build(instance: Instance, oracle: object, **settings: Any) -> Policy:
+        return policy(workload(instance), servers(instance), **{**settings, **fixed})
+
+    return passing(build, policy)
 
 
 def in_order(state: State, *keys: Array) -> Ints:

@@ -5,13 +5,13 @@ Signatures are given, so that they are compiled, or loaded from the cache, then 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.clock import njit
 
 
-@numba.njit("b1(i8[::1], i8[::1])", cache=True)
+@njit("b1(i8[::1], i8[::1])", cache=True)
 def fits(usage: Ints, free: Ints) -> bool:
     """Return whether there are as many GPUs of each type ``(k,)`` free as are used."""
     enough = True
@@ -20,7 +20,7 @@ def fits(usage: Ints, free: Ints) -> bool:
     return enough
 
 
-@numba.njit("i8[::1](i8[::1], i8[::1], i8[:, :, ::1], i8[::1], b1)", cache=True)
+@njit("i8[::1](i8[::1], i8[::1], i8[:, :, ::1], i8[::1], b1)", cache=True)
 def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> Ints:
     """Go through pairs of gang and option; a gang that has nothing yet and fits takes what the option uses.
 
@@ -53,7 +53,7 @@ def take(rows: Ints, options: Ints, usage: Ints, free: Ints, in_turn: bool) -> I
     return chosen
 
 
-@numba.njit("i8[::1](i8[::1], i8[::1], i8[:, ::1], i8[:, :, ::1], i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
+@njit("i8[::1](i8[::1], i8[::1], i8[:, ::1], i8[:, :, ::1], i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
 def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints, wanted: Array, ties: Array) -> Ints:
     """Go through gangs in order; each keeps its option if that fits, or takes the one that it wants most.
 
@@ -88,7 +88,7 @@ def take_anywhere(rows: Ints, held: Ints, allowed: Ints, usage: Ints, free: Ints
     return chosen
 
 
-@numba.njit("b1[::1](i8[::1], i8[:, ::1], UniTuple(i8[::1], 3), i8[::1])", cache=True)
+@njit("b1[::1](i8[::1], i8[:, ::1], UniTuple(i8[::1], 3), i8[::1])", cache=True)
 def stayers(position: Ints, need: Ints, held: tuple[Ints, Ints, Ints], server_type: Ints) -> np.ndarray:
     """Return ``(g,)`` which gangs need exactly the GPUs of each type that they held; see :func:`place`."""
     missing = need.copy()
@@ -102,7 +102,7 @@ def stayers(position: Ints, need: Ints, held: tuple[Ints, Ints, Ints], server_ty
     return stays
 
 
-@numba.njit("i8(i8, i8, i8[::1], i8[::1])", cache=True)
+@njit("i8(i8, i8, i8[::1], i8[::1])", cache=True)
 def tightest(kind: int, wanted: int, free: Ints, server_type: Ints) -> int:
     """Return the fullest server of a type with enough free GPUs; where none has, the one with the most."""
     best = -1
@@ -115,7 +115,7 @@ def tightest(kind: int, wanted: int, free: Ints, server_type: Ints) -> int:
     return best
 
 
-@numba.njit("i8[:, ::1](i8[::1], i8[:, ::1], i8, UniTuple(i8[::1], 3), i8[::1], i8[::1])", cache=True)
+@njit("i8[:, ::1](i8[::1], i8[:, ::1], i8, UniTuple(i8[::1], 3), i8[::1], i8[::1])", cache=True)
 def place(
     jobs: Ints, need: Ints, size: int, held: tuple[Ints, Ints, Ints], server_type: Ints, server_gpus: Ints
 ) -> Ints:

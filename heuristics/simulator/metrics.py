@@ -1,4 +1,4 @@
-"""What a simulated history is judged by (Hadar, sections IV and VI; Synergy, section 5)."""
+"""Metrics of a simulated history (Hadar, sections IV and VI; Synergy, section 5)."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ Signatures are given, so that they are compiled, or loaded from the cache, then 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.clock import njit
 
 JOB, SERVER, NO_GPU, TWICE, ABSENT, OVER, GANG, COPY, UNABLE, CPUS, MEMORY, TYPES = range(1, 13)
 """What can be wrong with an assignment."""
@@ -17,7 +17,7 @@ SLACK = 1e-9
 """Relative CPUs or memory that sums may exceed capacity, or miss a level, by."""
 
 
-@numba.njit("Tuple((i8, i8))(UniTuple(i8[::1], 3), b1[::1], i8[::1])", cache=True)
+@njit("Tuple((i8, i8))(UniTuple(i8[::1], 3), b1[::1], i8[::1])", cache=True)
 def entries_fault(entries: tuple[Ints, Ints, Ints], present: Bools, server_gpus: Ints) -> tuple[int, int]:
     """Return what is wrong with entries sorted by job and server, 0 for nothing, and about which job or server."""
     job, server, gpus = entries
@@ -41,7 +41,7 @@ def entries_fault(entries: tuple[Ints, Ints, Ints], present: Bools, server_gpus:
     return fault, where
 
 
-@numba.njit(
+@njit(
     "Tuple((i8, i8, i8[::1], f8[::1], b1[::1]))"
     "(UniTuple(i8[::1], 3), b1[::1], Tuple((i8[::1], f8[:, ::1], i8[::1], i8[::1])), f8, b1)",
     cache=True,
@@ -102,7 +102,7 @@ def examine(
     return fault, where, first[: g + 1], rate[:g], mixed[:g]
 
 
-@numba.njit("b1(UniTuple(i8[::1], 4), i8, UniTuple(i8[::1], 4), i8)", cache=True)
+@njit("b1(UniTuple(i8[::1], 4), i8, UniTuple(i8[::1], 4), i8)", cache=True)
 def moved(now: tuple[Ints, Ints, Ints, Ints], g: int, before: tuple[Ints, Ints, Ints, Ints], old: int) -> bool:
     """Return whether gang `g` holds other GPUs than gang `old` of the previous round did."""
     server, gpus, first, _ = now
@@ -117,7 +117,7 @@ def moved(now: tuple[Ints, Ints, Ints, Ints], g: int, before: tuple[Ints, Ints, 
     return False
 
 
-@numba.njit(
+@njit(
     "Tuple((i8, b1[::1], f8[::1], f8[::1]))(UniTuple(i8[::1], 4), UniTuple(i8[::1], 4), i8[::1], f8[::1],"
     "UniTuple(f8, 4), f8[::1], UniTuple(f8[::1], 4))",
     cache=True,
@@ -183,7 +183,7 @@ def advance(
     return restarts, done, iterations, busy_s
 
 
-@numba.njit("i8(f8[::1], f8)", cache=True)
+@njit("i8(f8[::1], f8)", cache=True)
 def level(levels: Array, amount: float) -> int:
     """Return the highest level at or below an amount, −1 below the lowest."""
     at = -1
@@ -192,7 +192,7 @@ def level(levels: Array, amount: float) -> int:
     return at
 
 
-@numba.njit(
+@njit(
     "Tuple((i8, i8, f8[::1]))(UniTuple(i8[::1], 3), UniTuple(f8[::1], 2), i8[::1],"
     "Tuple((i8[::1], f8[:, ::1], i8[::1], i8[::1])), UniTuple(f8[::1], 2),"
     "Tuple((i8[::1], f8[:, ::1], f8[:, ::1], f8[:, :, :, ::1])))",

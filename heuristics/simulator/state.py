@@ -1,4 +1,4 @@
-"""What a policy sees and returns."""
+"""The state that a policy sees, and the assignment that it returns."""
 
 from __future__ import annotations
 
@@ -61,12 +61,6 @@ class Assignment:
         table = np.asarray(triples, np.int64).reshape(-1, 3)
         return Assignment(table[:, 0], table[:, 1], table[:, 2], speed)
 
-    @staticmethod
-    def from_dense(jobs: Ints, matrix: Ints, speed: Array | None = None) -> Assignment:
-        """Return the assignment of a ``(len(jobs), h)`` matrix of GPUs whose rows belong to `jobs`."""
-        row, server = np.nonzero(matrix)
-        return Assignment(np.asarray(jobs)[row], server, matrix[row, server], speed)
-
     def dense(self, jobs: int, servers: int) -> Ints:
         """Return the ``(jobs, servers)`` matrix of GPUs."""
         matrix = np.zeros((jobs, servers), np.int64)
@@ -80,7 +74,7 @@ NOTHING = Assignment.of(())
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a policy sees at the start of a round. ``a`` jobs have arrived and are unfinished.
+    """State at the start of a round, as a policy sees it; ``a`` jobs have arrived and are unfinished.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The rules of a simulation, and what happened in it."""
+"""The rules of a simulation, and its history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_ROUND_S, MOST_ROUND_S = 1e-3, 1e9
 
 @dataclass(frozen=True)
 class Rules:
-    """What a simulation assumes.
+    """Assumptions of a simulation.
 
     Parameters
     ----------
@@ -67,21 +67,6 @@ class Rules:
             raise UsageError(f"until_s = {self.until_s:g}: a simulation ends after it begins")
         if not 0 <= self.profiling_s <= MOST_ROUND_S:
             raise UsageError(f"profiling_s = {self.profiling_s:g}: profiling takes 0 to {MOST_ROUND_S:g} s")
-
-
-@dataclass(frozen=True, eq=False)
-class Spans:
-    """Bars of a Gantt chart: which job held how many GPUs of which server from when to when, ``(bars,)`` each.
-
-    Rounds that follow one another with the same GPUs make one bar. A bar ends with the round, or before it when the
-    job completes; the seconds of a restart belong to it.
-    """
-
-    job: Ints
-    server: Ints
-    gpus: Ints
-    start_s: Array
-    end_s: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,22 +209,6 @@ class Trace:
     def cpu_utilisation(self) -> Array:
         """``(R,)`` share of the CPU time of each round that is given to jobs while they compute."""
         return self.used(self.held[:, 0], float(self.servers.cpus.sum()))
-
-    def spans(self) -> Spans:
-        """Return the bars of a Gantt chart, by job, server and time."""
-        order = np.lexsort((self.allocation[:, 0], self.allocation[:, 2], self.allocation[:, 1]))
-        row, job, server, gpus = self.allocation[order].T
-        start_s = self.start_s[row]
-        done = self.completion_s[job]
-        round_end_s = np.minimum(start_s + self.round_s, self.workload.leave_s[job])
-        end_s = np.where(done <= round_end_s, done, round_end_s)
-        same = [np.diff(column) == 0 for column in (job, server, gpus)]
-        joined = np.logical_and.reduce(
-            [*same, np.diff(row) == 1, np.abs(start_s[1:] - end_s[:-1]) <= 1e-9 * end_s[:-1]]
-        )
-        first = np.flatnonzero(np.concatenate([np.ones(min(row.size, 1), bool), ~joined]))
-        last = np.append(first[1:], row.size)[: first.size] - 1
-        return Spans(job[first], server[first], gpus[first], start_s[first], end_s[last])
 
     def throughput(self, scale: Array | None = None) -> Array:
         """Return ``(R, tenants)`` iterations per second of every tenant.

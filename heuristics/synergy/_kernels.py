@@ -6,16 +6,16 @@ Signatures are given, so that they are compiled, or loaded from the cache, then 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.clock import njit
 
 SLACK = 1e-9
 """Relative CPUs or memory that a fit may exceed what is free by, so that thirds of a server fit three times."""
 
 
-@numba.njit("b1(i8, f8, f8, i8, i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
+@njit("b1(i8, f8, f8, i8, i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
 def fits(gpus: int, cpus: float, memory: float, h: int, free: Ints, left: Array, capacity: Array) -> bool:
     """Return whether server `h` has so many free GPUs, CPUs and gigabytes."""
     enough = free[h] >= gpus
@@ -24,7 +24,7 @@ def fits(gpus: int, cpus: float, memory: float, h: int, free: Ints, left: Array,
     return bool(enough)
 
 
-@numba.njit("i8(i8, i8, f8, f8, b1, i8[::1], i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
+@njit("i8(i8, i8, f8, f8, b1, i8[::1], i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
 def whole(
     kind: int, gpus: int, cpus: float, memory: float, tight: bool, types: Ints, free: Ints, left: Array, capacity: Array
 ) -> int:
@@ -45,7 +45,7 @@ def whole(
     return best
 
 
-@numba.njit("i8(i8, f8, f8, i8, i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
+@njit("i8(i8, f8, f8, i8, i8[::1], f8[:, ::1], f8[:, ::1])", cache=True)
 def room(gpus: int, cpus: float, memory: float, h: int, free: Ints, left: Array, capacity: Array) -> int:
     """Return how many of a gang's GPUs server `h` has room for, each with its part of the CPUs and memory."""
     most = min(free[h], gpus)
@@ -57,7 +57,7 @@ def room(gpus: int, cpus: float, memory: float, h: int, free: Ints, left: Array,
     return int(most)
 
 
-@numba.njit("i8(i8, i8, f8, f8, i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8[:, ::1])", cache=True)
+@njit("i8(i8, i8, f8, f8, i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8[:, ::1])", cache=True)
 def split(
     kind: int,
     gpus: int,
@@ -101,7 +101,7 @@ def split(
     return count
 
 
-@numba.njit("i8(i8, i8, f8, f8, b1, i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8[:, ::1])", cache=True)
+@njit("i8(i8, i8, f8, f8, b1, i8[::1], i8[::1], f8[:, ::1], f8[:, ::1], i8[:, ::1])", cache=True)
 def locate(
     kind: int,
     gpus: int,
@@ -122,7 +122,7 @@ def locate(
     return 0 if gpus == 1 else split(kind, gpus, cpus, memory, types, free, left, capacity, parts)
 
 
-@numba.njit(
+@njit(
     "i8(i8, i8, i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], b1[::1], f8[:, ::1])",
     cache=True,
 )
@@ -145,7 +145,7 @@ def most_over(
     return best
 
 
-@numba.njit("void(i8, i8, i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], b1[::1], f8[:, ::1])", cache=True)
+@njit("void(i8, i8, i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], b1[::1], f8[:, ::1])", cache=True)
 def fall_back(
     p: int, count: int, entries: Ints, gpus: Ints, amount: Array, base: Array, fallen: Bools, left: Array
 ) -> None:
@@ -158,7 +158,7 @@ def fall_back(
     fallen[p] = True
 
 
-@numba.njit(
+@njit(
     "void(i8, i8, i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], b1[::1], f8[:, ::1], f8[:, ::1])",
     cache=True,
 )
@@ -181,7 +181,7 @@ def reclaim(
         fall_back(p, count, entries, gpus, amount, base, fallen, left)
 
 
-@numba.njit(
+@njit(
     "i8(i8, i8, i8[:, ::1], i8, i8[:, ::1], i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])",
     cache=True,
 )
@@ -206,7 +206,7 @@ def put(
     return count + found
 
 
-@numba.njit(
+@njit(
     "Tuple((i8[:, ::1], f8[:, ::1]))(i8[::1], i8[:, ::1], f8[:, :, ::1], f8[:, :, ::1], b1, b1,"
     "i8[::1], i8[::1], f8[:, ::1])",
     cache=True,
@@ -271,7 +271,7 @@ def pack(
     return entries[:count], amount
 
 
-@numba.njit("f8[:, ::1](i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1])", cache=True)
+@njit("f8[:, ::1](i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1])", cache=True)
 def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, capacity: Array) -> Array:
     """Return what gangs that are already placed hold when those on overfull servers fall back.
 
@@ -295,7 +295,7 @@ def settle(entries: Ints, gpus: Ints, amount: Array, base: Array, capacity: Arra
     return held
 
 
-@numba.njit("f8(i8, i8, i8[:, ::1], i8[::1], f8[::1], f8[:, ::1], i8)", cache=True)
+@njit("f8(i8, i8, i8[:, ::1], i8[::1], f8[::1], f8[:, ::1], i8)", cache=True)
 def spare(p: int, r: int, entries: Ints, gpus: Ints, held: Array, left: Array, count: int) -> float:
     """Return how much of resource `r` gang `p` could hold in all: what it has, and its servers have left."""
     most = np.inf
@@ -305,7 +305,7 @@ def spare(p: int, r: int, entries: Ints, gpus: Ints, held: Array, left: Array, c
     return float(held[r] + max(most, 0.0))
 
 
-@numba.njit(
+@njit(
     "f8[:, ::1](i8[:, ::1], i8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], i8[::1], i8[::1], f8[:, ::1], f8[:, ::1],"
     "f8[:, :, :, ::1])",
     cache=True,
@@ -365,7 +365,7 @@ def refill(
     return held
 
 
-@numba.njit("f8(i8, f8[::1], i8, i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])", cache=True)
+@njit("f8(i8, f8[::1], i8, i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])", cache=True)
 def alignment(gpus: int, want: Array, h: int, free: Ints, left: Array, server_gpus: Ints, capacity: Array) -> float:
     """Return ``Σ_r demand_r · free_r`` over GPUs, CPUs and memory, in parts of server `h`."""
     score = gpus * free[h] / server_gpus[h] ** 2
@@ -375,7 +375,7 @@ def alignment(gpus: int, want: Array, h: int, free: Ints, left: Array, server_gp
     return float(score)
 
 
-@numba.njit(
+@njit(
     "Tuple((f8, i8, i8))(i8, i8[::1], f8[:, ::1], i8[::1], i8[::1], f8[:, ::1], i8[::1], f8[:, ::1],"
     "i8[:, ::1], i8[:, ::1])",
     cache=True,
@@ -422,7 +422,7 @@ def spot(
     return highest, option, found
 
 
-@numba.njit(
+@njit(
     "Tuple((i8[:, ::1], f8[:, ::1]))(i8[::1], i8[:, ::1], f8[:, :, ::1], f8[::1], i8[::1], i8[::1], i8[::1],"
     "f8[:, ::1])",
     cache=True,
@@ -482,7 +482,7 @@ def align(
     return entries[:count], amount
 
 
-@numba.njit("i8[::1](i8[::1], f8[:, ::1], i8[::1], i8[::1])", cache=True)
+@njit("i8[::1](i8[::1], f8[:, ::1], i8[::1], i8[::1])", cache=True)
 def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
     """Improve GPU types of gangs by moves and exchanges until none is left.
 
@@ -522,7 +522,7 @@ def improve_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints
     return found
 
 
-@numba.njit("i8[::1](i8[::1], f8[:, ::1], i8[::1], i8[::1])", cache=True)
+@njit("i8[::1](i8[::1], f8[:, ::1], i8[::1], i8[::1])", cache=True)
 def choose_types(gpus: Ints, worth: Array, types: Ints, capacity: Ints) -> Ints:
     """Choose GPU types of gangs, so that they are worth much together.
 

@@ -51,7 +51,7 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What a mechanism is asked.
+    """A request to a mechanism: the jobs of a round.
 
     Attributes
     ----------
@@ -304,7 +304,7 @@ class Mechanisms:
         return self._placement(jobs, table, self._refilled(jobs, types, table, held))
 
     def _fitted(self, jobs: Ints, found: Schedule, gpu_type: Ints) -> Placement:
-        """Place what entries on GPU types give to jobs, as Synergy-Tune places demands."""
+        """Place the CPUs and memory that jobs hold on GPU types, as Synergy-Tune places demands."""
         wanted, types = _totals(jobs, found), np.zeros(jobs.size, np.int64)
         types[np.searchsorted(jobs, found.job)] = gpu_type
         least = np.minimum(self.view.needs.base[self.kind[jobs], types], wanted)
@@ -348,7 +348,7 @@ def alignments(view: View, jobs: Ints) -> Array:
 
 
 def penalties(view: View, jobs: Ints, left_s: Array) -> Array:
-    """Return ``(a,)`` what Tetris subtracts from alignments: remaining work, scaled to the mean alignment.
+    """Return ``(a,)`` penalties that Tetris subtracts from alignments: remaining work, scaled to the mean alignment.
 
     The remaining work of a job is its demand, summed over resources, times the time it is left; ``ε = ā / p̄`` with the
     mean alignment of the jobs with an empty server (Grandl et al., section 3.3).

@@ -15,6 +15,7 @@ from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placem
 from schedgap.heuristics.synergy.profiling import believed
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.parameters import passing
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
@@ -123,39 +124,26 @@ def built(scheduler: Scheduler) -> Callable[..., Policy]:
         instance: Instance,
         oracle: Oracle,
         *,
-        order: str = Scheduler.order,
-        fit: str = Scheduler.fit,
-        first: str = Scheduler.first,
-        by: str = Scheduler.by,
         profiles: str = "true",
         noise: float = 0.0,
         noise_seed: int = 0,
         saturation: float = 0.0,
+        **settings: str,
     ) -> Policy:
-        chosen, seen = (
-            replace(scheduler, order=order, fit=fit, first=first, by=by),
-            PAPERS.get("synergy").view(instance),
-        )
+        seen: View = PAPERS.get("synergy").view(instance)
         if profiles != "true" or noise or saturation:
             tables = believed(seen, profiles, noise, noise_seed)
             seen = synergy.view(instance, tables=tables, saturation=saturation)
-        return Policy(chosen, seen, oracle)
+        return Policy(replace(scheduler, **settings), seen, oracle)
 
-    return build
+    return passing(build, Scheduler)
 
 
 def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
     """Return the heuristic that places the round of a view."""
 
-    def run(
-        view: View,
-        context: Context,
-        *,
-        order: str = Scheduler.order,
-        fit: str = Scheduler.fit,
-        by: str = Scheduler.by,
-    ) -> Schedule:
-        chosen, jobs = replace(scheduler, order=order, fit=fit, by=by), view.runnable
+    def run(view: View, context: Context, **settings: str) -> Schedule:
+        chosen, jobs = replace(scheduler, **settings), view.runnable
         alone_s = view.workload.work[jobs] / view.fair[jobs]
         zero = np.zeros(jobs.size)
         queue = np.argsort(chosen.ranks(view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
@@ -163,7 +151,7 @@ def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
         return _schedule(found, np.zeros(found.job.size, np.int64), np.zeros(jobs.size, np.int64), jobs)
 
     run.__doc__ = scheduler.stated
-    return run
+    return passing(run, Scheduler)
 
 
 def _schedule(found: Placement, rounds: Ints, offered_round: Ints, offered_job: Ints) -> Schedule:
@@ -182,16 +170,8 @@ def _schedule(found: Placement, rounds: Ints, offered_round: Ints, offered_job: 
 def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
     """Return the heuristic that runs all jobs of a view in its rounds, without overheads."""
 
-    def run(
-        view: View,
-        context: Context,
-        *,
-        order: str = Scheduler.order,
-        fit: str = Scheduler.fit,
-        first: str = Scheduler.first,
-        by: str = Scheduler.by,
-    ) -> Schedule:
-        policy = Policy(replace(scheduler, order=order, fit=fit, first=first, by=by), view, context.oracle)
+    def run(view: View, context: Context, **settings: str) -> Schedule:
+        policy = Policy(replace(scheduler, **settings), view, context.oracle)
         trace, number = in_slots(
             view.workload, view.servers, policy, view.slot_s, profiles=view.profiles, sensitive=True
         )
@@ -200,4 +180,4 @@ def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
         return _schedule(found, number[row], number[trace.offered[:, 0]], trace.offered[:, 1])
 
     run.__doc__ = scheduler.stated
-    return run
+    return passing(run, Scheduler)

@@ -35,7 +35,7 @@ MAX_LISTED = 12
 
 @dataclass(frozen=True, eq=False)
 class Profiling:
-    """What profiling found for each of ``K`` kinds of jobs on each of ``k`` GPU types, and what it cost.
+    """Tables that profiling found for ``K`` kinds of jobs on ``k`` GPU types, and its costs.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ def fetching(seen: View) -> Array:
 
 
 def _relative_fetching(given: MatrixSensitivity, memory_gb: Array) -> Array | None:
-    """Return what storage delivers in units of the rate, ``None`` where the catalogue does not have the matrix."""
+    """Return the throughput of storage in units of the rate, ``None`` for matrices that are not in the catalogue."""
     model = next((m for m in MODELS.values() if m.suite == "synergy" and m.sensitivity == given), None)
     if model is None:
         return None
@@ -216,7 +216,7 @@ def _relative_fetching(given: MatrixSensitivity, memory_gb: Array) -> Array | No
 
 
 def describe(seen: View) -> list[str]:
-    """Return what profiling costs and misses: a line for all jobs, and one for each of the first models."""
+    """Return the costs and errors of profiling in words: a line for all jobs, and one for each of the first models."""
     found, tables = profiling(seen), seen.profiles
     kinds: dict[str, list[int]] = {}
     for kind, j in enumerate(np.unique(tables.kind, return_index=True)[1].tolist()):

@@ -1,17 +1,5 @@
 """Zhou et al.'s algorithms and the schedulers they are compared with, for parameter servers and rings (``ps``, ``ra``).
 
-==========================  ========================================================================================
-``zhou.<a>.online``         Algorithm 1 (A_online) with Algorithms 2 to 7; its settings are those of
-                            :class:`schedgap.heuristics.zhou.batches.Way`
-``zhou.<a>.amaxweight``     Algorithm 3 on the problem of the largest weight
-``zhou.<a>.amincost``       Algorithms 4 to 7 on the problem of one job
-``zhou.<a>.jain``           greedy by weight density (Jain et al.) on the problem of the largest weight
-``zhou.<a>.fifo``           in order of arrival, with a fixed number of workers between 1 and 30
-``zhou.<a>.drf``            numbers of workers by max-min fair dominant shares
-``zhou.<a>.antman``         guaranteed jobs first, opportunistic ones on what is left
-``zhou.<a>.tiresias``       least remaining work times GPUs first, with interruptions
-==========================  ========================================================================================
-
 Algorithms 4 and 7 lose workers as printed, so that the exact placement is the default and ``printed=true`` theirs.
 """
 

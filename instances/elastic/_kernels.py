@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.clock import njit
 
 SLACK = 1e-9
 ROUNDING = 1e-9
@@ -95,7 +95,7 @@ class Best(NamedTuple):
     where: Ints
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def minima(touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, tables: Tables) -> None:
     """Fill in, for some servers, how many workers fit and what is free, where that depends on some slots."""
     levels, types, _, length = tables.fit.shape
@@ -119,7 +119,7 @@ def minima(touched: Ints, first: int, last: int, free: Array, servers: Servers, 
                     tables.fit[level, m, h, t] = min(i, j)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def fitting(free: Array, servers: Servers, m: int, h: int, t: int) -> int:
     """Return how many workers fit on a server in one slot."""
     number = 1_000_000.0
@@ -129,7 +129,7 @@ def fitting(free: Array, servers: Servers, m: int, h: int, t: int) -> int:
     return max(0, int(number))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def totals(touched: Ints, price: Array, need: Array, summed: Array) -> None:
     """Fill in, for some servers, what one of each type costs up to each slot."""
     for h in touched:
@@ -142,7 +142,7 @@ def totals(touched: Ints, price: Array, need: Array, summed: Array) -> None:
                 summed[k, h, t + 1] = total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def floors(summed: Array, floor: Array) -> None:
     """Fill in the floors of summed prices."""
     types, servers, length = summed.shape
@@ -156,7 +156,7 @@ def floors(summed: Array, floor: Array) -> None:
             floor[k, t + 1] = floor[k, t] + max(least[t], 0.0)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def level_of(slots: int) -> int:
     """Return the largest level whose minima are over at most so many slots."""
     level = 0
@@ -165,26 +165,26 @@ def level_of(slots: int) -> int:
     return level
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def free_in(tables: Tables, r: int, h: int, at: Ints) -> float:
     """Return what is free of a resource of a server in all slots of a window."""
     a = tables.free[at[4], r, h, at[2]]
     return float(min(a, tables.free[at[4], r, h, at[2] + at[3] - (1 << at[4])]))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
     """Return what one of a type costs on a server in a window; sums that cancel must not make it negative."""
     return float(max(summed[k, h, at[1]] - summed[k, h, at[0]], 0.0))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def between(floor: Array, k: int, at: Ints) -> float:
     """Return what one of a type costs at least in a window."""
     return float(floor[k, at[1]] - floor[k, at[0]])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def holds(tables: Tables, servers: Servers, at: Ints, m: int, p: int, h: int, workers: int, ps: int) -> bool:
     """Return whether so many workers and parameter servers fit on a server in all slots of a window."""
     for r in range(servers.capacity.shape[1]):
@@ -196,7 +196,7 @@ def holds(tables: Tables, servers: Servers, at: Ints, m: int, p: int, h: int, wo
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def share(servers: Servers, m: int, p: int, workers: int, ps: int, slots: int) -> float:
     """Return the part of the cluster that a run takes, summed over resources and slots."""
     total = 0.0
@@ -209,13 +209,13 @@ def share(servers: Servers, m: int, p: int, workers: int, ps: int, slots: int) -
     return total * slots
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def needed(workers: int, worker_bandwidth: float, ps_bandwidth: float) -> int:
     """Return how many parameter servers cover so many workers elsewhere."""
     return int(np.ceil(workers * worker_bandwidth / ps_bandwidth * (1 - ROUNDING)))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def before(window: Window, a: int, b: int) -> bool:
     """Return whether server `a` comes before `b`: room first, then the cost of a worker, then the number."""
     if (window.room[a] > 0) != (window.room[b] > 0):
@@ -225,7 +225,7 @@ def before(window: Window, a: int, b: int) -> bool:
     return a < b
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def sort(window: Window, count: Ints) -> None:
     """Sort the servers of a window and sum up their room and cost (heapsort: numpy's takes seconds to compile)."""
     order = window.order
@@ -259,7 +259,7 @@ def sort(window: Window, count: Ints) -> None:
     window.at[5] = 1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def cheapest(window: Window, workers: int) -> float:
     """Return what the cheapest so many workers cost, infinite where they do not fit."""
     if workers <= 0:
@@ -277,7 +277,7 @@ def cheapest(window: Window, workers: int) -> float:
     return float((window.spent[low - 1] if low > 0 else 0.0) + (workers - done) * window.cost[window.order[low]])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> float:
     """Return what the cheapest so many workers on others than one server of entry `host` cost."""
     fit = window.room[host]
@@ -290,7 +290,7 @@ def cheapest_elsewhere(window: Window, count: Ints, workers: int, host: int) -> 
     return float(cheapest(window, workers + fit) - fit * window.cost[host])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def wanted(best: Best, value: float, end: int) -> bool:
     """Return whether a total (or what it is at least) can be better than the best, or as good and no later."""
     if value != best.value[0]:
@@ -298,7 +298,7 @@ def wanted(best: Best, value: float, end: int) -> bool:
     return bool(best.where[0] >= 0 and end <= best.where[2])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def offer(best: Best, window: Window, value: float, paid: float, part: float, where: tuple[int, int, int, int]) -> None:
     """Take a run if it is better: by total, then end, then share of the cluster."""
     end = window.at[1]
@@ -313,7 +313,7 @@ def offer(best: Best, window: Window, value: float, paid: float, part: float, wh
     best.where[3], best.where[4], best.where[5] = where[1], where[2], where[3]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[float, int, int]:
     """Fill in a window for workers of a type; return the least cost, and most workers on one and on all servers."""
     least, most, total = np.inf, 0, 0
@@ -330,7 +330,7 @@ def look(window: Window, tables: Tables, count: Ints, m: int) -> tuple[float, in
     return least, most, total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def try_together(
     best: Best, window: Window, tables: Tables, servers: Servers, late: float, o: int, choice: tuple[int, int, int]
 ) -> None:
@@ -350,7 +350,7 @@ def try_together(
             offer(best, window, late + paid, paid, part, (o, h, number, ps))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def try_ring(best: Best, window: Window, servers: Servers, late: float, o: int, m: int, number: int, how: int) -> None:
     """Offer a ring on at least two servers: where one alone would hold the cheapest, the last worker goes elsewhere.
 
@@ -368,7 +368,7 @@ def try_ring(best: Best, window: Window, servers: Servers, late: float, o: int, 
         offer(best, window, late + paid, paid, part, (o, host, inside, 0))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def try_spread(
     best: Best,
     window: Window,
@@ -399,7 +399,7 @@ def try_spread(
             offer(best, window, late + paid, paid, share(servers, m, p, number, ps, at[1] - at[0]), (o, h, beside, ps))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def alike(window: Window, tables: Tables, a: int, b: int) -> bool:
     """Return whether two servers have the same room, price of a worker and free resources in a window."""
     if window.room[a] != window.room[b] or (window.room[a] > 0 and window.cost[a] != window.cost[b]):
@@ -410,7 +410,7 @@ def alike(window: Window, tables: Tables, a: int, b: int) -> bool:
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def exact(
     window: Window, tables: Tables, servers: Servers, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
@@ -428,7 +428,7 @@ def exact(
     return beside, ps, paid
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def printed(
     window: Window, tables: Tables, servers: Servers, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
@@ -460,7 +460,7 @@ def printed(
     return beside, ps, paid + ps * price
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best) -> None:
     """Find the option, start and placement of least ``late[end] + cost``; `late` must not decrease.
 
@@ -484,7 +484,7 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
         first = last
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def start(window: Window, tables: Tables, begin: int, slots: int) -> None:
     """Move a window."""
     constant = tables.fit.shape[3] == 1
@@ -493,7 +493,7 @@ def start(window: Window, tables: Tables, begin: int, slots: int) -> None:
     window.at[4] = level_of(window.at[3])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def search_window(
     choices: Choices, first: int, last: int, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best
 ) -> None:
@@ -524,7 +524,7 @@ def search_window(
             try_spread(best, window, tables, servers, goal, least, o, (m, p, number))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def place(choices: Choices, servers: Servers, tables: Tables, window: Window, best: Best, workers: Ints) -> None:
     """Write on which servers the workers of the best run are, ``(h,)``: some on the host, the others where cheapest."""
     o, begin, end, host, inside = best.where[0], best.where[1], best.where[2], best.where[3], best.where[4]

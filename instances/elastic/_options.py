@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.clock import njit
 
 ROUNDING = 1e-9
 LONGEST = 1e15
@@ -14,7 +14,7 @@ LONGEST = 1e15
 Table = NDArray[np.int64]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def pareto(work: Array, most: Ints, largest: Ints, rates: tuple[Array, Array, Array], ring: bool) -> Table:
     """Return ``(6, o)``: job, slots, worker type, PS type, together, workers: the fewest workers for each duration."""
     out = np.zeros((6, 1024), np.int64)
@@ -32,7 +32,7 @@ def pareto(work: Array, most: Ints, largest: Ints, rates: tuple[Array, Array, Ar
     return out[:, :used].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def twice(out: Table) -> Table:
     """Return a table with twice as many columns."""
     larger = np.zeros((out.shape[0], 2 * out.shape[1]), np.int64)
@@ -40,7 +40,7 @@ def twice(out: Table) -> Table:
     return larger
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def pairs(
     out: Table,
     used: int,
@@ -67,7 +67,7 @@ def pairs(
     return used
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def undominated(group: Ints, costs: Array) -> Ints:
     """Return the rows of ``(o, c)`` costs than which no other row of the same group is as low everywhere.
 

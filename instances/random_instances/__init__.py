@@ -33,13 +33,13 @@ def pick(rng: Source, among: Sequence[T]) -> T:
 
 
 @dataclass(frozen=True)
-class Family:
+class RandomSpec:
     """Random instances on which a paper's optima are exact within milliseconds; `id` is the paper's."""
 
     id: str
     draw: Callable[[np.random.Generator], Instance]
 
 
-FAMILIES: Registry[Family] = Registry("family of random instances")
+RANDOM: Registry[RandomSpec] = Registry("family of random instances")
 
 import_submodules(__name__)

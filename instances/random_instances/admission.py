@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
+from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
 from schedgap.instances.schema import Instance
 
 MB_PER_S = 1000.0 / 8 / 2
@@ -101,4 +101,4 @@ def draw(
     return instance(made, hosts, slots=slots, ps_gbps=pick(rng, (0.5, 1.0, 2.0)))
 
 
-FAMILIES.register(Family("admission", draw))
+RANDOM.register(RandomSpec("admission", draw))

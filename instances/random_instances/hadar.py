@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
+from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
 from schedgap.instances.schema import Instance
 
 TYPES = ("fast", "middle", "slow")
@@ -112,4 +112,4 @@ def gangs(n: int, seed: int = 1) -> Instance:
     return linear(jobs, {"r0": 8, "r1": 8, "r2": 8}, slots=2000, servers=2)
 
 
-FAMILIES.register(Family("hadar", draw))
+RANDOM.register(RandomSpec("hadar", draw))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import FAMILIES, Family
+from schedgap.instances.random_instances import RANDOM, RandomSpec
 from schedgap.instances.schema import Instance
 
 
@@ -71,4 +71,4 @@ def draw(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered:
     return of_matrix(speedups, rng.integers(1, 5, k).tolist())
 
 
-FAMILIES.register(Family("oef", draw))
+RANDOM.register(RandomSpec("oef", draw))

@@ -10,7 +10,7 @@ import numpy as np
 
 from schedgap.instances.canonical import validate
 from schedgap.instances.model_catalogue import MODELS, gpu_type, rates_on
-from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
+from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
 from schedgap.instances.schema import Instance
 
 JobLike = Mapping[str, Any] | Sequence[Any]
@@ -182,4 +182,4 @@ def draw(
     return instance(made, hosts, name="small")
 
 
-FAMILIES.register(Family("synergy", draw))
+RANDOM.register(RandomSpec("synergy", draw))

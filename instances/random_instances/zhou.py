@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances import FAMILIES, Family, Source, pick
+from schedgap.instances.random_instances import RANDOM, RandomSpec, Source, pick
 from schedgap.instances.schema import Instance
 
 Part = Mapping[str, Any]
@@ -199,4 +199,4 @@ def _job(
     )
 
 
-FAMILIES.register(Family("zhou", draw))
+RANDOM.register(RandomSpec("zhou", draw))

@@ -196,7 +196,7 @@ class _Loop:
         self.master, self.pivots = master, 0 if master is None else master.iterations
 
     def price(self, prices: Array) -> Priced:
-        """Ask the oracle, and note the bound."""
+        """Ask the oracle, and keep the bound if it is the best."""
         began = clock.now()
         priced = self.oracle(prices, self.domain)
         self.pricing_s += clock.now() - began

@@ -183,7 +183,7 @@ class Packer:
             self.note()
 
     def ruin(self) -> list[int]:
-        """Choose the blocks of a move: any one, then some of those in the way of what it wishes."""
+        """Choose the blocks of a move: a random one, then some of those in the way of its best column."""
         first = int(self.rng.integers(self.packing.blocks))
         wish = self.wishes[first]
         near = np.flatnonzero(self.uses[:, wish.rows].any(axis=1)) if wish else np.array(sorted(self.chosen), np.int64)
@@ -191,7 +191,7 @@ class Packer:
         return [first, *near[: int(self.rng.integers(1, self.options.ruined))].tolist()]
 
     def note(self) -> None:
-        """Keep the solution if it is the best."""
+        """Keep the solution if it is the best so far."""
         if not self.best[2] or self.score > self.best[0] + 1e-9 * abs(self.best[0]):
             self.best = self.score, self.value, dict(self.chosen)
             if self.incumbent > -np.inf:
@@ -214,7 +214,7 @@ class Packer:
         return choice
 
     def load(self, known: Start) -> None:
-        """Take these columns, as far as they fit, instead of what there is."""
+        """Replace the chosen columns by these, as far as they fit."""
         for block in list(self.chosen):
             self.take(block)
         self.room, self.value = self.packing.capacity.astype(float), 0.0  # what rounding has left is gone
@@ -223,7 +223,7 @@ class Packer:
                 self.put(block, choice)
 
     def payoff(self, block: int) -> float:
-        """Return the payoff of a block's best column at the prices, whatever room there is."""
+        """Return the payoff of a block's best column at the prices, on an empty cluster."""
         wish = self.wishes[block]
         return -np.inf if wish is None else wish.value - wish.cost(self.prices)
 

@@ -166,7 +166,7 @@ class Master:
         self.times = replace(self.times, transfer_s=self.times.transfer_s + clock.now() - began)
 
     def drop(self, which: Ints) -> None:
-        """Remove columns by index, but for those in the basis, which would end with them."""
+        """Remove columns by index, except those in the basis, whose removal would invalidate it."""
         status = self._session.highs.getBasis().col_status
         which = np.array([c for c in which.tolist() if status[c + self.slacks] != BASIC], np.int64)
         keep = np.ones(len(self.columns), bool)
@@ -175,7 +175,7 @@ class Master:
         self.columns, self.idle = self.columns.take(keep), self.idle[keep]
 
     def solve(self) -> Relaxation:
-        """Solve the LP, with a higher penalty as long as blocks stay uncovered."""
+        """Solve the LP, raising the penalty while blocks stay uncovered."""
         while True:
             relaxation = self._solve()
             if relaxation.status != "optimal" or relaxation.uncovered < 1e-7 or self.penalty >= LARGEST_PENALTY:

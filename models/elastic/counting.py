@@ -42,7 +42,7 @@ def _by_types(kinds: Ints) -> Iterator[tuple[tuple[int, int, int], Ints]]:
 
 
 def _placements(m: Machines, worker_type: int, ps_type: int, together: bool, workers: Ints) -> Array:
-    """Return how many placements of so many workers :func:`schedgap.models.elastic.placements.placements` lists."""
+    """Return the number of placements of each number of workers, as :mod:`.placements` lists them."""
     if not workers.size:
         return np.zeros(0)
     free, e = m.capacity * (1 + ROUNDING), m.worker[worker_type]
@@ -72,7 +72,7 @@ def _placements(m: Machines, worker_type: int, ps_type: int, together: bool, wor
 
 
 def _ways(room: Ints, most: int) -> Array:
-    """Return ``(most + 1,)`` in how many ways 0, 1, … workers go onto servers with so much room each."""
+    """Return ``(most + 1,)`` the numbers of ways to put 0, 1, … workers onto servers with the given room."""
     ways = np.zeros(most + 1)
     ways[0] = 1.0
     for space in np.minimum(room, most).tolist():

@@ -68,7 +68,7 @@ BOUND_SHARE = 0.7
 
 @dataclass(frozen=True, eq=False)
 class ElasticJobs:
-    """What is scheduled, and what it costs to end when. ``n`` jobs, ``T`` slots numbered from 0.
+    """Jobs to be scheduled, and what each end costs; ``n`` jobs, ``T`` slots numbered from 0.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ def placements(m: Machines, worker_type: int, ps_type: int, together: bool, work
 
 
 def _splits(number: int, room: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield every way to put so many workers onto servers with so much room."""
+    """Yield every way to put a number of workers onto servers with the given room."""
     if not room:
         if number == 0:
             yield ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numba import njit
+
+from schedgap.instances.clock import njit
 
 INFINITE = 1e300
 DONE = 1e-9

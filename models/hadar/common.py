@@ -1,4 +1,4 @@
-"""What Hadar's models share: when jobs can finish, what that is worth, and whether there is anything to decide."""
+"""What Hadar's models share: when jobs can finish, the utility of that, and whether any job can finish at all."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def best_progress(view: View, job: int) -> float:
 
 
 def earliest_finish(view: View, job: int, progress: float) -> int:
-    """Return the first slot in which `job` can finish at so much progress in every slot from its arrival on."""
+    """Return the first slot in which `job` can finish if it makes this progress in every slot from its arrival on."""
     slots = max(1, math.ceil(float(view.workload.work[job]) / progress * (1 - ROUNDING)))
     return int(view.arrival[job]) + slots - 1
 
 
 def add_finish(m: pyo.ConcreteModel, view: View, complete: bool, progress: dict[int, float] | None = None) -> None:
-    """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and who may be rejected.
+    """Add ``v[j, f]`` (job j's last slot is f), ``pending[j, t] = Σ_{f ≥ t} v[j, f]`` and `everybody`.
 
     `pending` is written as a recursion, so that its nonzeros grow with the slots and not with their square.
 

@@ -46,7 +46,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class _Index:
-    """Index sets of P1, as plain lists: who may do what where and when."""
+    """Index sets of P1, as plain lists: which jobs may run in which slots, at which paces and in which places."""
 
     view: View
     places: Places

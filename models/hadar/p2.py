@@ -148,7 +148,7 @@ def _builder(complete: bool, relaxed: bool = False) -> Callable[[View], pyo.Conc
 
 
 def prices(view: View, relaxed: Solution, slack: float) -> Prices:
-    """Return the prices of a solved relaxation, at which a schedule is of interest that loses at most `slack`."""
+    """Return the prices of a solved relaxation, and as least payoff of each job that at the optimum less `slack`."""
     gpu = np.zeros((view.slots, len(view.capacity)))
     payoff = np.zeros(view.size)
     assert relaxed.row_duals is not None
@@ -198,7 +198,7 @@ def enumerated(complete: bool) -> Callable[[View, SolveOptions], Outcome]:
 
 
 def _without_incumbent(relaxed: Solution) -> Solution:
-    """Return a relaxation that ended early as what it says about P2: a bound."""
+    """Return a relaxation that ended early as an answer to P2: its bound, and no incumbent."""
     if relaxed.status != "time limit with incumbent":
         return relaxed
     return replace(relaxed, status="time limit without incumbent", objective=None, column_values=None)

@@ -40,7 +40,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """What the kernels know of ``n`` jobs on ``k`` types; rows without possible job have 0 levels.
+    """What the kernels need of ``n`` jobs on ``k`` types; jobs that cannot complete have 0 levels.
 
     Attributes
     ----------

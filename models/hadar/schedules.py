@@ -40,7 +40,7 @@ class TooManyError(NotApplicableError):
 
 @dataclass(frozen=True, eq=False)
 class Schedules:
-    """``s`` schedules with ``e`` uses (cells of slot and type) in all.
+    """``s`` schedules that use ``e`` cells of slot and type in all.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Schedules:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """What GPUs cost, and what a schedule must leave after paying for them to be of interest.
+    """Prices of GPUs, and the payoff that a schedule needs at these prices to be of interest.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def mixes(view: View, job: int, extreme: bool = False) -> list[tuple[Mix, float]
 
 
 def _splits(total: int, room: list[int]) -> Iterator[list[int]]:
-    """Yield the ways to split `total` over bins of so much room."""
+    """Yield the ways to split `total` over bins of the given room."""
     if total > sum(room):
         return
     if not room:

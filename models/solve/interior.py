@@ -1,4 +1,4 @@
-"""A point of an LP's optimal face that is no vertex: what theorems about vertices say nothing about."""
+"""An interior point of an LP's optimal face, about which theorems on vertices say nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units in which a solver's absolute tolerances are relative ones, and what no units help.
+"""Units in which a solver's absolute tolerances become relative, and forms that no units make solvable.
 
 HiGHS compares rows, columns and reduced costs with absolute tolerances (1e-9 to 1e-7), drops coefficients below 1e-9,
 and calls points optimal that its tolerances cannot tell from others: a largest utility of 1e-9 is 0 to it. So a form
@@ -39,7 +39,7 @@ class NotCertifiableError(NotApplicableError):
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What one unit of each row, each column and the objective is in a scaled form, in those of the original.
+    """Units of a scaled form's rows, columns and objective, in units of the original.
 
     Attributes
     ----------
@@ -111,8 +111,8 @@ class Units:
 def units(form: StandardForm) -> Units:
     """Return the units that the model declares and, where these are far from 1, what makes them about 1.
 
-    That are the largest coefficient of every row, column and the objective and, where all columns are continuous, the
-    largest right-hand side or bound.
+    These are the largest coefficients of every row, of every column and of the objective and, where all columns are
+    continuous, the largest right-hand side or bound.
 
     Raises
     ------
@@ -188,7 +188,7 @@ class _Entries:
         return np.exp2(row), np.exp2(column)
 
     def apart(self, size: Array) -> Array:
-        """Return how many times the largest coefficient of each row is its least one."""
+        """Return the ratio of each row's largest coefficient to its smallest."""
         least, most = _ends(self.at, size, self.rows)
         return np.asarray(np.exp2(most - least))
 

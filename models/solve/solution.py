@@ -238,7 +238,7 @@ class Solution:
 
 
 def _idle(variable: Any) -> float:
-    """Value of a variable that no row or objective mentions: fixed, or within its bounds nearest to 0."""
+    """Return the value of a variable that no row or objective mentions: fixed, or as near to 0 as bounds allow."""
     if variable.fixed:
         return float(variable.value)
     lower, upper = variable.bounds

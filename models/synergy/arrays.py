@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.synergy import View
 from schedgap.models.solve import StandardForm
-from schedgap.models.synergy.configurations import capacity
+from schedgap.models.synergy.configurations import capacity, units
 from schedgap.models.synergy.throughput import Choices
 
 
@@ -24,10 +24,10 @@ def round_form(view: View, chosen: Choices) -> StandardForm:
     types = np.unique(gpu_type)
     place = np.searchsorted(types, gpu_type)
     columns = np.arange(len(at))
-    amount = held.amount(view)[at]
+    amount = (held.amount(view) / units(view)[held.gpu_type])[at]
     resources = [(amount[:, r], place + r * len(types), columns) for r in range(3)]
     one_each = (np.ones(len(at)), 3 * len(types) + chosen.owner, columns)
-    room = capacity(view)[types].T.ravel()
+    room = (capacity(view) / units(view))[types].T.ravel()
     return _form(
         [*resources, one_each],
         cost=group.weight[chosen.owner] * held.rate[at],

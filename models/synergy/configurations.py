@@ -1,4 +1,4 @@
-"""What a gang may hold, and the jobs of a round in classes of equals: the index sets of the models of a round."""
+"""Index sets of the models of a round: configurations that a gang may hold, and classes of equal jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOWHERE = -1.0
 
 @dataclass(frozen=True, eq=False)
 class Configurations:
-    """``q`` configurations ``[c, m]`` of kinds of jobs on GPU types, by kind and type, as levels and as amounts.
+    """``q`` configurations ``[c, m]``, ordered by kind of job and GPU type, as levels and as amounts.
 
     Attributes
     ----------
@@ -54,15 +54,15 @@ class Configurations:
         return np.column_stack((self.gpus.astype(float), self.cpus, self.memory_gb))
 
     def amount(self, view: View) -> Array:
-        """Return ``(q, 3)`` GPUs, CPUs and gigabytes in :func:`units`; what HiGHS would drop is 0."""
-        found = self.held() / units(view)[self.gpu_type]
-        return np.where(found < SMALLEST, 0.0, found)
+        """Return :meth:`held`, without what HiGHS would drop in :func:`units`."""
+        found = self.held()
+        return np.where(found < SMALLEST * units(view)[self.gpu_type], 0.0, found)
 
 
 def units(view: View) -> Array:
-    """Return ``(k, 3)`` one GPU, and the CPUs and gigabytes per GPU of the largest server, of each type.
+    """Return ``(k, 3)`` units of GPUs, CPUs and gigabytes: 1, and those per GPU of the type's largest server.
 
-    Rows count resources in these units, so that their coefficients are about as large as gangs.
+    A solver counts resources in these units, so that coefficients are about as large as gangs.
     """
     largest = view.pools.largest
     each = np.divide(largest, largest[:, :1], out=np.ones_like(largest), where=largest[:, :1] > 0)
@@ -70,14 +70,13 @@ def units(view: View) -> Array:
 
 
 def capacity(view: View) -> Array:
-    """Return ``(k, 3)`` what there is of each type, in :func:`units`, with the rounding that levels have."""
+    """Return ``(k, 3)`` GPUs, CPUs and gigabytes of each type, with the rounding that levels have."""
     pools = view.pools
-    total = np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb))
-    return np.asarray(total / units(view) * (1 + ROUNDING))
+    return np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb)) * (1 + ROUNDING)
 
 
 def fitting(view: View) -> Bools:
-    """Return ``(K, k)`` whether a gang of each kind fits on the GPUs of each type, whatever it does there."""
+    """Return ``(K, k)`` whether each type has enough GPUs for a gang of each kind, also without progress there."""
     return np.asarray(view.profiles.gpus[:, None] <= view.pools.gpus)
 
 
@@ -119,7 +118,7 @@ def configurations(view: View, where: Bools, *, pruned: bool = True, idle: bool 
 
 
 def _best_below(rate: Array) -> Array:
-    """Return ``(x, A, B)`` the best rate at no more of both and less of one, :data:`NOWHERE` where there is none."""
+    """Return ``(x, A, B)`` the best rate of smaller configurations, :data:`NOWHERE` where there are none."""
     best = np.maximum.accumulate(np.maximum.accumulate(rate, axis=1), axis=2)
     below = np.full_like(rate, NOWHERE)
     below[:, 1:] = best[:, :-1]
@@ -129,7 +128,7 @@ def _best_below(rate: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Jobs of a round in ``e`` classes of equals: of one kind, one weight and the same floors.
+    """Jobs of a round in ``e`` classes; those of a class have the same kind, weight and floors.
 
     Attributes
     ----------

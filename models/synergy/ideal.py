@@ -1,4 +1,4 @@
-"""ILP1 as it is solved: arrays, the LP first, and where that needs little rounding only the columns around it.
+"""ILP1 as it is solved: as arrays, first its LP, then only the columns near the LP's optimum, where these are enough.
 
 The optimum is that of the statement, :func:`~schedgap.models.synergy.throughput.build_round` with integers. It is also
 the first half of LP2, whose demands are thus those of the registered ``synergy.ilp1`` (on several types

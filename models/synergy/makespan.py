@@ -9,7 +9,8 @@ import pyomo.environ as pyo
 
 from schedgap.instances.views.synergy import MAKESPAN, View
 from schedgap.models.registry import MODELS, ModelSpec, no_decision
-from schedgap.models.synergy.configurations import capacity, configurations, fitting
+from schedgap.models.solve import counted
+from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
 
 def build_makespan(view: View) -> pyo.ConcreteModel:
@@ -70,6 +71,8 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     def resource_rounds(m: Any, i: int, r: int) -> Any:
         return sum(m.holds[q, r] * m.x[q] for q in m.USERS[i, r]) <= m.total[i, r] * (m.makespan - m.start)
 
+    unit = units(view)
+    counted(m, ((m.resource_rounds[i, r], float(unit[i, r])) for i, r in m.RESOURCES))
     m.seconds = pyo.Objective(rule=lambda m: m.slot_s * m.makespan, sense=pyo.minimize)
     return m
 

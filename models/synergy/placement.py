@@ -20,7 +20,7 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, total
-from schedgap.models.solve import Session, Solution, SolveOptions, build, cross_check, solve
+from schedgap.models.solve import Session, Solution, SolveOptions, build, counted, cross_check, solve
 from schedgap.models.synergy.arrays import placement_form
 from schedgap.models.synergy.configurations import SMALLEST
 from schedgap.models.synergy.ideal import FRACTION, ideal_round
@@ -108,8 +108,7 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
         \sum_j m_j^* \cdot x_{i,j} \le M_i \quad \forall i \tag{15–17} \label{capacity_15_17}
     .. math:: \sum_i x_{i,j} = 1 \quad \forall j \tag{18} \label{all_of_it_18}
 
-    The paper has no objective; this one fills servers in their order. Its :math:`\ge 1` in (18) asks for no more. Rows
-    are in parts of the server.
+    The paper has no objective; this one fills servers in their order. Its :math:`\ge 1` in (18) asks for no more.
 
     Duals: those of (15)–(17) say which resource of which server is full; they are zero for servers with room.
 
@@ -122,7 +121,9 @@ def build_vertex(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
     @m.Constraint(m.RESOURCES, m.HOSTS)
     def capacity_15_17(m: Any, r: int, i: int) -> Any:
-        return sum(m.part[r, d, i] * m.x[d, i] for d in m.GUESTS[i]) <= 1
+        return sum(m.held[r, d, i] * m.x[d, i] for d in m.GUESTS[i]) <= m.room[r, i]
+
+    in_servers(m)
 
     @m.Constraint(m.DEMANDS)
     def all_of_it_18(m: Any, d: int) -> Any:
@@ -170,7 +171,9 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
     @m.Constraint(m.RESOURCES, m.HOSTS)
     def capacity_15_17(m: Any, r: int, i: int) -> Any:
-        return sum(m.part[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= 1
+        return sum(m.held[r, d, i] * (m.whole[d, i] + m.x[d, i]) for d in m.GUESTS[i]) <= m.room[r, i]
+
+    in_servers(m)
 
     @m.Constraint(m.DEMANDS)
     def all_of_it_18(m: Any, d: int) -> Any:
@@ -185,7 +188,7 @@ def build_fewest(view: View, wanted: Demands | None = None) -> pyo.ConcreteModel
 
 
 def _room(wanted: Demands) -> list[int]:
-    """Return how many whole jobs of its demand each variable's empty server holds."""
+    """Return for each variable how many whole jobs of the demand fit on the empty server."""
     fit = np.floor((1 + ROUNDING) / wanted.part.max(axis=1))
     return [int(n) for n in np.minimum(fit, wanted.count[wanted.demand])]
 
@@ -207,9 +210,17 @@ def _servers(view: View, wanted: Demands) -> pyo.ConcreteModel:
     m.ON = pyo.Set(m.DEMANDS, initialize=on)
     m.GUESTS = pyo.Set(m.HOSTS, initialize=guests)
     m.jobs = pyo.Param(m.DEMANDS, initialize=dict(enumerate(wanted.count.tolist())))
-    parts = {(r, *cell): part for r in range(3) for cell, part in zip(cells, wanted.part[:, r].tolist(), strict=True)}
-    m.part = pyo.Param(m.RESOURCES, m.CELLS, initialize=parts)
+    held = np.where(wanted.part > 0, wanted.amount[wanted.demand], 0.0)
+    holds = {(r, *cell): float(held[n, r]) for n, cell in enumerate(cells) for r in range(3)}
+    m.held = pyo.Param(m.RESOURCES, m.CELLS, initialize=holds)
+    size = np.column_stack((view.servers.gpus, view.servers.cpus, view.servers.memory_gb))[wanted.hosts].astype(float)
+    m.room = pyo.Param(m.RESOURCES, m.HOSTS, initialize={(r, i): float(size[i, r]) for r in range(3) for i in m.HOSTS})
     return m
+
+
+def in_servers(m: pyo.ConcreteModel) -> None:
+    """Let the solver count resources in servers: its tolerance then means the same for all of them."""
+    counted(m, ((m.capacity_15_17[r, i], m.room[r, i] or 1.0) for r in m.RESOURCES for i in m.HOSTS))
 
 
 def placed(view: View, wanted: Demands, x: Array) -> Schedule:
@@ -323,7 +334,7 @@ def fewest(view: View, options: SolveOptions) -> Outcome:
 
 
 def _after(first: Solution, solution: Solution, build_s: float, decision: Schedule | None) -> Outcome:
-    """Return the outcome of the second of two solves: with the time of both, and only as proved as the first is."""
+    """Return the outcome of the second of two solves, with the time of both; proved only if the first one is."""
     second = replace(solution.times, build_s=build_s)
     solution = replace(solution, times=total(first.times, second))
     if solution.status == "optimal" and first.status != "optimal":

@@ -1,6 +1,6 @@
-"""The most progress of a round: LP1 and ILP1 (eq. 1–5), on several GPU types, and with a fairness oracle (eq. 22–26).
+"""The largest progress of a round: LP1 and ILP1 (eq. 1–5), on several GPU types (22–25), with a fairness oracle (26).
 
-One statement serves all. Its integers count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a class
+One builder serves all. Its integers count equal jobs: ``y[q]`` jobs of a class hold configuration q. Jobs of a class
 can be exchanged, so that every solution of it is one of the paper's ``y[c,m,(i,)j]`` of the same value, and the other
 way round: an integer count is given to the class's jobs one by one, a fractional one to all of them in equal parts.
 """
@@ -20,7 +20,7 @@ from schedgap.instances.registry import Problem
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
 from schedgap.models.registry import MODELS, Kind, ModelSpec, no_decision, no_reason
-from schedgap.models.solve import Solution
+from schedgap.models.solve import Solution, counted
 from schedgap.models.synergy.configurations import (
     SMALLEST,
     Classes,
@@ -30,6 +30,7 @@ from schedgap.models.synergy.configurations import (
     configurations,
     fitting,
     ideal_schedule,
+    units,
 )
 
 
@@ -162,8 +163,7 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     say which configurations there are, so that they need no rows; a job for which (26) leaves none makes the model
     infeasible. Jobs run on the types on which they progress with their share; elsewhere (5) would ask for nothing. Rows
     of (5) are divided by the floor, so that the share itself has a coefficient of 0, and exist only for jobs that could
-    fall below. CPUs and memory are counted in what a GPU of the type's largest server comes with, so that all rows are
-    alike.
+    fall below.
 
     Duals (of LP1): those of (2) and (3) are what another CPU and another gigabyte would add to the round's progress,
     that of (5) what fairness to j costs the others. The optimum bounds every feasible round (Theorem 4.1), without
@@ -200,6 +200,8 @@ def build_round(view: View, rule: Rule) -> pyo.ConcreteModel:
     def memory_3(m: Any, i: int) -> Any:
         return sum(m.memory[q] * m.y[q] for q in m.ON[i]) <= m.capacity[2, i]
 
+    unit = units(view)
+    counted(m, ((row[i], float(unit[i, r])) for r, row in ((1, m.cpus_2), (2, m.memory_3)) for i in m.TYPES))
     _add_jobs(m, rule)
     if rule.gpu_rows:
         m.gpus = pyo.Param(m.CHOICES, initialize=_numbered(held.gpus[at]))

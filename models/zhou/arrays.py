@@ -28,7 +28,7 @@ Part = NDArray[Any] | float
 
 
 class Choice(NamedTuple):
-    """What is given in (13): types (PS type −1 in a ring), whether all is on one server, workers needed and allowed."""
+    """The data of (13): types (PS type −1 in a ring), whether all is on one server, workers needed and allowed."""
 
     worker_type: int
     ps_type: int

@@ -1,4 +1,4 @@
-"""What Zhou's exact models share: choices of jobs, how long slots go on, objectives in units of their own."""
+"""What Zhou's exact models share: choices of jobs, the last slot that they need, and limits of size."""
 
 from __future__ import annotations
 

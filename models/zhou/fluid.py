@@ -23,7 +23,7 @@ from schedgap.models.zhou.common import skip
 
 
 class Types(NamedTuple):
-    """What one of each type takes: ``part (k, i, R)`` of each class's totals, and ``fits (k, i)`` on which classes."""
+    """Needs of one of each type, ``part (k, i, R)`` of each class's totals, and the classes it ``fits (k, i)``."""
 
     part: Array
     fits: Bools
@@ -67,7 +67,7 @@ class Run(Jobs):
 
 
 def run_of(a: Architecture) -> Run:
-    """Return the jobs that have a weight, at least one, with the choices that can be thriftiest."""
+    """Return the jobs with a positive weight (there is one), and the choices of theirs that can need least."""
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
     job, worker_type, ps_type, worker_slots, ps_slots = rows
@@ -160,11 +160,11 @@ class Serving:
         self.least = np.concatenate([[np.inf], np.minimum.accumulate(share)])
 
     def fewest(self, workers: Array) -> Ints:
-        """Return how many PSs so many workers need at least."""
+        """Return the least number of PSs for each number of workers."""
         return np.minimum(np.searchsorted(self.most, workers), len(self.most) - 1) + 1
 
     def share(self, workers: Array) -> Array:
-        """Return the least number of PSs per worker with at most so many workers."""
+        """Return the least number of PSs per worker among up to each number of workers."""
         fewest = self.fewest(workers)
         return np.asarray(np.minimum(fewest / workers, self.least[fewest - 1]))
 

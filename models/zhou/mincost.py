@@ -85,7 +85,7 @@ def offer(view: View, name: str) -> Offer:
 
 
 def kind(offered: Offer, chosen: Choices, k: int) -> Choice:
-    """Return what is given of a choice in (13)."""
+    """Return the data of (13) for a choice."""
     types = int(chosen.worker_type[k]), int(chosen.ps_type[k])
     most = int(offered.architecture.most[offered.job])
     return Choice(*types, bool(chosen.together[k]), int(chosen.workers[k]), most)
@@ -152,7 +152,7 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
 
 
 def lower_bounds(offered: Offer, chosen: Choices) -> Array:
-    """Return ``(c,)`` what each choice costs at least, infinite where it does not fit."""
+    """Return ``(c,)`` lower bounds on the costs of choices, infinite where a choice does not fit."""
     machines, most = offered.architecture.machines, int(offered.architecture.most[offered.job])
     bound = np.full(chosen.size, np.inf)
     for slots, least, paid in _windows(offered, np.unique(chosen.slots)):
@@ -170,7 +170,7 @@ def lower_bounds(offered: Offer, chosen: Choices) -> Array:
 
 
 def _windows(offered: Offer, durations: Ints) -> Iterator[tuple[int, Array, Array]]:
-    """Yield ascending durations with ``(h, R, S)`` what is free, and what a unit costs, in windows by their start."""
+    """Yield each duration, ascending, with ``(h, R, S)`` free amounts and costs of a unit by start of the window."""
     summed = np.concatenate([np.zeros((*offered.price.shape[:2], 1)), np.cumsum(offered.price, axis=2)], axis=2)
     least, width = offered.free, 1
     for slots in durations.tolist():
@@ -231,7 +231,7 @@ class _Workers:
 
 
 def times(free: Array, need: Array) -> Array:
-    """Return ``(h, S)`` how often a need ``(R,)`` fits into ``(h, R, S)``, infinitely often where it is nothing."""
+    """Return ``(h, S)`` how often a need ``(R,)`` fits into ``(h, R, S)``; infinite for a need of nothing."""
     asked = need > 0
     return np.asarray(np.floor(free[:, asked] / need[asked][:, None]).min(axis=1, initial=np.inf))
 

@@ -19,14 +19,14 @@ from schedgap.models.zhou.common import Choices
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """On which servers the parts of a choice can be: most workers and most PSs ``(c, h)``."""
+    """Room of each choice on each empty server: most workers and most PSs ``(c, h)``."""
 
     workers: Ints
     ps: Ints
 
 
 def room(m: Machines, chosen: Choices, most: Ints) -> Room:
-    """Return where choices can be on empty servers, and with how many workers and PSs at most.
+    """Return the room of choices on empty servers.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _add_amounts(m: Any, ring: bool) -> None:
 
 
 def _add_together(m: Any, chosen: Choices) -> None:
-    """Add (2d) where all is on one server: which one."""
+    """Add (2d) where all is on one server."""
     if not chosen.together.any():
         return
     places = [(k, h) for k, h in m.PLACES if chosen.together[k]]
@@ -171,7 +171,7 @@ def _add_together(m: Any, chosen: Choices) -> None:
 
 
 def _add_apart(m: Any, machines: Machines, chosen: Choices) -> None:
-    """Add (2d) where not all is on one server: something is elsewhere, whatever server one looks at; and (2i)."""
+    """Add (2d) where not all is on one server, so that no server holds everything, and (2i)."""
     if chosen.together.all():
         return
     places = [(k, h) for k, h in m.PLACES if not chosen.together[k]]

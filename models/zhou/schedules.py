@@ -41,7 +41,7 @@ def schedules(a: Architecture, earliest: Ints, end: int) -> Schedule:
 
 
 def offline_schedules(a: Architecture) -> Schedule:
-    """Return the schedules that some optimal schedule of all jobs consists of."""
+    """Return schedules among which there is an optimal schedule of all jobs."""
     return schedules(a, a.arrival, horizon(a))
 
 
@@ -59,7 +59,7 @@ def taken(a: Architecture, found: Schedule) -> Array:
 
 
 def _common(a: Architecture, found: Schedule) -> pyo.ConcreteModel:
-    """Return what (8) and (9) share: schedules, resources of servers in slots, weights and what takes what."""
+    """Return what (8) and (9) share: schedules, resources of servers in slots, weights and uses."""
     m = pyo.ConcreteModel()
     m.JOBS = pyo.Set(initialize=np.unique(found.job).tolist())
     m.SCHEDULES = pyo.RangeSet(0, len(found.job) - 1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from schedgap.harness.compare.run import compare, read_run
     from schedgap.harness.compare.sweep import sweep
     from schedgap.harness.explain import explain
+    from schedgap.harness.figure import figure
     from schedgap.harness.simulate.run import simulate
     from schedgap.heuristics.registry import heuristic
     from schedgap.heuristics.simulator.policies import policy
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "compare",
     "explain",
+    "figure",
     "heuristic",
     "load",
     "load_plugin",
@@ -47,6 +49,7 @@ _HOME = {
     "load": "schedgap.instances.catalogue",
     "compare": "schedgap.harness.compare.run",
     "explain": "schedgap.harness.explain",
+    "figure": "schedgap.harness.figure",
     "read_run": "schedgap.harness.compare.run",
     "simulate": "schedgap.harness.simulate.run",
     "sweep": "schedgap.harness.compare.sweep",

@@ -12,7 +12,7 @@ import pytest
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import View
-from schedgap.models.oef import lazy_cooperative
+from schedgap.models.oef.lazy import lazy_cooperative
 from schedgap.models.solve import Session, SolveOptions
 from schedgap.models.solve.session import PRIMAL_SIMPLEX
 

@@ -21,7 +21,7 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from schedgap import instances
 from schedgap.instances.views import oef
 from schedgap.instances.views.oef import View
-from schedgap.models.oef import build_cooperative, build_efficiency
+from schedgap.models.oef.printed import build_cooperative, build_efficiency
 from schedgap.models.solve import Session, SolveOptions, StandardForm, build, building, compile_model
 from schedgap.models.solve.session import peak_mb
 

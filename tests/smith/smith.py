@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from schedgap.harness.plots.figures import FIGURES, FigureInput, FigureSpec
-from schedgap.instances.small import SMALL, SmallSpec
 
 import schedgap as sg
 from schedgap.harness.audit.lab import Lab, certified
-from schedgap.harness.audit.registry import Count, Evidence, claim
+from schedgap.harness.audit.registry import claim
+from schedgap.harness.plots.results import Compared
 from schedgap.harness.plots.style import one_axes
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ
 from schedgap.heuristics.registry import Context
@@ -34,6 +34,7 @@ from schedgap.heuristics.simulator.gangs import Gangs, in_order
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
 from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.random_instances import RANDOM, RandomSpec
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
 from schedgap.instances.workload import servers, workload
@@ -108,10 +109,12 @@ def assignment(view: View) -> pyo.ConcreteModel:
     r"""Return the assignment of jobs to places.
 
     .. math::
-        \min \frac{1}{n} \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk} \tag{1} \label{waiting}
+        \min \frac{1}{n} \sum_j \sum_k (n - k + 1)\, p_j\, x_{jk} \tag{1}
 
+    .. math::
         \sum_k x_{jk} = 1 \quad \forall j \tag{2} \label{job}
 
+    .. math::
         \sum_j x_{jk} = 1 \quad \forall k \tag{3} \label{place}
 
     - :math:`x_{jk} \ge 0`, ``x``: job :math:`j` is in place :math:`k`.
@@ -156,27 +159,16 @@ def alone(instance: Instance, oracle: Any) -> Policy:
     return shortest_alone
 
 
-def drawn(found: FigureInput) -> Any:
-    """Draw when jobs complete under each method."""
-    figure, axes = one_axes(3.0)
-    for method, order in found.decisions.items():
-        hours = found.view.hours[order.jobs].cumsum()
+@sg.figure("smith.completed", "Jobs completed", of="instance")
+def completed(data: Compared) -> tuple[Figure, str]:
+    """Jobs completed over time (h)."""
+    canvas, axes = one_axes(3.0)
+    for method, order in data.decisions.items():
+        hours = data.view.hours[order.jobs].cumsum()
         axes.step(hours, np.arange(1, hours.size + 1), where="post", label=method)
     axes.set(xlabel="h", ylabel="jobs completed")
     axes.legend()
-    return figure
-
-
-FIGURES.register(
-    FigureSpec(
-        id="completed",
-        paper="smith",
-        title="Jobs completed",
-        caption=lambda found: f"Jobs completed over time (h). {found.sample(found.rows)}",
-        draw=drawn,
-        per_instance=True,
-    )
-)
+    return canvas, data.sample(data.rows)
 
 
 class Drawn(GeneratorSpec):
@@ -210,23 +202,23 @@ def small(rng: np.random.Generator) -> Instance:
     return generate(document, {}, name="small")
 
 
-SMALL.register(SmallSpec("smith", small))
+RANDOM.register(RandomSpec("smith", small))
 
 
 @claim(
     "smith.shortest-first",
     "Smith 1956, theorem 3",
-    "The shortest job first minimises the mean completion time.",
-    how="The order beside the optimum of the assignment, on random instances.",
+    how="the order beside the optimum of the assignment, on random instances",
 )
-def shortest_first(lab: Lab) -> Evidence:
-    """Try random instances."""
-    count, rng = Count(), lab.rng()
+def shortest_first(lab: Lab) -> str:
+    """The shortest job first minimises the mean completion time."""
+    rng = lab.rng()
     for _ in range(lab.times(3)):
         instance = small(rng)
         rows = certified(instance, ["smith.spt", "smith.assignment"])
-        count.add(not differ(rows["smith.spt"].ratio or 0.0, 1.0), instance, ["smith.*"], "smith.spt has a gap")
-    return count.evidence(f"{count.tested} random instances")
+        gap = rows["smith.spt"].gap or 0.0
+        lab.add(not differ(1.0 + gap, 1.0), instance, ["smith.*"], f"smith.spt has a gap of {gap:.2g}")
+    return f"{lab.tested} random instances"
 
 
 def read(path: Path, options: Options) -> Instance:

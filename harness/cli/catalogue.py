@@ -182,7 +182,7 @@ def explain(
     style: Annotated[Style, typer.Option("--format", help="How it is printed to standard output.")] = Style.TEXT,
     large: Annotated[bool, typer.Option("--all", help="Build models above their stated size, too.")] = False,
 ) -> None:
-    """Explain a model: sets, data, variables, rows with the paper's equation numbers, duals, errata, sizes."""
+    """Explain a model or heuristic: its docstring with mathematics and equation numbers, parameters, sizes."""
     from schedgap.harness.explain import explain as explained
 
     def begins(model: str, where: str) -> None:

@@ -1,0 +1,244 @@
+"""OEF's programs, and those of the schedulers that it is compared with, as printed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from schedgap.instances.arrays import Array
+from schedgap.instances.views.oef import Allocation, View
+from schedgap.models.registry import Outcome, solve_built, total
+from schedgap.models.solve import (
+    TIES,
+    Solution,
+    SolveOptions,
+    counted,
+)
+
+
+def shares(view: View) -> pyo.ConcreteModel:
+    """Return what all programs share: devices within capacity (4b)."""
+    m = pyo.ConcreteModel()
+    m.TENANTS = pyo.RangeSet(0, view.size - 1)
+    m.TYPES = pyo.RangeSet(0, len(view.gpu_types) - 1)
+    m.w = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.speedups))
+    m.m = pyo.Param(m.TYPES, initialize=dict(enumerate(view.capacity.tolist())))
+    m.pi = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.weight.tolist())))
+    # Upper bounds make the bound of an LP stopped early finite; at twice the capacity they never bind, and the
+    # capacity rows keep their whole price.
+    m.x = pyo.Var(m.TENANTS, m.TYPES, bounds=lambda m, l, j: (0, 2 * m.m[j]))
+
+    @m.Constraint(m.TYPES)
+    def capacity(m: Any, j: int) -> Any:
+        return sum(m.x[l, j] for l in m.TENANTS) <= m.m[j]
+
+    prefer(m, assortative(view))
+    return m
+
+
+def in_equal_splits(m: pyo.ConcreteModel, rows: Any, view: View) -> None:
+    """Let the solver count a row per tenant in equal splits: its tolerance then means the same to everybody."""
+    counted(m, ((rows[l], view.split_efficiency[l]) for l in m.TENANTS))
+
+
+def prefer(m: pyo.ConcreteModel, worth: Array) -> None:
+    """Say which of the optima is wanted: the one of the largest Σ ``worth[l, j]``·x_l^j."""
+    m.del_component(TIES)
+    m.add_component(TIES, pyo.Suffix(direction=pyo.Suffix.LOCAL))
+    getattr(m, TIES).update(zip(m.x.values(), worth.ravel().tolist(), strict=True))
+
+
+def assortative(view: View) -> Array:
+    """Return what a device is worth in the second objective, ``(v, k)``: it matches fast types with large speedups.
+
+    Tenants are ranked by their speedup on the fastest type, then on the next one, then by their order. A device of the
+    j-th slowest type is worth ``√rank · ∛j``: the sum is largest where both go together, which is the staircase of
+    Theorem 5.2, and roots, unlike ranks themselves, are in no ratio that speedups have, so that one vertex is best.
+    """
+    rank = np.empty(view.size)
+    rank[np.lexsort((-np.arange(view.size), *view.speedups.T))] = np.arange(1, view.size + 1) / view.size
+    return np.outer(np.sqrt(rank), np.cbrt(np.arange(1, len(view.gpu_types) + 1)))
+
+
+def _table(matrix: Array) -> dict[tuple[int, int], float]:
+    return {(l, j): float(matrix[l, j]) for l in range(matrix.shape[0]) for j in range(matrix.shape[1])}
+
+
+def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
+    """Add the objective (4a), (9a), (10a): total efficiency."""
+    m.efficiency = pyo.Objective(
+        rule=lambda m: sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES),
+        sense=pyo.maximize,
+    )
+    return m
+
+
+def build_efficiency(view: View) -> pyo.ConcreteModel:
+    r"""Return (4a) and (4b): the largest total efficiency within capacity, whoever gets it.
+
+    .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{4a}
+
+    Duals: at an optimum each type goes to whoever has the highest speedup on it, which is its price.
+    """
+    return maximise_efficiency(shares(view))
+
+
+def build_maxmin(view: View) -> pyo.ConcreteModel:
+    r"""Return max-min fairness over devices: the largest part of the equal split that everybody can have.
+
+    - ``s`` :math:`s \ge 0`: part of the equal split that everybody has.
+
+    .. math:: \max s
+    .. math:: x_l^j = s \cdot m_j \cdot \pi_l / \sum_i \pi_i \quad \forall l, j \label{equal_split}
+
+    Duals: that of a capacity row is what one more device would add to s; types without a price are not scarce.
+    """
+    m = shares(view)
+    m.split = pyo.Param(m.TENANTS, m.TYPES, initialize=_table(view.equal_split))
+    m.s = pyo.Var(domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.TENANTS, m.TYPES)
+    def equal_split(m: Any, l: int, j: int) -> Any:
+        return m.x[l, j] == m.s * m.split[l, j]
+
+    m.least = pyo.Objective(rule=lambda m: m.s, sense=pyo.maximize)
+    return m
+
+
+def build_gavel(view: View, *, row_cap: bool = False) -> pyo.ConcreteModel:
+    r"""Return Gavel's max-min LP: the worst-off tenant, measured against its equal split, is as well off as possible.
+
+    - ``z`` :math:`z \ge 0`: the least efficiency, in parts of the equal split's.
+
+    .. math:: \max z \tag{3}
+    .. math:: \sum_j w_l^j x_l^j \ge z \cdot e_l \quad \forall l \tag{3} \label{at_least}
+
+    and with `row_cap`, as in Gavel (OSDI 2020, §4.1), at most one device per tenant:
+
+    .. math:: \sum_j x_l^j \le 1 \quad \forall l \tag{3} \label{at_most_one_device}
+
+    Duals: those of the rows of z, times :math:`e_l`, add up to 1; they say whose share is the bottleneck.
+
+    *Errata.* The paper describes the program without the cap and prints the optimum of the one with it: 1.09, 1.44,
+    1.8, where the program as described gives everybody 54/49 = 1.102 times the equal split. It ranks Gandiva_fair above
+    Gavel in total efficiency; it has 4.356, Gavel 4.364 with the cap.
+    """
+    m = shares(view)
+    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.split_efficiency.tolist())))
+    m.z = pyo.Var(domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.TENANTS)
+    def at_least(m: Any, l: int) -> Any:
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) - m.z * m.split[l] >= 0
+
+    in_equal_splits(m, m.at_least, view)
+    if row_cap:
+
+        @m.Constraint(m.TENANTS)
+        def at_most_one_device(m: Any, l: int) -> Any:
+            return sum(m.x[l, j] for j in m.TYPES) <= 1
+
+    m.least = pyo.Objective(rule=lambda m: m.z, sense=pyo.maximize)
+    return m
+
+
+def gavel(view: View, options: SolveOptions, *, row_cap: bool = False) -> Outcome:
+    """Solve (3), and then, at its ratio, maximise total efficiency, so that no solver's choice of vertex shows."""
+    first = solve_built(lambda v: build_gavel(v, row_cap=row_cap), decode, view, options).solution
+    if first.status != "optimal" or first.objective is None:
+        return Outcome(first, None)
+    ratio = first.objective * (1 - 1e-9)
+
+    def at_ratio(v: View) -> pyo.ConcreteModel:
+        m = build_gavel(v, row_cap=row_cap)
+        m.least.deactivate()
+        m.z.setlb(ratio)
+        return maximise_efficiency(m)
+
+    second = solve_built(at_ratio, decode, view, options)
+    times = total(first.times, second.solution.times)
+    return Outcome(replace(second.solution, times=times), second.decision)
+
+
+def build_sharing_incentive(view: View) -> pyo.ConcreteModel:
+    r"""Return (8): the largest total efficiency at which nobody is worse off than with the equal split (Theorem 3.3).
+
+    .. math:: \max \sum_l \sum_j w_l^j x_l^j
+    .. math:: \sum_j w_l^j x_l^j \ge e_l \quad \forall l \tag{8} \label{at_least_split}
+
+    Duals: that of (8) is what tenant l's right to its equal split costs all tenants together.
+    """
+    m = shares(view)
+    m.split = pyo.Param(m.TENANTS, initialize=dict(enumerate(view.split_efficiency.tolist())))
+
+    @m.Constraint(m.TENANTS)
+    def at_least_split(m: Any, l: int) -> Any:
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) >= m.split[l]
+
+    in_equal_splits(m, m.at_least_split, view)
+    return maximise_efficiency(m)
+
+
+def build_noncooperative(view: View) -> pyo.ConcreteModel:
+    r"""Return (9a)–(9c): the largest efficiency that all tenants can have alike, by weight.
+
+    - ``E`` :math:`E \ge 0`: efficiency per weight of everybody. One E stands for an equation of every pair: n rows, not
+      n².
+
+    .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{9a}
+    .. math:: \sum_j w_l^j x_l^j = \pi_l \cdot E \quad \forall l \tag{9c} \label{equal_efficiency}
+
+    Duals: that of (9c) is the price of equality; it shows who would free devices if it could have less.
+
+    *Errata.* Theorem 5.4, strategy-proofness: no over-report gains, but under-reports do in most random instances. With
+    speedups (1, 2) and (1, 5) and one device of each type, tenant 2 gets 3.0 instead of 2.143 by reporting 3. Tenants
+    with several job types gain by over-reports, too (``oef.multi.strategy-proof`` in the audit). Theorem 5.2, only
+    adjacent types: it needs ratios of speedups that are ordered alike for all tenants. The optimum is not
+    sharing-incentive.
+    """
+    m = shares(view)
+    m.E = pyo.Var(domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.TENANTS)
+    def equal_efficiency(m: Any, l: int) -> Any:
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) == m.pi[l] * m.E
+
+    return maximise_efficiency(m)
+
+
+def build_cooperative(view: View) -> pyo.ConcreteModel:
+    r"""Return (10a)–(10c): the largest total efficiency at which nobody prefers another tenant's share, per weight.
+
+    .. math:: \max \sum_l \sum_j w_l^j x_l^j \tag{10a}
+    .. math:: \frac{1}{\pi_l} \sum_j w_l^j x_l^j \ge \frac{1}{\pi_i} \sum_j w_l^j x_i^j \quad \forall l \ne i
+        \tag{10c} \label{no_envy}
+
+    Duals: that of (10c) is what keeping l from envying i costs in total efficiency. With equal weights envy-freeness
+    implies the sharing incentive.
+
+    *Errata.* Theorem 5.3, Pareto efficiency, holds among envy-free allocations only. With speedups (1, 1.5, 2), (1, 2,
+    5), (1, 3, 8) and one device of each type the total can grow by 0.067 without hurting anybody; two types suffice
+    (1.3, 2.5, 2.6 and 3.9 on two devices of each). Envy-freeness and sharing incentive hold between job types: a tenant
+    with several of them can envy another one, and can have less than with an equal split of which it makes the best
+    use. The support can exceed n + k − 1, and Theorem 5.2 (only adjacent types) fails in a few per cent of cases.
+    """
+    m = shares(view)
+    n = view.size
+    m.PAIRS = pyo.Set(dimen=2, initialize=[(l, i) for l in range(n) for i in range(n) if l != i])
+
+    @m.Constraint(m.PAIRS)
+    def no_envy(m: Any, l: int, i: int) -> Any:
+        own = sum(m.w[l, j] * m.x[l, j] for j in m.TYPES)
+        return m.pi[i] * own - m.pi[l] * sum(m.w[l, j] * m.x[i, j] for j in m.TYPES) >= 0
+
+    counted(m, ((m.no_envy[l, i], view.split_efficiency[l] * view.weight[i]) for l, i in m.PAIRS))
+    return maximise_efficiency(m)
+
+
+def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Allocation:
+    """Return the allocation of an incumbent; solver noise below zero becomes zero."""
+    devices = solution.array(model.x, (view.size, len(view.gpu_types)))
+    return Allocation(np.maximum(devices, 0.0))
