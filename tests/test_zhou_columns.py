@@ -14,7 +14,7 @@ from schedgap.harness.verify import VERIFIERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, View
-from schedgap.models.columns import GenerationOptions, Master, generate
+from schedgap.models.columns import Domain, GenerationOptions, Master, generate
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, generation
 from schedgap.models.solve import SolveOptions, build, solve
 from schedgap.models.zhou.columns import build_master, completing, weighing
@@ -29,7 +29,8 @@ def runnable(instance: Instance) -> tuple[View, list[Architecture]]:
 
 
 def lp(jobs: ElasticJobs, grid: Grid) -> Any:
-    return generate(grid.packing(jobs), Pricing(jobs, grid), EXACT, OPTIONS)
+    pricing = Pricing(jobs, grid)
+    return generate(pricing.domain, pricing, EXACT, OPTIONS)
 
 
 @settings(max_examples=40)
@@ -97,9 +98,8 @@ def test_the_statement_in_pyomo_has_the_optimum_of_the_master(arch: str, weight:
     found = lp(jobs, Grid(a.classes, jobs.slots))
     solution = solve(build(build_master, view, arch, weight))
     assert solution.objective == pytest.approx(found.value)
-    assert Master(Grid(a.classes, jobs.slots).packing(jobs), found.columns, OPTIONS).solve().value == pytest.approx(
-        found.value
-    )
+    master = Master(Domain.of(Grid(a.classes, jobs.slots).packing(jobs)), found.columns, OPTIONS)
+    assert master.solve().value == pytest.approx(found.value)
 
 
 def test_prices_are_given_by_class_resource_and_slot() -> None:

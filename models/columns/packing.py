@@ -31,12 +31,15 @@ class Packing:
         Whether every block needs a column.
     floor
         A value that every feasible solution reaches: a bound below it proves that there is none.
+    worth
+        ``(blocks, ends)`` what a column is worth by its end, non-increasing, where branching is on ends.
     """
 
     capacity: Array
     blocks: int
     cover: bool = False
     floor: float = -np.inf
+    worth: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +54,14 @@ class Columns:
         ``(c,)`` value of each column.
     use
         ``(m, c)`` sparse: what each column takes of each capacity, 0 or more.
+    end
+        ``(c,)`` where its block ends with it, index into :attr:`Packing.worth`; 0 where nobody branches.
     """
 
     block: Ints
     value: Array
     use: sp.csc_array
+    end: Ints
 
     def __len__(self) -> int:
         return len(self.block)
@@ -67,7 +73,7 @@ class Columns:
     def take(self, which: Ints | Bools) -> Columns:
         """Return the columns of that mask or those indices."""
         chosen = np.flatnonzero(which) if which.dtype == bool else which
-        return Columns(self.block[chosen], self.value[chosen], sp.csc_array(self.use[:, chosen]))
+        return Columns(self.block[chosen], self.value[chosen], sp.csc_array(self.use[:, chosen]), self.end[chosen])
 
     @staticmethod
     def joined(batches: Sequence[Columns]) -> Columns:
@@ -76,10 +82,11 @@ class Columns:
             np.concatenate([batch.block for batch in batches]),
             np.concatenate([batch.value for batch in batches]),
             sp.csc_array(sp.hstack([batch.use for batch in batches], format="csc")),
+            np.concatenate([batch.end for batch in batches]),
         )
 
     @staticmethod
-    def of(rows: int, columns: Iterable[tuple[int, float, Ints, Array]]) -> Columns:
+    def of(rows: int, columns: Iterable[tuple[int, float, Ints, Array]], ends: Sequence[int] = ()) -> Columns:
         """Return the batch of ``(block, value, rows used, amounts)``.
 
         Parameters
@@ -88,6 +95,8 @@ class Columns:
             Number of capacities, ``m``.
         columns
             The columns.
+        ends
+            Their ends.
         """
         listed = list(columns)
         sizes = [len(column[2]) for column in listed]
@@ -102,6 +111,7 @@ class Columns:
                 ),
                 shape=(rows, len(listed)),
             ),
+            end=np.array(ends, np.int64) if len(ends) else np.zeros(len(listed), np.int64),
         )
 
 
