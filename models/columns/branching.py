@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from schedgap.instances import clock
 from schedgap.models.columns.domain import FRACTION, Domain, children
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate, lagrangian
 from schedgap.models.columns.packing import Columns
@@ -56,7 +57,7 @@ class Tree:
         self, oracle: Oracle, root: Generated, domain: Domain, whole: bool, solver: SolveOptions, close: Close | None
     ) -> None:
         self.oracle, self.whole, self.solver, self.close, self.master = oracle, whole, solver, close, root.master
-        self.heap = [Node(-root.bound, 0, domain)]
+        self.heap, self.packing = [Node(-root.bound, 0, domain)], domain.packing
         self.floor = max(domain.packing.floor, domain.least)
         self.dive: Node | None = None
         self.settled = -np.inf
@@ -102,7 +103,7 @@ class Tree:
             if found.ended == "time limit":
                 heapq.heappush(self.heap, Node(-bound, node.number, node.domain))
                 return found, found.columns.take(np.zeros(0, np.int64))
-            domain = self.tightened(node.domain, found, cutoff)
+            domain = self.tightened(self.based(node.domain), found, cutoff)
             out = (found.x > FRACTION) & (domain.values(found.columns) == -np.inf)
             if out.any():
                 self.dive = Node(-bound, node.number, domain)
@@ -116,13 +117,24 @@ class Tree:
         return found, found.columns.take((found.x > 0.5) & counts if pair is None else np.zeros(0, np.int64))
 
     def relax(self, domain: Domain, cutoff: float, early: float, time_limit_s: float | None) -> Generated:
-        """Solve the relaxation of a domain, from the columns of all others."""
+        """Solve the relaxation of a domain, from the columns of all others, with covers as long as they help."""
         gap = min(self.solver.rel_gap / 10, CLOSE)
-        options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=time_limit_s)
-        found = generate(domain, self.oracle, options, self.solver, self.master)
-        self.master, self.pivots = found.master, self.pivots + found.pivots
-        self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
-        return found
+        began, before, left = clock.now(), np.inf, time_limit_s
+        while True:
+            options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left)
+            found = generate(self.based(domain), self.oracle, options, self.solver, self.master)
+            self.master, self.pivots = found.master, self.pivots + found.pivots
+            self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
+            little = LITTLE * min(before - cutoff, abs(found.bound))
+            stronger = self.packing.stronger(found.columns, found.x)
+            if found.ended not in ("gap", "exhausted") or before - found.bound < little or stronger is None:
+                return found
+            self.packing, before = stronger, found.bound
+            left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
+
+    def based(self, domain: Domain) -> Domain:
+        """Return a domain with all covers that are known."""
+        return replace(domain, packing=self.packing)
 
     def branch(
         self, domain: Domain, bound: float, found: Generated, cutoff: float, pair: tuple[Domain, Domain] | None
@@ -154,6 +166,9 @@ class Tree:
 
 MASTER = 2
 """Work of a pricing with its master, where that of pricing one block is 1: the master takes about as long."""
+
+LITTLE = 0.02
+"""Part of a node's distance to the cutoff that covers must close for others to be sought."""
 
 EARLY = 0.05
 """Part of a node's distance to the cutoff that its relaxation may be off before it is split."""
