@@ -127,9 +127,10 @@ class Tree:
             self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
             little = LITTLE * min(before - cutoff, abs(found.bound))
             stronger = self.packing.stronger(found.columns, found.x)
-            if found.ended not in ("gap", "exhausted") or before - found.bound < little or stronger is None:
-                return found
-            self.packing, before = stronger, found.bound
+            ended = found.ended not in ("gap", "exhausted") or before - found.bound < little
+            if ended or stronger is None:
+                return replace(found, bound=min(before, found.bound))
+            self.packing, before = stronger, min(before, found.bound)
             left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
 
     def based(self, domain: Domain) -> Domain:
