@@ -29,9 +29,10 @@ class Node:
         return -self.rank
 
 
-Close = Callable[[Domain, Generated, float, bool], float | None]
+Close = Callable[[Domain, Generated, float, bool], tuple[float, bool]]
 """``close(domain, generated, cutoff, last)`` lists all columns that solutions above the cutoff can have, and returns a
-bound on these solutions; ``None`` where that takes too long and it is not the last way left."""
+bound on these solutions, infinite where that takes too long, and whether one attains it. `last` says that there is no
+other way."""
 
 
 class Tree:
@@ -141,9 +142,11 @@ class Tree:
         self, domain: Domain, bound: float, found: Generated, cutoff: float, pair: tuple[Domain, Domain] | None
     ) -> None:
         """Settle a domain where all that matters can be listed, or nothing can be split; or split it."""
-        if self.close and (closed := self.close(domain, found, cutoff, pair is None)) is not None:
-            self.settle(min(bound, closed))
-        elif pair is None:
+        done = False
+        if self.close:
+            closed, done = self.close(domain, found, cutoff, pair is None)
+            bound = min(bound, closed)
+        if done or pair is None or bound <= cutoff:
             self.settle(bound)
         else:
             first, second = (Node(-bound, self.made + i, part) for i, part in enumerate(pair))

@@ -265,7 +265,7 @@ class _Solve:
 DIVING = 0.3
 """Share of the time that is left after the first bound that its dive may take."""
 
-SEARCHING = 1
+SEARCHING = 3
 """Work of the search for solutions by that of branching: on ``gen/200jobs`` 50 nodes do not move the bound."""
 
 LATE = "the time limit is reached"

@@ -53,6 +53,9 @@ from schedgap.models.solve import Solution, SolveOptions
 CELLS = 2_000_000
 """Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
 
+LESS = 0.75
+"""Part of the slack at which schedules were too many, from which on they are listed again."""
+
 NODES = 1000
 """Nodes of the MILP over listed columns, where branching is another way."""
 
@@ -299,23 +302,23 @@ class Listing:
         self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
         self.enough = np.inf
 
-    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> float | None:
-        """Return a bound on the solutions above the cutoff; see :data:`schedgap.models.columns.Close`."""
+    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
+        """Return a bound, and whether it settles the domain; see :data:`schedgap.models.columns.Close`."""
         slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
         if not last and slack > self.enough:
-            return None
+            return np.inf, False
         listed = self.within(domain, found, slack)
-        closed = None if listed is None else self.closed(domain, listed, last)
-        self.enough = slack / 2 if closed is None else self.enough
-        return closed
+        bound, done = (np.inf, False) if listed is None else self.chosen(domain, listed, last)
+        self.enough = self.enough if done else LESS * slack
+        return bound, done
 
-    def closed(self, domain: Domain, listed: list[tuple[int, Choice]], last: bool) -> float | None:
-        """Return the bound on solutions in those schedules, which the packer gets; ``None`` where it is not found."""
+    def chosen(self, domain: Domain, listed: list[tuple[int, Choice]], last: bool) -> tuple[float, bool]:
+        """Choose among schedules for the packer; return the bound, and whether it is the value of what was chosen."""
         real = replace(domain, packing=self.packer.packing)
         if len({job for job, _ in listed} | set(np.flatnonzero(~domain.must).tolist())) < self.jobs.size:
-            return -np.inf
+            return -np.inf, True
         if not listed:
-            return 0.0
+            return 0.0, True
         ends = [c.found.end if isinstance(c, Scheduled) else self.jobs.slots + 1 for _, c in listed]
         columns = Columns.of(len(real.packing.capacity), [(j, c.value, c.rows, c.amounts) for j, c in listed], ends)
         left, nodes = self.packer.left(), None if last else NODES
@@ -329,8 +332,8 @@ class Listing:
             real_ones = len(scheduled) == len(chosen)
             self.packer.offer(scheduled)
         if solution.status == "infeasible":
-            return -np.inf
-        return solution.bound if last or (solution.status == "optimal" and real_ones) else None
+            return -np.inf, True
+        return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and real_ones
 
     def within(self, domain: Domain, found: Generated, slack: float) -> list[tuple[int, Choice]] | None:
         """Return the schedules that pay no less than the best of their jobs but for `slack`, if these are not too many.
