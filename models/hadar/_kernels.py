@@ -149,13 +149,20 @@ def costs(prices, dearer, room, held, order, among, gpus, a, out):  # type: igno
 
 
 @njit(cache=True)
-def charge(covers, j, gpus, prices, dearer):  # type: ignore[no-untyped-def]
-    """Add the prices of covers: to all GPUs where a job is a member, elsewhere to those beyond the spare ones."""
+def charge(prices, covers, j, gpus, own, dearer):  # type: ignore[no-untyped-def]
+    """Write what GPUs cost a job: more by the prices of covers, all of them where it is a member, else those beyond.
+
+    ``own`` is the price of a first GPU, ``dearer`` what further ones cost more.
+    """
     row, spare, member, price = covers
+    if len(row) == 0:
+        return
+    own[:] = prices
+    dearer[:] = 0.0
     for c in range(len(row)):
         r, t = divmod(row[c], prices.shape[1])
         if member[c, j]:
-            prices[r, t] += price[c]
+            own[r, t] += price[c]
         elif gpus > spare[c]:
             dearer[r, t, spare[c] : gpus] += price[c]
 
@@ -318,15 +325,11 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     value, payoffs, paid = np.empty(size), np.empty(slots), np.empty(slots)
     level = np.zeros(slots, np.int64)
     held, free, forced = np.zeros_like(room), room.copy(), np.zeros(slots, np.bool_)
-    some = int(gpus[which].max()) if len(covers[0]) and len(which) else 0
-    own, dearer = prices.copy(), np.zeros((*prices.shape, some))
+    own, dearer = prices.copy(), np.zeros((*prices.shape, gpus[which].max() if len(covers[0]) > 0 else 0))
     found, entries = 0, 0
     for i in range(len(which)):
         j = which[i]
-        if some:
-            own[:] = prices
-            dearer[:] = 0.0
-            charge(covers, j, gpus[j], own, dearer)
+        charge(prices, covers, j, gpus[j], own, dearer)
         bounds = uses[:, np.searchsorted(uses[0], j) : np.searchsorted(uses[0], j, side="right")]
         for u in range(bounds.shape[1]):
             r, t = divmod(bounds[1, u], slots)

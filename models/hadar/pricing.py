@@ -272,8 +272,9 @@ class Pricing:
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``,
-    and the cells, spares, members and prices of covers that cost something.
+    """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``.
+
+    `covers` are cells, spares, members and prices of the covers that cost something.
     """
 
     worth: Array
