@@ -325,7 +325,8 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
     value, payoffs, paid = np.empty(size), np.empty(slots), np.empty(slots)
     level = np.zeros(slots, np.int64)
     held, free, forced = np.zeros_like(room), room.copy(), np.zeros(slots, np.bool_)
-    own, dearer = prices.copy(), np.zeros((*prices.shape, gpus[which].max() if len(covers[0]) > 0 else 0))
+    largest = gpus.max() if len(covers[0]) > 0 else 0
+    own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, largest))
     found, entries = 0, 0
     for i in range(len(which)):
         j = which[i]
