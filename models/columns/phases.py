@@ -66,7 +66,8 @@ class PackingProblem:
     share
         Share of the time limit that the first bound may take.
     whole
-        Whether a solution of the relaxation in whole columns is a solution, and branching on their use of rows is kept.
+        Whether a solution of the relaxation in whole columns is a solution, and branching on their use of rows is kept;
+        then dives end in solutions.
     close
         Lists all columns that matter in a domain, where a paper can.
     sense
@@ -91,9 +92,9 @@ def solve_in_phases(
 ) -> Answer:
     """Bound a packing problem, branch and search, and say what that proves.
 
-    Column generation comes first; then branch and bound by when blocks end and what they take, each node solved by
-    column generation with the columns of the others, and in turns ruin and recreate from the known decisions and from
-    the relaxations of the nodes, until bound or a limit is reached.
+    Column generation comes first, and a dive from its prices; then branch and bound by when blocks end and what they
+    take, each node solved by column generation with the columns and covers of the others, and in turns ruin and
+    recreate from the known decisions and from the relaxations of the nodes, until bound or a limit is reached.
 
     Parameters
     ----------
