@@ -49,7 +49,7 @@ class ModelSpec(MethodSpec):
     kind
         ``"exact"``: its optimum is the problem's, and it runs until that is proved or a limit is reached;
         ``"matheuristic"``: a heuristic with a mathematical program inside, which certifies a bound and finds a decision
-        near it, but does not branch, so that a gap may be left however long it runs;
+        near it, but cannot always branch to the end, so that a gap may be left however long it runs;
         ``"relaxation"`` or ``"bound"``: it bounds the problem's optimum;
         ``"baseline"``: it optimises another objective, so its bound says nothing about the problem.
     build

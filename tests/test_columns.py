@@ -15,14 +15,16 @@ from scipy.optimize import linprog
 from schedgap.models.columns import (
     Choice,
     Columns,
+    Domain,
+    Generated,
     GenerationOptions,
     Master,
+    Packer,
     Packing,
     PackingOptions,
     Priced,
     generate,
     lagrangian,
-    pack,
     statement,
 )
 from schedgap.models.solve import Solution, SolveOptions, build, solve
@@ -32,19 +34,37 @@ TIGHT = GenerationOptions(gap=1e-9)
 
 @dataclass(frozen=True)
 class Known:
-    """A packing problem with all its columns, as an oracle and as an inserter."""
+    """A packing problem with all its columns, as an oracle and as an inserter; ends are ranks of values in a block."""
 
     packing: Packing
     columns: Columns
     several: int = 1
 
-    def oracle(self, prices: np.ndarray) -> Priced:
-        profit = self.columns.profit(prices)
+    @staticmethod
+    def of(packing: Packing, columns: Columns, several: int = 1) -> Known:
+        ranks = [np.unique(-columns.value[columns.block == b]) for b in range(packing.blocks)]
+        ends = max((len(rank) for rank in ranks), default=0)
+        ranks = [rank if len(rank) else np.zeros(1) for rank in ranks]
+        worth = np.array([np.pad(-rank[:ends], (0, max(ends - len(rank), 0)), "edge") for rank in ranks])
+        end = [int(np.searchsorted(ranks[b], -v)) for b, v in zip(columns.block, columns.value, strict=True)]
+        packing = replace(packing, worth=worth.reshape(packing.blocks, ends))
+        return Known(packing, replace(columns, end=np.array(end, np.int64)), several)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain.of(self.packing)
+
+    def oracle(self, prices: np.ndarray, domain: Domain) -> Priced:
+        columns = domain.packing.lifted(self.columns)
+        profit = domain.profit(columns, prices)
+        allowed = np.flatnonzero(profit > -np.inf)
         most = np.full(self.packing.blocks, -np.inf)
         np.maximum.at(most, self.columns.block, profit)
-        order = np.lexsort((-profit, self.columns.block))
+        by_end = np.full((self.packing.blocks, domain.ends), -np.inf)
+        np.maximum.at(by_end, (self.columns.block, self.columns.end), profit)
+        order = allowed[np.lexsort((-profit[allowed], self.columns.block[allowed]))]
         rank = np.arange(len(order)) - np.searchsorted(self.columns.block[order], self.columns.block[order])
-        return Priced(most, self.columns.take(np.sort(order[rank < self.several])))
+        return Priced(most, columns.take(np.sort(order[rank < self.several])), by_end)
 
     def insert(self, block: int, room: np.ndarray, prices: np.ndarray) -> Choice | None:
         dense = self.columns.use.toarray()
@@ -55,6 +75,12 @@ class Known:
         best = int(profit.argmax())
         rows = np.flatnonzero(dense[:, best])
         return Choice(float(self.columns.value[best]), rows, dense[rows, best])
+
+    def generate(self, options: GenerationOptions | None = None) -> Generated:
+        return generate(self.domain, self.oracle, options)
+
+    def packer(self, found: Generated, options: PackingOptions | None = None) -> Packer:
+        return Packer(self.packing, self.insert, found.bound, found.prices, options)
 
     def lp(self) -> float | None:
         """Optimum of the LP over all columns, by scipy."""
@@ -95,13 +121,13 @@ def known(draw: Any, cover: bool | None = None) -> Known:
             used = np.flatnonzero(uses)
             listed.append((block, float(draw(st.integers(-3 if covering else 1, 9))), used, uses[used]))
     packing = Packing(capacity, blocks, covering, floor=-3.0 * blocks if covering else 0.0)
-    return Known(packing, Columns.of(rows, listed), draw(st.integers(1, 3)))
+    return Known.of(packing, Columns.of(rows, listed), draw(st.integers(1, 3)))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.6, 0.9])
 @given(problem=known())
 def test_reaches_the_lp_optimum_and_bounds_the_integer_one(problem: Known, smoothing: float) -> None:
-    found = generate(problem.packing, problem.oracle, GenerationOptions(gap=1e-9, smoothing=smoothing))
+    found = problem.generate(GenerationOptions(gap=1e-9, smoothing=smoothing))
     lp, best = problem.lp(), problem.best()
     if lp is None:
         assert found.ended == "infeasible"
@@ -120,12 +146,12 @@ def test_any_prices_bound(problem: Known, numbers: list[float]) -> None:
     prices = np.array(numbers[: len(problem.packing.capacity)])
     best = problem.best()
     if best is not None:
-        assert lagrangian(problem.packing, prices, problem.oracle(prices).most) >= best - 1e-9
+        assert lagrangian(problem.domain, prices, problem.oracle(prices, problem.domain).most) >= best - 1e-9
 
 
 @given(problem=known())
 def test_the_master_agrees_with_its_statement_in_pyomo(problem: Known) -> None:
-    found = generate(problem.packing, problem.oracle, TIGHT)
+    found = problem.generate(TIGHT)
     if found.ended == "infeasible" or not len(found.columns):
         return
     stated = solve(build(statement, problem.packing, found.columns))
@@ -135,7 +161,7 @@ def test_the_master_agrees_with_its_statement_in_pyomo(problem: Known) -> None:
 
 @given(problem=known())
 def test_dropping_idle_columns_changes_nothing(problem: Known) -> None:
-    found = generate(problem.packing, problem.oracle, GenerationOptions(gap=1e-9, keep=0.0))
+    found = problem.generate(GenerationOptions(gap=1e-9, keep=0.0))
     lp = problem.lp()
     if lp is not None:
         assert found.value == pytest.approx(lp, abs=1e-6)
@@ -143,11 +169,13 @@ def test_dropping_idle_columns_changes_nothing(problem: Known) -> None:
 
 @given(problem=known())
 def test_packs_a_solution_within_the_capacities(problem: Known) -> None:
-    found = generate(problem.packing, problem.oracle, TIGHT)
+    found = problem.generate(TIGHT)
     if found.ended == "infeasible":
         return
-    packed = pack(problem.packing, problem.insert, found, PackingOptions(moves=3))
-    best = problem.best()
+    packer = problem.packer(found)
+    packer.offer({})
+    packer.anneal(20)
+    packed, best = packer.packed, problem.best()
     chosen = packed.columns
     assert len(set(chosen.block.tolist())) == len(chosen)
     assert (chosen.use.sum(axis=1) <= problem.packing.capacity + 1e-9).all()
@@ -155,21 +183,21 @@ def test_packs_a_solution_within_the_capacities(problem: Known) -> None:
     assert packed.missing == (problem.packing.blocks - len(chosen) if problem.packing.cover else 0)
     if packed.missing == 0:
         assert best is not None
-        assert packed.value <= best + 1e-9
-        incumbents = [point.incumbent for point in packed.trace]
+        assert packed.value == packer.incumbent <= best + 1e-9
+        incumbents = [point.incumbent for point in packer.trace]
         assert incumbents == sorted(incumbents)
 
 
 def test_costs_are_minimised_as_negative_values() -> None:
     columns = Columns.of(1, [(0, -5.0, np.array([0]), np.array([2.0])), (0, -7.0, np.array([0]), np.array([1.0]))])
-    problem = Known(Packing(np.array([1.0]), 1, cover=True, floor=-100.0), columns)
-    assert generate(problem.packing, problem.oracle).value == pytest.approx(-7)
+    problem = Known.of(Packing(np.array([1.0]), 1, cover=True, floor=-100.0), columns)
+    assert problem.generate().value == pytest.approx(-7)
 
 
 def test_what_cannot_be_covered_is_proved_infeasible() -> None:
     columns = Columns.of(1, [(b, 1.0, np.array([0]), np.array([1.0])) for b in range(2)])
-    problem = Known(Packing(np.array([1.0]), 2, cover=True, floor=0.0), columns)
-    found = generate(problem.packing, problem.oracle)
+    problem = Known.of(Packing(np.array([1.0]), 2, cover=True, floor=0.0), columns)
+    found = problem.generate()
     assert found.ended == "infeasible"
     assert found.bound < 0
     with pytest.raises(ValueError, match="need a column"):
@@ -179,10 +207,10 @@ def test_what_cannot_be_covered_is_proved_infeasible() -> None:
 def test_nothing_to_choose() -> None:
     nothing = Columns.of(2, [])
     for cover, ended in ((False, "exhausted"), (True, "infeasible")):
-        problem = Known(Packing(np.ones(2), 0 if not cover else 1, cover), nothing)
-        found = generate(problem.packing, problem.oracle)
+        problem = Known.of(Packing(np.ones(2), 0 if not cover else 1, cover), nothing)
+        found = problem.generate()
         assert found.ended == ended
-    assert generate(Packing(np.ones(2), 0), problem.oracle).value == 0
+    assert Known.of(Packing(np.ones(2), 0), nothing).generate().value == 0
 
 
 def test_limits_end_the_loop_with_a_valid_bound() -> None:
@@ -192,14 +220,14 @@ def test_limits_end_the_loop_with_a_valid_bound() -> None:
         for _ in range(30):
             rows = np.flatnonzero(rng.random(20) < 0.3)
             listed.append((block, float(rng.integers(1, 50)), rows, np.ones(len(rows))))
-    problem = Known(Packing(np.full(20, 3.0), 30), Columns.of(20, listed))
-    full = generate(problem.packing, problem.oracle, TIGHT)
+    problem = Known.of(Packing(np.full(20, 3.0), 30), Columns.of(20, listed))
+    full = problem.generate(TIGHT)
     assert full.value == pytest.approx(problem.lp(), rel=1e-7)
     for options, ended in (
         (GenerationOptions(gap=1e-9, iterations=3), "iterations"),
         (GenerationOptions(gap=1e-9, time_limit_s=0.0), "time limit"),
     ):
-        short = generate(problem.packing, problem.oracle, options)
+        short = problem.generate(options)
         assert short.ended == ended
         assert short.bound >= full.value - 1e-6
         assert short.value <= full.value + 1e-6
@@ -210,7 +238,7 @@ def test_limits_end_the_loop_with_a_valid_bound() -> None:
 
 def test_a_simplex_that_does_not_end_falls_back_to_the_dual(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = Columns.of(1, [(b, 1.0 + b, np.array([0]), np.array([1.0])) for b in range(3)])
-    master = Master(Packing(np.array([2.0]), 3), columns, SolveOptions())
+    master = Master(Known.of(Packing(np.array([2.0]), 3), columns).domain, columns, SolveOptions())
     run, runs = master._session.run, []
 
     def fail_once(*args: Any) -> Solution:
@@ -231,18 +259,22 @@ def test_the_same_seed_packs_the_same(seed: int) -> None:
         for _ in range(6)
         if len(rows := np.flatnonzero(rng.random(8) < 0.4))
     ]
-    problem = Known(Packing(np.full(8, 2.0), 12), Columns.of(8, listed))
-    found = generate(problem.packing, problem.oracle, TIGHT)
-    first, second = (pack(problem.packing, problem.insert, found, PackingOptions(seed=seed)) for _ in range(2))
-    assert first.value == second.value
-    assert (first.columns.block == second.columns.block).all()
+    problem = Known.of(Packing(np.full(8, 2.0), 12), Columns.of(8, listed))
+    found = problem.generate(TIGHT)
+    first, second = (problem.packer(found, PackingOptions(seed=seed)) for _ in range(2))
+    for packer in (first, second):
+        packer.offer({})
+        packer.anneal(50)
+    assert first.incumbent == second.incumbent
+    assert (first.packed.columns.block == second.packed.columns.block).all()
 
 
 def test_an_optimum_that_hides_its_infeasibility_is_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """HiGHS may call a scaled point optimal that is infeasible; taken for a master's optimum, it ended the loop."""
     packing = Packing(np.array([1.0, 1.0]), 2)
     listed = [(0, 3.0, np.array([0]), np.ones(1)), (1, 2.0, np.array([0]), np.ones(1))]
-    master = Master(packing, Columns.of(2, listed), SolveOptions())
+    problem = Known.of(packing, Columns.of(2, listed))
+    master = Master(problem.domain, problem.columns, SolveOptions())
     run, answers = master._session.run, []
 
     def first_without_point() -> Solution:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from schedgap import instances
-from schedgap.harness.compare.methods import Spec, specs
+from schedgap.harness.compare.methods import Spec, specs, starts_from_decisions
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import certify
 from schedgap.harness.compare.task import MethodResult, MethodTask
@@ -27,14 +27,14 @@ from schedgap.models import MODELS, ModelSpec
 TINY = "gen/20jobs?jobs=12"
 # Methods above their stated size are skipped with a reason: what one finds by the end of its time does not repeat.
 LIMITS = Limits(time_limit_s=20)
-# A matheuristic that cannot close the gap searches until its limit.
+# A model that cannot close the gap searches until its limit.
 SHORT = Limits(time_limit_s=2)
 SPECS = specs()
 
 
 def task(spec: Spec, ref: str = TINY, seed: int = 0) -> MethodTask:
     instance = instances.load(ref)
-    limits = SHORT if spec.kind == "matheuristic" else LIMITS
+    limits = SHORT if starts_from_decisions(spec) else LIMITS
     return MethodTask(to_json(instance), instance.name, instance.fingerprint, spec.id, seed, limits=limits)
 
 
@@ -68,7 +68,7 @@ def test_the_same_seed_gives_the_same_decision(spec: Spec, results: dict[str, Me
     if first in {"gap left", "time limit with incumbent", "skipped"}:
         pytest.skip("a clock decided what was reached" if first != "skipped" else "there is nothing to repeat")
     again = task(spec).run()
-    if spec.kind == "matheuristic":  # which of several optima it meets first depends on how long each seed took
+    if starts_from_decisions(spec):  # which of several optima it meets first depends on how long each seed took
         assert again.row.objective == pytest.approx(results[spec.id].row.objective, rel=1e-9)
         return
     assert again.row.objective == results[spec.id].row.objective

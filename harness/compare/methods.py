@@ -1,7 +1,7 @@
 """Registered methods, models and heuristics alike, and the decisions that models start from.
 
-A comparison runs in two stages. Heuristics and models that prove come first; models that search around known decisions
-(*matheuristics*) follow, each with all decisions of its problem and of wider and narrower ones that are feasible in its
+A comparison runs in two stages. Heuristics and models that start from nothing come first; models that start from known
+decisions follow, each with all decisions of its problem and of wider and narrower ones that are feasible in its
 own. Heuristics of the problem that nobody asked for run for them, too, and stay out of the table.
 """
 
@@ -51,7 +51,8 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
 
 def starts_from_decisions(spec: Spec) -> bool:
     """Say whether a method is a model that starts from known decisions, and is not told not to."""
-    return spec.kind == "matheuristic" and spec.settings.get("seeded", True) is True
+    asked = any(parameter.name == "seeded" for parameter in spec.parameters)
+    return asked and spec.settings.get("seeded", True) is True
 
 
 def related(spec: Spec) -> list[HeuristicSpec]:

@@ -81,7 +81,7 @@ COMPARE: tuple[Column[Row], ...] = (
         "kind",
         "kind",
         "exact: a model that runs until its optimum is proved or a limit reached; matheuristic: a heuristic with a "
-        "model inside, which certifies a bound and does not branch, so that a gap may be left; relaxation, bound: only "
+        "model inside, which certifies a bound but cannot always close the gap; relaxation, bound: only "
         "bounds; online: the paper's own algorithm; baseline: what it is compared with.",
         priority=2,
     ),
@@ -127,7 +127,7 @@ COMPARE: tuple[Column[Row], ...] = (
     words(
         "status",
         "status",
-        "How the run ended: proved optimal, within its limits, with a gap left (no branching), skipped, or failed.",
+        "How the run ended: proved optimal, within its limits, with a gap left, skipped, or failed.",
         bad=lambda row: row.failed,
     ),
     words(

@@ -52,12 +52,12 @@ def build_master(view: View, problem: str) -> pyo.ConcreteModel:
     """
     jobs = admitting(view, problem)
     grid = coarse(jobs, view.classes)
-    packing = grid.packing(jobs)
-    return statement(packing, generate(packing, Pricing(jobs, grid)).columns)
+    pricing = Pricing(jobs, grid)
+    return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
 def columns(view: View, options: SolveOptions, problem: str, *, seeded: bool = True) -> Outcome:
-    """Bound by column generation with exact pricing, then look for a schedule on real servers by ruin and recreate.
+    """Branch and price over classes of servers, and look for a schedule on real ones.
 
     Returns
     -------

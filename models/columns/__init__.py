@@ -10,39 +10,54 @@ A paper gives an *oracle* that finds the best columns at given prices of the cap
 - :func:`generate` solves the LP relaxation: restricted master in HiGHS (primal simplex from the last basis), Wentges
   smoothing, column clean-up, and a Lagrangian bound :math:`\sum_i C_i k_i + \sum_b \max(0, \max_c v_c - k u_c)`
   in every round, valid at any prices;
-- :func:`pack` finds an integer solution: ruin and recreate with the paper's own insertion, from known decisions and
-  from the LP, and the restricted master as a MILP;
-- :func:`solve_in_phases` does both within one time limit. It does not branch, so a gap may be left however long it
-  runs: a matheuristic, not an exact method (:data:`schedgap.models.registry.Kind`);
+- :class:`Domain` is what branching decides: when blocks end, which is another table of what columns are worth, and what
+  they take of rows. :class:`Tree` is branch and bound over domains with the columns of all nodes; profits by end at a
+  node's prices also close the ends that no better solution has;
+- :class:`Covers` are rows that cut off fractions of big blocks beside small ones, for pricing that takes their prices;
+- :class:`Dive` fixes columns one after another and prices the rest anew;
+- :class:`Packer` improves integer solutions: ruin and recreate by simulated annealing with the paper's own insertion,
+  from known decisions and from the relaxations of nodes;
+- :func:`solve_in_phases` does all of it within one time limit, for an exact answer or a gap that is true;
 - :func:`statement` is the master in Pyomo, for teaching and for the test that both agree.
 """
 
+from schedgap.models.columns.branching import Close, Tree
+from schedgap.models.columns.covers import Covers
+from schedgap.models.columns.diving import Dive
+from schedgap.models.columns.domain import Domain, Use, children
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
-from schedgap.models.columns.integer import Choice, Insert, Packed, PackingOptions, Start, Within, pack
-from schedgap.models.columns.master import Master, Relaxation
+from schedgap.models.columns.integer import Choice, Insert, Packed, Packer, PackingOptions, Start
+from schedgap.models.columns.master import Master, Relaxation, choose
 from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.columns.phases import Answer, PackingProblem, solve_in_phases
 
 __all__ = [
     "Answer",
     "Choice",
+    "Close",
     "Columns",
+    "Covers",
+    "Dive",
+    "Domain",
     "Generated",
     "GenerationOptions",
     "Insert",
     "Master",
     "Oracle",
     "Packed",
+    "Packer",
     "Packing",
     "PackingOptions",
     "PackingProblem",
     "Priced",
     "Relaxation",
     "Start",
-    "Within",
+    "Tree",
+    "Use",
+    "children",
+    "choose",
     "generate",
     "lagrangian",
-    "pack",
     "solve_in_phases",
     "statement",
 ]

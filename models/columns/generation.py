@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
+from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.master import Master, Relaxation
-from schedgap.models.columns.packing import Columns, Packing
+from schedgap.models.columns.packing import Columns
 from schedgap.models.solve import Size, SolveOptions, Times, TracePoint
+
+Ended = Literal["gap", "exhausted", "time limit", "iterations", "infeasible", "cut off", "error"]
+"""Why column generation ended."""
 
 MISPRICED = 1e-9
 """A column improves the master where its profit beats its block's price by this part of the largest value."""
@@ -29,14 +33,17 @@ class Priced:
         (``-inf`` for blocks that have none).
     columns
         Columns worth adding, feasible each on its own; usually the best of each block.
+    by_end
+        ``(blocks, ends)`` at least the largest profit of any column of the block by its end, where that is known.
     """
 
     most: Array
     columns: Columns
+    by_end: Array | None = None
 
 
-Oracle = Callable[[Array], Priced]
-"""``oracle(prices)`` prices all blocks at the prices ``(m,)`` of the capacities."""
+Oracle = Callable[[Array, Domain], Priced]
+"""``oracle(prices, domain)`` prices all blocks at the prices ``(m,)`` of the capacities, within a domain."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,10 @@ class GenerationOptions:
         Seconds it may take; ``None`` for no limit.
     iterations
         Most rounds of pricing.
+    cutoff
+        It ends where the bound is below this value.
+    early
+        It ends, too, where bound and master differ by less than this part of what the bound is above the cutoff.
     keep
         Columns that were idle for :data:`IDLE` rounds are dropped when there are more than `keep` per row.
     """
@@ -61,6 +72,8 @@ class GenerationOptions:
     smoothing: float = 0.6
     time_limit_s: float | None = None
     iterations: int = 2000
+    cutoff: float = -np.inf
+    early: float = 0.0
     keep: float = 4.0
 
 
@@ -86,6 +99,8 @@ class Generated:
         Part of the bound that the oracle could not attain by columns at these prices: its discretisation error.
     columns, x
         The columns of the master, and ``(c,)`` their shares in its LP optimum.
+    uncovered
+        Total share of blocks without column, where they need one.
     ended
         Why it ended. ``"exhausted"``: no column improves the master, which is then the LP optimum up to `unpriced`.
     pricings
@@ -98,6 +113,8 @@ class Generated:
         Shape of the master at the end.
     trace
         Bound over time, with the seconds since the start.
+    master
+        The master, to go on from in other domains; ``None`` without any column.
     """
 
     bound: float
@@ -106,13 +123,15 @@ class Generated:
     unpriced: float
     columns: Columns
     x: Array
-    ended: Literal["gap", "exhausted", "time limit", "iterations", "infeasible", "error"]
+    uncovered: float
+    ended: Ended
     pricings: int
     pivots: int
     pricing_s: float
     times: Times
     size: Size
     trace: tuple[TracePoint, ...] = field(default=())
+    master: Master | None = None
 
     @property
     def gap(self) -> float:
@@ -120,16 +139,17 @@ class Generated:
         return (self.bound - self.value) / max(abs(self.bound), 1e-10)
 
 
-def lagrangian(packing: Packing, prices: Array, most: Array) -> float:
+def lagrangian(domain: Domain, prices: Array, most: Array) -> float:
     """Return the bound at any prices: what the capacities cost and the profit each block can make at most."""
-    return float(prices @ packing.capacity + (most if packing.cover else np.maximum(most, 0.0)).sum())
+    return float(prices @ domain.packing.limits + np.where(domain.must, most, np.maximum(most, 0.0)).sum())
 
 
 def generate(
-    packing: Packing,
+    domain: Domain,
     oracle: Oracle,
     options: GenerationOptions | None = None,
     solver: SolveOptions | None = None,
+    master: Master | None = None,
 ) -> Generated:
     """Solve the LP relaxation over all columns by generating those that matter.
 
@@ -139,14 +159,16 @@ def generate(
 
     Parameters
     ----------
-    packing
-        Capacities and blocks.
+    domain
+        Capacities and blocks, and what is decided about them.
     oracle
         Prices blocks.
     options, solver
         Of the loop, and of the master's solver (threads, seed).
+    master
+        The master of another domain of the same problem to go on from.
     """
-    return _Loop(packing, oracle, options or GenerationOptions(), solver or SolveOptions()).run()
+    return _Loop(domain, oracle, options or GenerationOptions(), solver or SolveOptions(), master).run()
 
 
 class _Loop:
@@ -154,55 +176,60 @@ class _Loop:
 
     def __init__(
         self,
-        packing: Packing,
+        domain: Domain,
         oracle: Oracle,
         options: GenerationOptions,
         solver: SolveOptions,
+        master: Master | None,
     ) -> None:
-        self.packing, self.oracle, self.options = packing, oracle, options
+        self.domain, self.packing, self.oracle, self.options = domain, domain.packing, oracle, options
         self.began = clock.now()
         self.pricing_s = 0.0
         self.pricings = 0
         self.bound, self.unpriced, self.proof = np.inf, 0.0, np.inf
-        self.best_prices = np.zeros(len(packing.capacity))
+        self.best_prices = np.zeros(len(self.packing.limits))
         self.trace: list[TracePoint] = []
-        first = self.price(self.best_prices).columns
-        self.master = Master(packing, first, solver) if len(first) else None
+        if master is not None:
+            master.move(domain)
+        elif len(first := self.price(self.best_prices).columns):
+            master = Master(domain, first, solver)
+        self.master, self.pivots = master, 0 if master is None else master.iterations
 
     def price(self, prices: Array) -> Priced:
         """Ask the oracle, and keep the bound if it is the best."""
         began = clock.now()
-        priced = self.oracle(prices)
+        priced = self.oracle(prices, self.domain)
+        priced = replace(priced, columns=self.packing.lifted(priced.columns))
         self.pricing_s += clock.now() - began
         self.pricings += 1
-        bound = lagrangian(self.packing, prices, priced.most)
+        bound = lagrangian(self.domain, prices, priced.most)
         # Whether the bound is below the floor must not depend on the rounding of its parts, which can be large.
-        size = float(prices @ self.packing.capacity + np.abs(priced.most[np.isfinite(priced.most)]).sum())
+        size = float(prices @ self.packing.limits + np.abs(priced.most[np.isfinite(priced.most)]).sum())
         self.proof = min(self.proof, bound + PROOF * size)
         if bound < self.bound:
             self.bound, self.best_prices = bound, prices
-            self.unpriced = bound - lagrangian(self.packing, prices, self.attained(priced, prices))
+            self.unpriced = bound - lagrangian(self.domain, prices, self.attained(priced, prices))
             self.trace.append(TracePoint(clock.now() - self.began, None, bound))
         return priced
 
     def attained(self, priced: Priced, prices: Array) -> Array:
         """Return the largest profit of each block among the columns that were found."""
-        most = np.where(priced.most == -np.inf, -np.inf, 0.0 if not self.packing.cover else -np.inf)
-        np.maximum.at(most, priced.columns.block, priced.columns.profit(prices))
+        most = np.where(self.domain.must | (priced.most == -np.inf), -np.inf, 0.0)
+        np.maximum.at(most, priced.columns.block, self.domain.profit(priced.columns, prices))
         return np.asarray(most)
 
     def run(self) -> Generated:
         if self.master is None:
-            return self.result("infeasible" if self.packing.cover else "exhausted", None)
+            return self.result("infeasible" if self.domain.must.any() else "exhausted", None)
         relaxation = self.master.solve()
         smooth = True
         while True:
             if ended := self.ended(relaxation):
                 return self.result(ended, relaxation)
-            weight = self.options.smoothing if smooth else 0.0
+            weight = self.options.smoothing if smooth and np.isfinite(self.bound) else 0.0
             prices = weight * self.best_prices + (1 - weight) * relaxation.prices
             found = self.price(prices).columns
-            profit = found.profit(relaxation.prices)
+            profit = self.domain.profit(found, relaxation.prices)
             better = profit > relaxation.block_prices[found.block] + MISPRICED * self.master.scale
             if better.any():
                 self.clean()
@@ -214,13 +241,15 @@ class _Loop:
             else:
                 return self.result(self.ended(relaxation) or "exhausted", relaxation)
 
-    def ended(self, relaxation: Relaxation) -> Literal["gap", "time limit", "iterations", "infeasible", "error"] | None:
+    def ended(self, relaxation: Relaxation) -> Ended | None:
         """Say why the loop ends here, or ``None``."""
         seconds = clock.now() - self.began
         if relaxation.status != "optimal":
             return "error"
         if self.proof < self.packing.floor:
             return "infeasible"
+        if self.proof < self.options.cutoff:
+            return "cut off"
         if self.close(relaxation):
             return "gap"
         if self.options.time_limit_s is not None and seconds > self.options.time_limit_s:
@@ -229,22 +258,25 @@ class _Loop:
 
     def close(self, relaxation: Relaxation) -> bool:
         """Whether bound and master are within the gap."""
-        uncovered = relaxation.uncovered > 1e-7
+        if relaxation.uncovered > 1e-7 or not np.isfinite(self.bound):
+            return False
         # What the oracle cannot attain will not vanish by more columns.
-        return not uncovered and self.bound - relaxation.value <= self.options.gap * abs(self.bound) + self.unpriced
+        known = np.isfinite(self.options.cutoff)
+        near = self.options.early * (self.bound - self.options.cutoff) if known else 0.0
+        return self.bound - relaxation.value <= max(self.options.gap * abs(self.bound), near) + self.unpriced
 
     def clean(self) -> None:
         """Drop columns that have long been idle, where there are too many."""
         master = self.master
-        rows = len(self.packing.capacity) + self.packing.blocks
+        rows = len(self.packing.limits) + self.packing.blocks
         if master is not None and len(master.columns) > self.options.keep * rows:
             idle = np.flatnonzero(master.idle > IDLE)
             if idle.size:
                 master.drop(idle)
 
-    def result(self, ended: str, relaxation: Relaxation | None) -> Generated:
+    def result(self, ended: Ended, relaxation: Relaxation | None) -> Generated:
         master = self.master
-        nothing = Columns.of(len(self.packing.capacity), [])
+        nothing = Columns.of(len(self.packing.limits), [])
         return Generated(
             bound=self.bound,
             value=0.0 if relaxation is None else relaxation.value,
@@ -252,11 +284,13 @@ class _Loop:
             unpriced=self.unpriced,
             columns=nothing if master is None else master.columns,
             x=np.zeros(0) if relaxation is None else relaxation.x,
-            ended=ended,  # type: ignore[arg-type]
+            uncovered=0.0 if relaxation is None else relaxation.uncovered,
+            ended=ended,
             pricings=self.pricings,
-            pivots=0 if master is None else master.iterations,
+            pivots=0 if master is None else master.iterations - self.pivots,
             pricing_s=self.pricing_s,
             times=Times() if master is None else master.times,
             size=Size() if master is None else master.size,
             trace=tuple(self.trace),
+            master=master,
         )

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
+from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.packing import Columns, Packing
-from schedgap.models.solve import Session, Size, SolveOptions, StandardForm, Status, Times
+from schedgap.models.solve import Session, Size, Solution, SolveOptions, StandardForm, Status, Times
 from schedgap.models.solve.session import DUAL_SIMPLEX
 
 PENALTY = 10.0
@@ -36,7 +37,7 @@ class Relaxation:
     value
         Its value, without penalties.
     prices
-        ``(m,)`` prices of the capacities.
+        ``(rows,)`` prices of the capacities, and of covers behind them.
     block_prices
         ``(blocks,)`` what each block is worth.
     x
@@ -53,69 +54,130 @@ class Relaxation:
     uncovered: float
 
 
+def form(domain: Domain, columns: Columns, scale: float, penalty: float) -> StandardForm:
+    """Return the LP over columns, behind a slack per block, with values in units of `scale`."""
+    m, blocks = len(domain.packing.limits), domain.packing.blocks
+    slacks = sp.csc_array(sp.vstack([sp.eye_array(blocks), sp.csc_array((m, blocks))], format="csc"))
+    cost, upper = _priced(domain, columns, scale)
+    ones, must = np.ones(blocks), domain.must
+    return StandardForm(
+        cost=np.concatenate([np.full(blocks, -penalty), cost]),
+        offset=0.0,
+        maximise=True,
+        matrix=sp.csc_array(sp.hstack([slacks, _stacked(columns, blocks)], format="csc")),
+        row_lower=np.concatenate([np.where(must, ones, -np.inf), np.full(m, -np.inf)]),
+        row_upper=np.concatenate([ones, domain.packing.limits]),
+        lower=np.zeros(blocks + len(cost)),
+        upper=np.concatenate([np.where(must, np.inf, 0.0), upper]),
+        integer=np.zeros(blocks + len(cost), bool),
+        columns=(),
+        rows=(),
+    )
+
+
+def _priced(domain: Domain, columns: Columns, scale: float) -> tuple[Array, Array]:
+    """Return costs of columns, and how much of them there may be."""
+    values = domain.values(columns)
+    allowed = values > -np.inf
+    return np.where(allowed, values / scale, 0.0), np.where(allowed, np.inf, 0.0)
+
+
+def _stacked(columns: Columns, blocks: int) -> sp.csc_array:
+    """Return the rows of the blocks, above what the columns use."""
+    block = sp.csc_array((np.ones(len(columns)), (columns.block, np.arange(len(columns)))), (blocks, len(columns)))
+    return sp.csc_array(sp.vstack([block, columns.use], format="csc"))
+
+
+def choose(domain: Domain, columns: Columns, options: SolveOptions) -> Solution:
+    """Return the best solution in whole columns of a domain; its values are those of the columns."""
+    blocks, scale = domain.packing.blocks, float(np.abs(columns.value).max(initial=0.0)) or 1.0
+    relaxed = form(domain, columns, scale, 0.0)
+    upper = np.where(relaxed.upper > 0, 1.0, 0.0)
+    upper[:blocks] = 0.0
+    whole = np.arange(len(upper)) >= blocks
+    solution = Session(replace(relaxed, upper=upper, integer=whole), options).run()
+    values = None if solution.column_values is None else solution.column_values[blocks:]
+    bound = None if solution.bound is None else solution.bound * scale
+    return replace(solution, column_values=values, bound=bound)
+
+
 class Master:
     """The LP over the columns so far; see :func:`schedgap.models.columns.statement` for the same in Pyomo.
 
+    Every block has a slack, which costs a penalty where the block needs a column, and is not there where it does not.
+
     Parameters
     ----------
-    packing
-        Capacities and blocks.
+    domain
+        Capacities, blocks, and what is decided.
     columns
         First columns, at least one.
     options
         Seed and threads of the solver.
     """
 
-    def __init__(self, packing: Packing, columns: Columns, options: SolveOptions) -> None:
-        self.packing = packing
+    def __init__(self, domain: Domain, columns: Columns, options: SolveOptions) -> None:
+        self.domain, self.packing = domain, domain.packing
         self.scale = float(np.abs(columns.value).max()) or 1.0
-        self.slacks = packing.blocks if packing.cover else 0
+        self.slacks = self.packing.blocks
         self.penalty = PENALTY
         self.columns = columns
         self.idle = np.zeros(len(columns), np.int64)
         self.times = Times()
         self.iterations = 0
         bare = replace(options, time_limit_s=None, mip_start=None, basis=None, cross_check=False, method="simplex")
-        self._session = Session(self._form(columns), bare)
+        self._session = Session(form(domain, columns, self.scale, self.penalty), bare)
 
     @property
     def size(self) -> Size:
         """Rows, columns and nonzeros as they are now."""
-        rows = len(self.packing.capacity) + self.packing.blocks
-        return Size(rows, len(self.columns) + self.slacks, self.columns.use.nnz + len(self.columns) + self.slacks)
+        rows = len(self.packing.limits) + self.packing.blocks
+        slacks = int(self.domain.must.sum())
+        return Size(rows, len(self.columns) + slacks, self.columns.use.nnz + len(self.columns) + slacks)
 
-    def _form(self, columns: Columns) -> StandardForm:
-        m, blocks = len(self.packing.capacity), self.packing.blocks
-        slacks = sp.csc_array((m + blocks, self.slacks))
-        if self.slacks:
-            slacks = sp.csc_array(sp.vstack([sp.csc_array((m, blocks)), sp.eye_array(blocks)], format="csc"))
-        cost = np.concatenate([np.full(self.slacks, -self.penalty), columns.value / self.scale])
-        ones = np.ones(blocks)
-        return StandardForm(
-            cost=cost,
-            offset=0.0,
-            maximise=True,
-            matrix=sp.csc_array(sp.hstack([slacks, self._stacked(columns)], format="csc")),
-            row_lower=np.concatenate([np.full(m, -np.inf), ones if self.packing.cover else ones - np.inf]),
-            row_upper=np.concatenate([self.packing.capacity, ones]),
-            lower=np.zeros(len(cost)),
-            upper=np.full(len(cost), np.inf),
-            integer=np.zeros(len(cost), bool),
-            columns=(),
-            rows=(),
+    def move(self, domain: Domain) -> None:
+        """Go on in another domain of the same problem: columns that are out of it wait at 0.
+
+        It may have more covers.
+        """
+        self._lift(domain.packing)
+        self.domain, blocks = domain, self.packing.blocks
+        cost, upper = _priced(domain, self.columns, self.scale)
+        must, highs = domain.must, self._session.highs
+        every = np.arange(blocks + len(cost), dtype=np.int32)
+        highs.changeColsBounds(
+            len(every), every, np.zeros(len(every)), np.concatenate([np.where(must, np.inf, 0.0), upper])
         )
+        highs.changeColsCost(len(cost), every[blocks:], cost)
+        highs.changeRowsBounds(blocks, every[:blocks], np.where(must, 1.0, -np.inf), np.ones(blocks))
+        self._penalise(PENALTY)
+        self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
 
-    def _stacked(self, columns: Columns) -> sp.csc_array:
-        """Return what the columns use, above the rows of the blocks."""
-        ones = np.ones(len(columns))
-        block = sp.csc_array((ones, (columns.block, np.arange(len(columns)))), (self.packing.blocks, len(columns)))
-        return sp.csc_array(sp.vstack([columns.use, block], format="csc"))
+    def _lift(self, packing: Packing) -> None:
+        """Add the rows of covers that are new."""
+        first = len(self.packing.limits)
+        self.packing, self.columns = packing, packing.lifted(self.columns)
+        limits, use = packing.limits[first:], self.columns.use[first:]
+        if len(limits):
+            rows = sp.csr_array(sp.hstack([sp.csr_array((len(limits), self.slacks)), use], format="csr"))
+            self._session.add_rows(np.full(len(limits), -np.inf), limits, rows)
+
+    def _penalise(self, penalty: float) -> None:
+        self.penalty = penalty
+        slacks = np.arange(self.slacks, dtype=np.int32)
+        self._session.highs.changeColsCost(self.slacks, slacks, np.full(self.slacks, -penalty))
+
+    def restrict(self, which: Ints, share: float) -> None:
+        """Fix the shares of some columns, until the next move."""
+        shares = np.full(len(which), share)
+        self._session.highs.changeColsBounds(len(which), (which + self.slacks).astype(np.int32), shares, shares)
+        self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
 
     def add(self, columns: Columns) -> None:
         """Add a batch of columns."""
         began = clock.now()
-        zeros = np.zeros(len(columns))
-        self._session.add_columns(columns.value / self.scale, zeros, zeros + np.inf, self._stacked(columns))
+        cost, upper = _priced(self.domain, columns, self.scale)
+        self._session.add_columns(cost, np.zeros(len(columns)), upper, _stacked(columns, self.packing.blocks))
         self.columns = Columns.joined([self.columns, columns])
         self.idle = np.concatenate([self.idle, np.zeros(len(columns), np.int64)])
         self.times = replace(self.times, transfer_s=self.times.transfer_s + clock.now() - began)
@@ -135,12 +197,11 @@ class Master:
             relaxation = self._solve()
             if relaxation.status != "optimal" or relaxation.uncovered < 1e-7 or self.penalty >= LARGEST_PENALTY:
                 return relaxation
-            self.penalty *= 10
-            for slack in range(self.slacks):
-                self._session.highs.changeColCost(slack, -self.penalty)
+            self._penalise(10 * self.penalty)
 
     def _solve(self) -> Relaxation:
-        rows = len(self.packing.capacity) + self.packing.blocks
+        blocks = self.packing.blocks
+        rows = len(self.packing.limits) + blocks
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
         solution = self._session.run()
         self.iterations += solution.iterations or 0
@@ -155,19 +216,18 @@ class Master:
             transfer_s=self.times.transfer_s + solution.times.transfer_s,
             solve_s=self.times.solve_s + solution.times.solve_s,
         )
-        m = len(self.packing.capacity)
         if solution.status != "optimal" or solution.row_duals is None or solution.column_values is None:
             nothing = np.zeros(len(self.columns))
             ended: Status = "error" if solution.status == "optimal" else solution.status
-            return Relaxation(ended, np.nan, np.zeros(m), np.zeros(self.packing.blocks), nothing, 0.0)
+            return Relaxation(ended, np.nan, np.zeros(rows - blocks), np.zeros(blocks), nothing, 0.0)
         duals = solution.row_duals * self.scale
         x = solution.column_values[self.slacks :]
         self.idle = np.where(x > 0, 0, self.idle + 1)
         return Relaxation(
             "optimal",
-            float(self.columns.value @ x),
-            np.maximum(duals[:m], 0.0),
-            duals[m:],
+            float(np.where(x > 0, self.domain.values(self.columns), 0.0) @ x),
+            np.maximum(duals[blocks:], 0.0),
+            duals[:blocks],
             x,
             float(solution.column_values[: self.slacks].sum()),
         )

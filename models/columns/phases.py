@@ -1,21 +1,22 @@
-"""All phases as one solve within one time limit: known decisions, a bound by column generation, a packing near it."""
+"""All of it as one solve within one time limit: known decisions, a bound, branching, and a search for solutions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
+from schedgap.models.columns.branching import Close, Tree
+from schedgap.models.columns.diving import Dive
+from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate
-from schedgap.models.columns.integer import LATE, Packed, PackingOptions, Start
-from schedgap.models.columns.packing import Packing, statement
+from schedgap.models.columns.integer import Insert, Packed, Packer, PackingOptions, Start, liked
+from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
-
-Packer = Callable[[Generated, PackingOptions, Sequence[Start]], Packed]
-"""``packer(generated, effort, starts)`` returns an integer solution near what column generation found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +27,12 @@ class Answer:
     ----------
     solution
         What is certified.
-    generated, packed
-        Outcome of column generation, and of packing; ``None`` where the first ended without a bound to go by.
+    generated
+        Outcome of column generation where nothing is decided.
+    packed
+        The incumbent; ``None`` where column generation ended without a bound to go by.
     seed
-        The known decision that the incumbent is, where no packing is as good.
+        The known decision that the incumbent is, where nothing better was found.
     """
 
     solution: Solution
@@ -50,35 +53,48 @@ class PackingProblem:
 
     Attributes
     ----------
-    packing, oracle, packer
-        The problem, its pricing, and the phase that finds an integer solution.
+    packing, oracle
+        The problem whose relaxation is solved, and its pricing.
+    real, insert
+        The problem that solutions are of, which may have finer rows, and what inserts their columns.
+    expand
+        ``expand(prices)`` returns the prices of the real rows.
     effort
-        Options of that phase but for gap, time limit and seed, which are the solver's.
+        Options of the search but for time limit and seed, which are the solver's.
     read
         ``read(decision)`` returns the columns of a known decision.
     share
-        Share of the time limit that the bound may take.
+        Share of the time limit that the first bound may take.
+    whole
+        Whether a solution of the relaxation in whole columns is a solution, and branching on their use of rows is kept;
+        then dives end in solutions.
+    close
+        Lists all columns that matter in a domain, where a paper can.
     sense
         1 where values are maximised; −1 where they are the negatives of costs, in which the solution then is.
     """
 
     packing: Packing
     oracle: Oracle
-    packer: Packer
+    real: Packing
+    insert: Insert
+    expand: Callable[[Array], Array]
     effort: PackingOptions
     read: Callable[[Any], Start]
     share: float
+    whole: bool = True
+    close: Callable[[Packer], Close] | None = None
     sense: int = 1
 
 
 def solve_in_phases(
     problem: PackingProblem, options: SolveOptions, built_s: float = 0.0, seeded: bool = True
 ) -> Answer:
-    """Bound a packing problem, pack it, and say what that proves.
+    """Bound a packing problem, branch and search, and say what that proves.
 
-    Column generation comes first; then, from the known decisions, ruin and recreate, and the master as an integer
-    program, until bound or time limit is reached. Where all columns that can be part of a better decision are few, the
-    master over these proves the optimum. There is no branching: what cannot be closed is a *gap left*.
+    Column generation comes first, and a dive from its prices; then branch and bound by when blocks end and what they
+    take, each node solved by column generation with the columns and covers of the others, and in turns ruin and
+    recreate from the known decisions and from the relaxations of the nodes, until bound or a limit is reached.
 
     Parameters
     ----------
@@ -91,85 +107,170 @@ def solve_in_phases(
     seeded
         Whether it starts from known decisions.
     """
-    began = clock.now()
-    best_first = sorted(options.seeds, key=lambda seed: problem.sense * seed.objective, reverse=True)
-    seeds = best_first if seeded else []
-    starts = [problem.read(seed.decision) for seed in seeds]
-    seeded_s = clock.now() - began
-    bounding = GenerationOptions(gap=options.rel_gap, time_limit_s=_left(options, seeded_s, problem.share))
-    # Their columns are no gain for the master: on ``gen/hadar-480``, with thousands of slots each, it is not solved in
-    # a minute, and prices find better ones.
-    generated = generate(problem.packing, problem.oracle, bounding, options)
-    bound_s = clock.now() - began
-    packed = None
-    if generated.ended not in ("infeasible", "error"):
-        effort = replace(problem.effort, gap=options.rel_gap, time_limit_s=_left(options, bound_s), seed=options.seed)
-        packed = problem.packer(generated, effort, starts)
-    seed = _better(seeds, packed, problem.sense)
-    solution = _solution(generated, packed, seed, len(seeds), options, problem.sense)
-    trace = [TracePoint(built_s + seeded_s, seeds[0].objective, None)] if seeds else []
-    trace += [_point(built_s + seeded_s + point.time_s, None, point.bound, problem.sense) for point in generated.trace]
-    if packed:
-        trace += [
-            _point(built_s + bound_s + p.time_s, p.incumbent, generated.bound, problem.sense) for p in packed.trace
-        ]
-    solve_s = clock.now() - began - generated.times.transfer_s
-    solution = replace(solution, times=replace(generated.times, build_s=built_s, solve_s=solve_s), trace=tuple(trace))
-    if options.cross_check:
-        solution = replace(solution, cross_check=_second_opinion(problem.packing, generated, options))
-    return Answer(solution, generated, packed, seed)
+    return _Solve(problem, options, built_s, seeded).run()
 
 
-def _left(options: SolveOptions, spent_s: float, share: float = 1.0) -> float | None:
-    """Return a share of the seconds that are left."""
-    return None if options.time_limit_s is None else max(share * (options.time_limit_s - spent_s), 0.1)
+class _Solve:
+    """One solve: its clock, its trace, and the best known solution."""
+
+    def __init__(self, problem: PackingProblem, options: SolveOptions, built_s: float, seeded: bool) -> None:
+        self.problem, self.options, self.built_s = problem, options, built_s
+        self.began = clock.now()
+        best_first = sorted(options.seeds, key=lambda seed: problem.sense * seed.objective, reverse=True)
+        self.seeds = best_first if seeded else []
+        self.starts = [problem.read(seed.decision) for seed in self.seeds]
+        self.trace = [self.point(self.seeds[0].objective * problem.sense, None)] if self.seeds else []
+        self.domain = Domain.of(problem.packing)
+        # Columns of known decisions are no gain for the master: on ``gen/hadar-480``, with thousands of slots each, it
+        # is not solved in a minute, and prices find better ones.
+        first = GenerationOptions(gap=options.rel_gap, time_limit_s=self.left(problem.share))
+        spent_s = clock.now() - self.began
+        self.generated = generate(self.domain, problem.oracle, first, options)
+        self.trace += [self.point(None, p.bound, p.time_s + spent_s) for p in self.generated.trace]
+
+    def run(self) -> Answer:
+        """Branch and search for solutions in turns, until nothing is open or a limit is reached."""
+        if self.generated.ended in ("infeasible", "error"):
+            return self.answer(self.generated.bound, None, None, "")
+        problem = self.problem
+        effort = replace(problem.effort, time_limit_s=self.left(), seed=self.options.seed)
+        prices = problem.expand(self.generated.prices)
+        began = clock.now() - self.began
+        packer = Packer(problem.real, problem.insert, self.generated.bound, prices, effort)
+        close = problem.close(packer) if problem.close else None
+        tree = Tree(problem.oracle, self.generated, self.domain, problem.whole, self.options, close)
+        for known in self.starts:
+            packer.offer(known)
+        packer.offer(self.started(self.generated))
+        if problem.whole and self.generated.master and not self.closed(tree, packer):
+            self.dive(packer)
+        why = self.search(packer, tree)
+        self.trace += [self.point(p.incumbent, None, p.time_s + began) for p in packer.trace]
+        bound = max(tree.bound, self.incumbent(packer))
+        return self.answer(bound, packer.packed, tree, why)
+
+    def search(self, packer: Packer, tree: Tree) -> str:
+        """Improve and branch in turns; say why it ended."""
+        while not tree.done:
+            incumbent = self.incumbent(packer)
+            if self.closed(tree, packer):
+                return "the bound is reached"
+            if packer.late():
+                return LATE
+            if self.options.nodes is not None and tree.nodes >= self.options.nodes:
+                return "the limit of nodes is reached"
+            if packer.work <= SEARCHING * tree.work:
+                packer.anneal()
+            elif (outcome := tree.explore(incumbent, self.left())) is not None:
+                self.learn(packer, *outcome)
+                self.note(tree, packer)
+        return "no node is open"
+
+    def closed(self, tree: Tree, packer: Packer) -> bool:
+        """Whether the bound is reached."""
+        incumbent = self.incumbent(packer)
+        return tree.bound <= incumbent + self.options.rel_gap * abs(incumbent)
+
+    def dive(self, packer: Packer) -> None:
+        """Take a solution that column generation leads to as the start of the search."""
+        until, master = clock.now() + (self.left(DIVING) or np.inf), self.generated.master
+        assert master is not None
+        found = Dive(self.problem.oracle, self.domain, master, lambda: clock.now() > until).run()
+        packer.offer(liked(found, np.ones(len(found)), len(packer.room)))
+
+    def learn(self, packer: Packer, found: Generated, whole: Columns) -> None:
+        """Take a node's solution if that is integral, or what there is of it, as a start."""
+        if len(whole) and self.problem.whole:
+            packer.load(liked(whole, np.ones(len(whole)), len(packer.room)))
+            packer.note()
+        elif packer.cycle > packer.done > 0:
+            return
+        packer.offer(self.started(found))
+
+    def started(self, found: Generated) -> Start:
+        """Return what the optimum of a relaxation says about solutions."""
+        rows = len(self.problem.packing.capacity)
+        return liked(found.columns, found.x, rows) if self.problem.whole else {}
+
+    def incumbent(self, packer: Packer) -> float:
+        """Return the value of the best solution known, ``-inf`` without any."""
+        known = self.problem.sense * self.seeds[0].objective if self.seeds else -np.inf
+        return max(known, packer.incumbent)
+
+    def note(self, tree: Tree, packer: Packer) -> None:
+        """Keep the bound in the trace, if it is better."""
+        bound = self.problem.sense * max(tree.bound, self.incumbent(packer))
+        known = [point.bound for point in self.trace if point.bound is not None]
+        if np.isfinite(bound) and (not known or self.problem.sense * (known[-1] - bound) > 0):
+            self.trace.append(self.point(None, self.problem.sense * bound))
+
+    def left(self, share: float = 1.0) -> float | None:
+        """Return a share of the seconds that are left."""
+        limit = self.options.time_limit_s
+        return None if limit is None else max(share * (limit - (clock.now() - self.began)), 0.1)
+
+    def point(self, incumbent: float | None, bound: float | None, time_s: float | None = None) -> TracePoint:
+        """Return values as a point of the trace, now by default, in the problem's own sense."""
+        seconds = clock.now() - self.began if time_s is None else time_s
+        values = (None if value is None else self.problem.sense * value for value in (incumbent, bound))
+        return TracePoint(self.built_s + seconds, *values)
+
+    def answer(self, bound: float, packed: Packed | None, tree: Tree | None, why: str) -> Answer:
+        """Return what was found, with times and trace."""
+        value = -np.inf if packed is None or packed.missing else packed.value
+        known = self.problem.sense * self.seeds[0].objective if self.seeds else -np.inf
+        seed = self.seeds[0] if known > value else None
+        told = (
+            f"{why} after {tree.nodes} nodes and {packed.moves} moves of ruin and recreate" if tree and packed else ""
+        )
+        told += f" from {len(self.seeds)} known decisions" if told else ""
+        solution = self.stated(bound, max(value, known), tree, why, told)
+        times = replace(
+            self.generated.times,
+            build_s=self.built_s,
+            solve_s=clock.now() - self.began - self.generated.times.transfer_s,
+        )
+        trace = tuple(sorted(self.trace, key=lambda point: point.time_s))
+        solution = replace(solution, times=times, trace=trace)
+        if self.options.cross_check:
+            solution = replace(
+                solution, cross_check=_second_opinion(self.problem.packing, self.generated, self.options)
+            )
+        return Answer(solution, self.generated, packed, seed)
+
+    def stated(self, bound: float, value: float, tree: Tree | None, why: str, told: str) -> Solution:
+        """Return what bound and incumbent prove."""
+        root, sense = self.generated, self.problem.sense
+        infeasible = root.ended == "infeasible" or bound == -np.inf
+        error = root.unpriced / max(abs(root.bound), 1e-10)
+        words = f"bound: {root.ended} after {root.pricings} pricings, {root.gap:.2g} above the master"
+        solution = Solution(
+            status="infeasible" if infeasible else "error",
+            termination=f"{words}, discretisation error {error:.2g}",
+            bound=sense * bound if np.isfinite(bound) and not infeasible else None,
+            size=root.size,
+            nodes=0 if tree is None else tree.nodes,
+            iterations=root.pivots if tree is None else tree.pivots,
+        )
+        if tree is None or infeasible:
+            return solution
+        late = why == LATE
+        if value == -np.inf:
+            status: Status = "time limit without incumbent" if late else "gap left"
+            return replace(solution, status=status, solution_status=f"no schedule found for all jobs; {told}")
+        closed = (bound - value) / max(abs(value), 1e-10) <= self.options.rel_gap
+        status = "optimal" if closed else "time limit with incumbent" if late else "gap left"
+        return replace(solution, status=status, solution_status=told, objective=sense * value, column_values=np.ones(1))
 
 
-def _better(seeds: Sequence[Seed], packed: Packed | None, sense: int) -> Seed | None:
-    """Return the best known decision, where it is better than what was packed."""
-    if not seeds or packed is None:
-        return None
-    return seeds[0] if packed.missing or sense * seeds[0].objective > packed.value else None
+DIVING = 0.3
+"""Share of the time that is left after the first bound that its dive may take."""
 
+SEARCHING = 3
+"""Work of the search for solutions by that of branching: on ``gen/200jobs`` 50 nodes do not move the bound."""
 
-def _point(time_s: float, incumbent: float | None, bound: float | None, sense: int) -> TracePoint:
-    values = (None if value is None else sense * value for value in (incumbent, bound))
-    return TracePoint(time_s, *values)
-
-
-def _solution(
-    generated: Generated, packed: Packed | None, seed: Seed | None, seeds: int, options: SolveOptions, sense: int
-) -> Solution:
-    """Return what the phases answer, but for times and trace."""
-    bound = generated.bound if packed is None else packed.bound
-    error = generated.unpriced / max(abs(generated.bound), 1e-10)
-    told = f"bound: {generated.ended} after {generated.pricings} pricings, {generated.gap:.2g} above the master"
-    infeasible = generated.ended == "infeasible" or bound == -np.inf
-    solution = Solution(
-        status="infeasible" if infeasible else "error",
-        termination=f"{told}, discretisation error {error:.2g}",
-        bound=sense * bound if np.isfinite(bound) and not infeasible else None,
-        size=generated.size,
-        iterations=generated.pivots,
-    )
-    if packed is None or infeasible:
-        return solution
-    told = f"{packed.why} after {packed.moves} moves of ruin and recreate from {seeds} known decisions"
-    cut = packed.why == LATE
-    if packed.missing and not seed:
-        status: Status = "time limit without incumbent" if cut else "gap left"
-        return replace(solution, status=status, solution_status=f"no schedule found for {packed.missing} jobs; {told}")
-    value = sense * seed.objective if seed else packed.value
-    gap = (bound - value) / max(abs(value), 1e-10)
-    closed = gap <= options.rel_gap
-    late: Status = "time limit with incumbent" if generated.ended == "time limit" else "gap left"
-    return replace(
-        solution,
-        status="optimal" if closed else late,
-        solution_status=told if closed else f"{told}; gap left: no branching",
-        objective=sense * value,
-        column_values=np.ones(len(packed.columns)),
-    )
+LATE = "the time limit is reached"
+"""Why a search ended that went on until its time limit."""
 
 
 def _second_opinion(packing: Packing, generated: Generated, options: SolveOptions) -> float | None:

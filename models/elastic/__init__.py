@@ -9,7 +9,6 @@ from schedgap.models.elastic.generation import (
     bound,
     coarse,
     runs,
-    schedule,
     solve,
 )
 from schedgap.models.elastic.placements import TooManyError, schedules, starts
@@ -24,7 +23,6 @@ __all__ = [
     "bound",
     "coarse",
     "runs",
-    "schedule",
     "schedules",
     "solve",
     "starts",

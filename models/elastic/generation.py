@@ -21,9 +21,9 @@ any schedule that really ends there. So the bound holds for schedules of any len
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 
 import numpy as np
 
@@ -34,26 +34,30 @@ from schedgap.instances.elastic.options import ROUNDING
 from schedgap.models.columns import (
     Choice,
     Columns,
+    Domain,
     Generated,
     GenerationOptions,
     Packed,
+    Packer,
     Packing,
     PackingOptions,
     PackingProblem,
     Priced,
-    Start,
+    choose,
     generate,
-    pack,
     solve_in_phases,
 )
-from schedgap.models.elastic.placements import TooManyError, schedules
+from schedgap.models.elastic.placements import Placement, TooManyError, schedules
 from schedgap.models.solve import Solution, SolveOptions
 
 CELLS = 2_000_000
 """Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
 
-MOVES, PROGRESS = 3.0, 1e-3
-"""Ruin and recreate ends where so many moves per job gain less than that part: three times the effort gains 0.1 %."""
+LESS = 0.75
+"""Part of the slack at which schedules were too many, from which on they are listed again."""
+
+NODES = 1000
+"""Nodes of the MILP over listed columns, where branching is another way."""
 
 KEPT_PRICES = 8
 """Prices whose sums are kept: those at which packing inserts again and again, and the last random ones."""
@@ -94,6 +98,11 @@ class ElasticJobs:
         """Number of jobs."""
         return len(self.earliest)
 
+    @cached_property
+    def worth(self) -> Array:
+        """``(n, ends)`` what ending before each slot is worth, and last ending after all slots, where jobs may."""
+        return -self.late if self.beyond is None else -np.column_stack((self.late, self.beyond))
+
 
 @dataclass(frozen=True, eq=False)
 class Grid:
@@ -125,12 +134,18 @@ class Grid:
         """Return the packing problem of some jobs."""
         capacity = self.machines.capacity * self.machines.count[:, None] * (1 + ROOM)
         length = np.minimum(self.period, self.slots - np.arange(self.periods) * self.period)
-        return Packing((capacity.ravel()[:, None] * length).ravel(), jobs.size, jobs.beyond is not None)
+        rows = (capacity.ravel()[:, None] * length).ravel()
+        return Packing(rows, jobs.size, jobs.beyond is not None, worth=jobs.worth)
 
     def by_slot(self, prices: Array) -> Array:
         """Return prices of rows as ``(h, R, T)``."""
         h, resources = self.machines.capacity.shape
         return np.repeat(prices.reshape(h, resources, self.periods), self.period, axis=2)[:, :, : self.slots]
+
+    def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
+        """Return prices of rows as those of the rows of real servers in single slots."""
+        found = self.by_slot(prices)
+        return (found if self.machines is jobs.machines else found[jobs.machines.kind]).ravel()
 
     def stops(self, late: Array) -> Bools:
         """Return ``(T + 1,)`` between which the best run of a job need neither begin nor end.
@@ -169,24 +184,39 @@ class Pricing:
     def __init__(self, jobs: ElasticJobs, grid: Grid) -> None:
         self.jobs, self.grid = jobs, grid
         self.ledger = Ledger(grid.machines, jobs.options, jobs.slots, constant=True)
-        self.limit = np.zeros(jobs.size) if jobs.beyond is None else jobs.beyond
-        self.stops = [grid.stops(late) for late in jobs.late]
+        self.domain = Domain.of(grid.packing(jobs))
+        self._asked = self.domain, jobs.late, np.array([grid.stops(late) for late in jobs.late])
 
-    def __call__(self, prices: Array) -> Priced:
-        """Return the best schedule of every job; see :class:`schedgap.models.columns.Priced`."""
+    def asked(self, domain: Domain) -> tuple[Array, Bools]:
+        """Return what each end costs in a domain, and between which slots runs are sought."""
+        known, late, stops = self._asked
+        if domain is not known:
+            now = -domain.worth[:, : self.jobs.slots + 1]
+            stops = stops.copy()
+            for job in np.flatnonzero((now != late).any(axis=1)):
+                stops[job] = self.grid.stops(now[job])
+            self._asked = domain, now, stops
+        return self._asked[1:]
+
+    def __call__(self, prices: Array, domain: Domain) -> Priced:
+        """Return the best schedule of every job in a domain; see :class:`schedgap.models.columns.Priced`."""
         jobs = self.jobs
         self.ledger.post(self.grid.by_slot(prices))
-        most = -self.limit.copy()
-        listed = []
+        late, stops = self.asked(domain)
+        # Ending after all slots takes nothing; so does being rejected.
+        other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
+        most, listed, ends = other.copy(), [], []
         for job in range(jobs.size):
-            late, stops, limit = jobs.late[job], self.stops[job], self.limit[job]
-            found = self.ledger.find(job, int(jobs.earliest[job]), late=late, stops=stops, limit=limit)
+            asked = {"late": late[job], "stops": stops[job], "limit": -other[job]}
+            found = self.ledger.find(job, int(jobs.earliest[job]), **asked)
             if found:
                 most[job] = -found.total
-                listed.append((job, found.cost - found.total, *self.grid.taken(self.ledger.use(found), found)))
-            elif jobs.beyond is not None:
-                listed.append((job, -limit, np.zeros(0, np.int64), np.zeros(0)))
-        return Priced(most, Columns.of(self.grid.rows, listed))
+                ends.append(found.end)
+                listed.append((job, -jobs.late[job, found.end], *self.grid.taken(self.ledger.use(found), found)))
+            elif jobs.beyond is not None and other[job] > -np.inf:
+                ends.append(jobs.slots + 1)
+                listed.append((job, -jobs.beyond[job], np.zeros(0, np.int64), np.zeros(0)))
+        return Priced(most, Columns.of(self.grid.rows, listed, ends))
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,41 +281,91 @@ def bound(
         Whether every server has rows of its own instead of every class; the periods are the same.
     """
     grid = coarse(jobs, jobs.machines if per_server else classes(jobs.machines))
-    return generate(grid.packing(jobs), Pricing(jobs, grid), options, solver), grid
+    pricing = Pricing(jobs, grid)
+    return generate(pricing.domain, pricing, options, solver), grid
 
 
-def schedule(
-    jobs: ElasticJobs,
-    generated: Generated,
-    pricing: Pricing,
-    effort: PackingOptions,
-    solver: SolveOptions,
-    starts: Sequence[Start] = (),
-) -> Packed:
-    """Return a schedule on real servers near the bound, by ruin and recreate at the bound's prices."""
-    prices = pricing.grid.by_slot(generated.prices)
-    if pricing.grid.machines is not jobs.machines:
-        prices = prices[jobs.machines.kind]
-    real = Grid(jobs.machines, jobs.slots)
-    known = replace(generated, prices=prices.ravel(), columns=Columns.of(real.rows, []), x=np.zeros(0))
-    matter = partial(within, jobs, known, pricing(generated.prices).most)
-    return pack(real.packing(jobs), Insertion(jobs, real), known, effort, solver, starts, matter)
+class Listing:
+    """Closes domains in which few schedules on real servers are left, by the MILP over them.
 
-
-def within(jobs: ElasticJobs, known: Generated, most: Array, slack: float) -> list[tuple[int, Choice]] | None:
-    """List the schedules that can be part of a better solution, of `most` ``(n,)`` payoffs at the bound's prices.
-
-    See :data:`schedgap.models.columns.Within`. They have no number where a job may still end after the last slot.
+    Parameters
+    ----------
+    jobs, pricing
+        What is scheduled, and the relaxation's pricing.
+    solver
+        Gap, seed and threads.
+    packer
+        Takes what is found.
     """
-    least = most - slack * (1 + ROUNDING) - ROUNDING * abs(known.bound)
-    if jobs.beyond is not None and (-jobs.beyond >= least).any():
-        return None
-    try:
-        every = schedules(jobs.machines, jobs.options, jobs.earliest, jobs.slots)
-    except TooManyError:
-        return None
-    listed = columns_of(jobs, 0, every)
-    return [(job, c) for job, c in listed if c.value > -np.inf and c.value - c.cost(known.prices) >= least[job]]
+
+    def __init__(self, jobs: ElasticJobs, pricing: Pricing, solver: SolveOptions, packer: Packer) -> None:
+        self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
+        self.enough = np.inf
+
+    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
+        """Return a bound, and whether it settles the domain; see :data:`schedgap.models.columns.Close`."""
+        slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
+        if not last and slack > self.enough:
+            return np.inf, False
+        listed = self.within(domain, found, slack)
+        bound, done = (np.inf, False) if listed is None else self.chosen(domain, listed, last)
+        self.enough = self.enough if done else LESS * slack
+        return bound, done
+
+    def chosen(self, domain: Domain, listed: list[tuple[int, Choice]], last: bool) -> tuple[float, bool]:
+        """Choose among schedules for the packer; return the bound, and whether it is the value of what was chosen."""
+        real = replace(domain, packing=self.packer.packing)
+        if len({job for job, _ in listed} | set(np.flatnonzero(~domain.must).tolist())) < self.jobs.size:
+            return -np.inf, True
+        if not listed:
+            return 0.0, True
+        ends = [c.found.end if isinstance(c, Scheduled) else self.jobs.slots + 1 for _, c in listed]
+        columns = Columns.of(len(real.packing.capacity), [(j, c.value, c.rows, c.amounts) for j, c in listed], ends)
+        left, nodes = self.packer.left(), None if last else NODES
+        left = left and max(left if last else left / 2, 0.1)
+        limits = replace(self.solver, time_limit_s=left, nodes=nodes, cross_check=False)
+        solution = choose(real, columns, limits)
+        real_ones = True
+        if solution.column_values is not None:
+            chosen = [listed[c] for c in np.flatnonzero(solution.column_values > 0.5)]
+            scheduled = {job: choice for job, choice in chosen if isinstance(choice, Scheduled)}
+            real_ones = len(scheduled) == len(chosen)
+            self.packer.offer(scheduled)
+        if solution.status == "infeasible":
+            return -np.inf, True
+        return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and real_ones
+
+    def within(self, domain: Domain, found: Generated, slack: float) -> list[tuple[int, Choice]] | None:
+        """Return the schedules that pay no less than the best of their jobs but for `slack`, if these are not too many.
+
+        Ending after all slots takes nothing and counts as one of them, worth at least as much as what it stands for.
+        """
+        jobs, grid = self.jobs, self.pricing.grid
+        prices = grid.expand(jobs, found.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)
+        paid = np.concatenate([np.zeros((*prices.shape[:2], 1)), prices.cumsum(axis=2)], axis=2)
+        least = np.maximum(self.pricing(found.prices, domain).most - slack, -LARGE)
+        o, m = jobs.options, jobs.machines
+
+        def wanted(option: int, placement: Placement, begin: Ints) -> Bools:
+            server, workers, ps = np.array(placement).T
+            use = workers[:, None] * m.worker[o.worker_type[option]]
+            if o.ps_type[option] >= 0:
+                use = use + ps[:, None] * m.ps[o.ps_type[option]]
+            end, job = begin + o.slots[option], o.job[option]
+            cost = np.einsum("hr,hrt->t", use, paid[server][:, :, end] - paid[server][:, :, begin])
+            return np.asarray(domain.worth[job, end] - cost >= least[job])
+
+        try:
+            kept = schedules(m, o, jobs.earliest, np.minimum(domain.last, jobs.slots), wanted)
+        except TooManyError:
+            return None
+        nothing = np.zeros(0, np.int64), np.zeros(0)
+        late = [] if jobs.beyond is None else np.flatnonzero(domain.worth[:, -1] >= least).tolist()
+        return [*columns_of(jobs, 0, kept), *((j, Choice(float(jobs.worth[j, -1]), *nothing)) for j in late)]
+
+
+LARGE = 1e300
+"""What is worth less is not allowed."""
 
 
 def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
@@ -331,16 +411,18 @@ def solve(
     grid = coarse(jobs, classes(jobs.machines))
     pricing = Pricing(jobs, grid)
 
-    def packer(generated: Generated, effort: PackingOptions, starts: Sequence[Start]) -> Packed:
-        return schedule(jobs, generated, pricing, effort, options, starts)
-
+    real = Grid(jobs.machines, jobs.slots)
     problem = PackingProblem(
         packing=grid.packing(jobs),
         oracle=pricing,
-        packer=packer,
-        effort=PackingOptions(moves=MOVES, progress=PROGRESS),
+        real=real.packing(jobs),
+        insert=Insertion(jobs, real),
+        expand=lambda prices: grid.expand(jobs, prices),
+        effort=PackingOptions(),
         read=lambda decision: dict(columns_of(jobs, first_slot, decision)),
         share=BOUND_SHARE,
+        whole=False,
+        close=lambda packer: Listing(jobs, pricing, options, packer),
         sense=sense,
     )
     answer = solve_in_phases(problem, options, seeded=seeded)

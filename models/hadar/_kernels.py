@@ -103,33 +103,68 @@ def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-
 
 
 @njit(cache=True)
-def fill(prices, room, order, among, gpus, t, take):  # type: ignore[no-untyped-def]
-    """Put a gang on the cheapest of its first `among` types; return the cost, infinite where there is no room."""
+def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: ignore[no-untyped-def]
+    """Put a gang on the cheapest of its first `among` types, and on as many GPUs as it must hold of each type.
+
+    GPUs of a type and slot get `dearer` ``(k, T, n)`` by how many the gang holds already, so the cheapest next one is
+    right. Returns the cost, infinite where there is no room.
+    """
     left, cost = gpus, 0.0
     take[:] = 0
+    for i in range(among):
+        r = order[i]
+        take[r] = held[r, t]
+        left -= take[r]
+        cost += take[r] * prices[r, t] + dearer[r, t, : take[r]].sum()
+    for i in range(among, len(order)):
+        if held[order[i], t] > 0:
+            return INFINITE
+    if left < 0:
+        return INFINITE
     while left > 0:
-        cheapest = -1
+        cheapest, least = -1, np.inf
         for i in range(among):
             r = order[i]
-            if room[r, t] > take[r] and (cheapest < 0 or prices[r, t] < prices[cheapest, t]):
-                cheapest = r
+            if room[r, t] > take[r]:
+                next_one = prices[r, t] + (dearer[r, t, take[r]] if dearer.shape[2] else 0.0)
+                if next_one < least:
+                    cheapest, least = r, next_one
         if cheapest < 0:
             return INFINITE
-        some = min(left, room[cheapest, t])
+        some = 1 if dearer.shape[2] else min(left, room[cheapest, t] - take[cheapest])
         # A type that is full is not looked at again: take equals its room.
-        take[cheapest] = some
+        take[cheapest] += some
         left -= some
-        cost += some * prices[cheapest, t]
+        cost += some * least
     return cost
 
 
 @njit(cache=True)
-def costs(prices, room, order, among, gpus, a, out):  # type: ignore[no-untyped-def]
+def costs(prices, dearer, room, held, order, among, gpus, a, out):  # type: ignore[no-untyped-def]
     """Write the cost of a gang in every slot from `a` on, at every level, into `out`."""
     take = np.zeros(len(room), np.int64)
     for t in range(a, room.shape[1]):
         for k in range(out.shape[1]):
-            out[t, k] = fill(prices, room, order, among[k], gpus, t, take)
+            out[t, k] = fill(prices, dearer, room, held, order, among[k], gpus, t, take)
+
+
+@njit(cache=True)
+def charge(prices, covers, j, gpus, own, dearer):  # type: ignore[no-untyped-def]
+    """Write what GPUs cost a job: more by the prices of covers, all of them where it is a member, else those beyond.
+
+    ``own`` is the price of a first GPU, ``dearer`` what further ones cost more.
+    """
+    row, spare, member, price = covers
+    if len(row) == 0:
+        return
+    own[:] = prices
+    dearer[:] = 0.0
+    for c in range(len(row)):
+        r, t = divmod(row[c], prices.shape[1])
+        if member[c, j]:
+            own[r, t] += price[c]
+        elif gpus > spare[c]:
+            dearer[r, t, spare[c] : gpus] += price[c]
 
 
 @njit(cache=True)
@@ -143,12 +178,24 @@ def least_cost(cost, progress, work, a):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def sweep(cost, table, need, enough, worth, a, cheapest, floor, choice, value, payoffs):  # type: ignore[no-untyped-def]
-    """Find the cheapest slots that do the work by every last slot.
+def earliest_end(forced, a):  # type: ignore[no-untyped-def]
+    """Return the last forced slot; the number of slots, in none of which a job ends, where one is before `a`."""
+    if forced[:a].any():
+        return len(forced)
+    final = 0
+    for t in range(a, len(forced)):
+        if forced[t]:
+            final = t
+    return final
+
+
+@njit(cache=True)
+def sweep(cost, table, need, enough, worth, a, forced, cheapest, floor, choice, value, payoffs, by_end):  # type: ignore[no-untyped-def]
+    """Find the cheapest slots that do the work by every last slot, and use those that are `forced`.
 
     ``value[s]`` is the least cost of getting from state ``s`` to the end with the slots so far; the DP goes over slots
     and states once. It ends where no later slot can beat the best one, given that the work costs at least `cheapest`.
-    ``payoffs[f]`` is what ending in slot ``f`` pays from state `need`.
+    ``payoffs[f]`` is what the cheapest slots pay where they end in ``f``, and ``by_end[f]`` what any do at most.
 
     Returns
     -------
@@ -159,17 +206,20 @@ def sweep(cost, table, need, enough, worth, a, cheapest, floor, choice, value, p
     value[0] = 0.0
     value[1 : enough + 1] = INFINITE
     most, when_most, sure, when_sure = floor, -1, floor, -1
-    reach = 0
-    payoffs[:] = -INFINITE
+    reach, final = 0, earliest_end(forced, a)
+    payoffs[:], by_end[:] = -INFINITE, -INFINITE
     for t in range(a, cost.shape[0]):
         if worth[t] - cheapest <= min(most, sure):
+            by_end[max(t, final) :] = worth[max(t, final) :] - cheapest
             break
         before = reach
         while reach < enough and table[reach + 1, 0] <= before:
             reach += 1
         choice[t, : reach + 1] = 0
-        for s in range(reach, 0, -1):
-            least = value[s]
+        for s in range(reach, -1, -1):
+            if s == 0 and not forced[t]:
+                break
+            least = INFINITE if forced[t] else value[s]
             for k in range(levels):
                 if cost[t, k] < INFINITE:
                     total = cost[t, k] + value[table[s, k]]
@@ -177,8 +227,11 @@ def sweep(cost, table, need, enough, worth, a, cheapest, floor, choice, value, p
                         least = total
                         choice[t, s] = k + 1
             value[s] = least
+        if t < final or reach < need:
+            continue
+        by_end[t] = worth[t] - value[need]
         # What does not use this slot ends earlier, where it is worth no less.
-        if reach >= need and choice[t, need] > 0:
+        if choice[t, need] > 0:
             payoffs[t] = worth[t] - value[need]
             if payoffs[t] > most:
                 most, when_most = payoffs[t], t
@@ -192,9 +245,9 @@ def trail(choice, table, state, last, first, level):  # type: ignore[no-untyped-
     """Write the level + 1 of each slot (0: not used) of the schedule that ends in `last`."""
     level[:] = 0
     t = last
-    while state > 0 and t >= first:
+    while t >= first:
+        # Slots before this state was in reach were not written; the walk never needs them: it is done first.
         k = choice[t, state]
-        # Slots before this state was in reach were not written; the walk never needs them: it ends first.
         if k > 0:
             level[t] = k
             state = table[state, k - 1]
@@ -222,7 +275,7 @@ def runner_up(payoffs, a, best, floor):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def emit(job, level, last, prices, room, order, among, gpus, entries, out):  # type: ignore[no-untyped-def]
+def emit(job, level, last, prices, dearer, room, held, order, among, gpus, entries, out):  # type: ignore[no-untyped-def]
     """Append the entries of a schedule; return their new number, -1 where they do not fit."""
     cell, count = out
     take = np.zeros(len(room), np.int64)
@@ -230,7 +283,7 @@ def emit(job, level, last, prices, room, order, among, gpus, entries, out):  # t
         if level[t] > 0:
             if entries + len(room) > len(cell):
                 return -1
-            fill(prices, room, order, among[level[t] - 1], gpus, t, take)
+            fill(prices, dearer, room, held, order, among[level[t] - 1], gpus, t, take)
             for r in range(len(room)):
                 if take[r] > 0:
                     cell[entries] = r * room.shape[1] + t
@@ -240,7 +293,7 @@ def emit(job, level, last, prices, room, order, among, gpus, entries, out):  # t
 
 
 @njit(cache=True)
-def price(prices, room, which, jobs, machines, worth, floor, several, out):  # type: ignore[no-untyped-def]
+def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, out):  # type: ignore[no-untyped-def]
     """Price jobs one after another; :meth:`schedgap.models.hadar.pricing.Pricing._price` makes room for what is found.
 
     Parameters
@@ -250,37 +303,53 @@ def price(prices, room, which, jobs, machines, worth, floor, several, out):  # t
     which, jobs, machines, worth
         Jobs to price; arrays of all jobs, and their ``(n, T)`` utilities.
     floor, several
-        Payoffs that do not count; whether to look for a second schedule of each job.
+        ``(n,)`` payoffs that do not count; whether to look for a second schedule of each job.
+    uses
+        ``(4, u)`` job, cell, and fewest and most GPUs that it holds there; jobs ascend.
+    covers
+        Cell, spare, members and price of :class:`schedgap.models.columns.Covers`.
     out
-        ``most``, ``sure`` ``(len(which),)``: payoff at most and attained; ``owner``, ``last``, ``ends``
-        ``(2·len(which),)``: job, last slot and end of the entries of every schedule found; ``cell`` and ``count``
-        ``(entries,)``: cell ``r·T + t`` and its GPUs.
+        ``most``, ``sure`` ``(len(which),)``: payoff at most and attained; ``by_end`` ``(len(which), T)``: payoff at
+        most by last slot, or no rows where nobody asks; ``owner``, ``last``, ``ends`` ``(2·len(which),)``: job, last
+        slot and end of the entries of every schedule found; ``cell`` and ``count`` ``(entries,)``: cell ``r·T + t`` and
+        its GPUs.
 
     Returns the number of schedules; -1 where the entries do not fit.
     """
     arrival, gpus, work, order, among, progress = jobs
     tables, offset, need, enough, kept, credit = machines
-    most, sure, owner, last, ends, cell, count = out
+    most, sure, by_end, owner, last, ends, cell, count = out
     slots = prices.shape[1]
     size = int(enough[which].max()) + 1 if len(which) else 1
     choice = np.empty((slots, size), np.uint8)
-    value, payoffs = np.empty(size), np.empty(slots)
+    value, payoffs, paid = np.empty(size), np.empty(slots), np.empty(slots)
     level = np.zeros(slots, np.int64)
+    held, free, forced = np.zeros_like(room), room.copy(), np.zeros(slots, np.bool_)
+    largest = gpus.max() if len(covers[0]) > 0 else 0
+    own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, largest))
     found, entries = 0, 0
     for i in range(len(which)):
         j = which[i]
+        charge(prices, covers, j, gpus[j], own, dearer)
+        bounds = uses[:, np.searchsorted(uses[0], j) : np.searchsorted(uses[0], j, side="right")]
+        for u in range(bounds.shape[1]):
+            r, t = divmod(bounds[1, u], slots)
+            held[r, t], free[r, t] = bounds[2, u], min(room[r, t], bounds[3, u])
+            forced[t] = forced[t] or held[r, t] > 0
         a, n = arrival[j], kept[j]
         cost = np.full((slots, n), INFINITE)
-        costs(prices, room, order[j], among[j], gpus[j], a, cost)
+        costs(own, dearer, free, held, order[j], among[j], gpus[j], a, cost)
         table = tables[offset[j] : offset[j + 1]].reshape(-1, n)
         cheapest = least_cost(cost, progress[j], work[j] - credit[j], a)
         most[i], when, sure[i], sure_when = sweep(
-            cost, table, need[j], enough[j], worth[j], a, cheapest, floor, choice, value, payoffs
+            cost, table, need[j], enough[j], worth[j], a, forced, cheapest, floor[j], choice, value, payoffs, paid
         )
+        if len(by_end):
+            by_end[i] = paid
         for second in range(2):
             state = need[j]
             if second:
-                when = runner_up(payoffs, a, when, floor) if several and when >= 0 else -1
+                when = runner_up(payoffs, a, when, floor[j]) if several and when >= 0 else -1
             if when < 0:
                 break
             trail(choice, table, state, when, a, level)
@@ -293,11 +362,16 @@ def price(prices, room, which, jobs, machines, worth, floor, several, out):  # t
                 ends_in = sure_when
             else:
                 break
-            entries = emit(j, level, ends_in, prices, room, order[j], among[j], gpus[j], entries, (cell, count))
+            entries = emit(
+                j, level, ends_in, own, dearer, free, held, order[j], among[j], gpus[j], entries, (cell, count)
+            )
             if entries < 0:
                 return -1
             owner[found], last[found], ends[found] = j, ends_in, entries
             found += 1
+        for u in range(bounds.shape[1]):
+            r, t = divmod(bounds[1, u], slots)
+            held[r, t], free[r, t], forced[t] = 0, room[r, t], False
     return found
 
 

@@ -1,4 +1,4 @@
-"""P2 by column generation: a certified bound and a schedule near it, at sizes where P1 has millions of binaries.
+"""P2 by branch and price, at sizes where P1 has millions of binaries.
 
 Capacities are the GPUs of a type in a slot, blocks are jobs, columns are schedules; :mod:`schedgap.models.columns` does
 the work, :mod:`schedgap.models.hadar.pricing` finds the schedules.
@@ -6,7 +6,6 @@ the work, :mod:`schedgap.models.hadar.pricing` finds the schedules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -14,50 +13,23 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.views.hadar import COMPLETE, ROUNDING, UTILITY, Schedule, View, placed
-from schedgap.models.columns import (
-    Choice,
-    Columns,
-    Generated,
-    Packed,
-    Packing,
-    PackingOptions,
-    PackingProblem,
-    Start,
-    generate,
-    pack,
-    solve_in_phases,
-)
+from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
+from schedgap.models.columns import Choice, Columns, PackingOptions, PackingProblem, generate, solve_in_phases
 from schedgap.models.columns import statement as master
 from schedgap.models.hadar.common import somebody_rejected
 from schedgap.models.hadar.counting import gang_schedules
 from schedgap.models.hadar.pricing import Pricing
-from schedgap.models.hadar.schedules import Prices, TooManyError, schedules
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_reason
 from schedgap.models.solve import SolveOptions
 
 LARGEST = 40_000_000
 """Jobs times slots up to which it runs unasked: utilities and prices of all of them are kept in memory."""
 
-LISTED = 10_000
-"""Schedules that can be part of a better decision up to which they are listed."""
-
 BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for the schedule."""
 
-
-def packing(view: View, complete: bool = False) -> Packing:
-    """Return the packing problem of a view: row ``r·T + t`` is type ``r`` in slot ``t``.
-
-    Parameters
-    ----------
-    view
-        GPUs, slots, jobs.
-    complete
-        Whether every job completes.
-    """
-    capacity = np.repeat(view.capacity, view.slots).astype(float)
-    return Packing(capacity, view.size, complete, floor=0.0)
+HOT, COLD = 0.0005, 0.0001
+"""Temperatures of the search, which begins with a dive's solution: hotter ones lose what that has found."""
 
 
 def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
@@ -83,12 +55,12 @@ def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
     k^r_t`. At any prices, :math:`\sum_t \sum_r C^r \cdot k^r_t + \sum_j \max(0, \max_s \varphi_j(s))` is a bound on P1
     and P2.
     """
-    problem = packing(view, complete)
-    return master(problem, generate(problem, Pricing(view, complete)).columns)
+    pricing = Pricing(view, complete)
+    return master(pricing.packing, generate(pricing.anything, pricing).columns)
 
 
 def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded: bool = True) -> Outcome:
-    """Bound P2 by column generation with smoothed prices, then look for a schedule by ruin and recreate.
+    """Solve P2 by branch and price, from the bound of column generation with smoothed prices.
 
     Prices move until bound and master agree but for the grid of progress.
 
@@ -113,18 +85,14 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     solve_in_phases : how the search goes on, and what it can prove.
     """
     began = clock.now()
-    problem = packing(view, complete)
     pricing = Pricing(view, complete)
-
-    def packer(generated: Generated, effort: PackingOptions, starts: Sequence[Start]) -> Packed:
-        matter = partial(within, view, pricing, generated, complete)
-        return pack(problem, pricing.insert, generated, effort, options, starts, matter)
-
     posed = PackingProblem(
-        packing=problem,
+        packing=pricing.packing,
         oracle=pricing,
-        packer=packer,
-        effort=PackingOptions(),
+        real=pricing.packing,
+        insert=pricing.insert,
+        expand=lambda prices: prices,
+        effort=PackingOptions(hot=HOT, cold=COLD),
         read=partial(read, view, pricing),
         share=BOUND_SHARE,
     )
@@ -147,23 +115,6 @@ def read(view: View, pricing: Pricing, decision: Schedule) -> dict[int, Choice]:
     return found
 
 
-def within(
-    view: View, pricing: Pricing, generated: Generated, complete: bool, slack: float
-) -> list[tuple[int, Choice]] | None:
-    """List the schedules that can be part of a better solution; see :data:`schedgap.models.columns.Within`."""
-    most = pricing(generated.prices).most
-    least = (most if complete else np.maximum(most, 0.0)) - slack * (1 + ROUNDING) - ROUNDING * abs(generated.bound)
-    prices = Prices(generated.prices.reshape(-1, view.slots).T, np.where(np.isfinite(most), least, np.inf))
-    try:
-        found = schedules(view, prices, most=LISTED)
-    except TooManyError:
-        return None
-    uses = np.split(np.arange(len(found.slot)), np.searchsorted(found.schedule, np.arange(1, len(found.job))))
-    rows = found.gpu_type * view.slots + found.slot
-    pairs = zip(found.job.tolist(), found.utility.tolist(), uses, strict=False)
-    return [(job, Choice(worth, rows[u], found.gpus[u].astype(float))) for job, worth, u in pairs]
-
-
 def decode(view: View, chosen: Columns) -> Schedule:
     """Return the schedule of chosen columns, with GPUs put onto servers."""
     use = chosen.use.tocoo()
@@ -184,7 +135,7 @@ for _complete, _problem in ((False, UTILITY), (True, COMPLETE)):
             id="hadar.p2.columns.complete" if _complete else "hadar.p2.columns",
             paper="hadar",
             problem=_problem.id,
-            kind="matheuristic",
+            kind="exact",
             build=partial(build_master, complete=_complete),
             decode=lambda view, model, solution: None,
             source="Hadar §III-B, eq. (2), by column generation" + (", every job completes" if _complete else ""),

@@ -10,8 +10,8 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import FORKED, ROUNDING, View
-from schedgap.models.columns import Columns, GenerationOptions, Priced, generate, statement
-from schedgap.models.hadar.columns import packing, too_large
+from schedgap.models.columns import Columns, Domain, GenerationOptions, Packing, Priced, generate, statement
+from schedgap.models.hadar.columns import too_large
 from schedgap.models.registry import MODELS, ModelSpec, Outcome
 from schedgap.models.solve import Solution, SolveOptions, Status
 
@@ -35,6 +35,7 @@ class ForkedPricing:
 
     def __init__(self, view: View) -> None:
         self.view = view
+        self.packing = Packing(np.repeat(view.capacity, view.slots).astype(float), view.size, floor=0.0)
         work = view.workload
         able = (view.servers.gpu_type[:, None] == np.arange(len(view.capacity))).astype(float)
         self.limit: Array = np.minimum(work.gpus[:, None], view.servers.gpus) @ able
@@ -43,7 +44,7 @@ class ForkedPricing:
         alone = (self.limit * self.progress).sum(axis=1) * (view.slots - view.arrival)
         self.possible: Ints = np.flatnonzero(alone >= work.work * (1 - ROUNDING))
 
-    def __call__(self, prices: Array) -> Priced:
+    def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best use of GPUs by every job at the prices ``(k·T,)``; see :class:`.Priced`."""
         from schedgap.models.hadar import _kernels as kernels
 
@@ -100,8 +101,8 @@ def build_master(view: View) -> pyo.ConcreteModel:
     *Erratum.* Theorem 3 claims that utilisation grows strictly with the number of copies; it can be equal (R1 = 3, n =
     5: 3, 4 and 5 copies alike).
     """
-    problem = packing(view)
-    return statement(problem, generate(problem, ForkedPricing(view)).columns)
+    pricing = ForkedPricing(view)
+    return statement(pricing.packing, generate(Domain.of(pricing.packing), pricing).columns)
 
 
 def forked_bound(view: View, options: SolveOptions) -> Outcome:
@@ -109,7 +110,7 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
     began = clock.now()
     pricing = ForkedPricing(view)
     built = clock.now()
-    found = generate(packing(view), pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
+    found = generate(Domain.of(pricing.packing), pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
     times = replace(found.times, build_s=built - began, solve_s=clock.now() - built - found.times.transfer_s)
     solution = Solution(
         status=ENDED.get(found.ended, "error"),

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import View
-from schedgap.models.columns import Choice, Columns, Priced
+from schedgap.models.columns import Choice, Columns, Domain, Packing, Priced
 
 COARSE, FINE = 1_500, 60_000
 """Largest number of states of the machines that every pricing uses, and of those where these leave an error."""
@@ -169,7 +169,7 @@ class Machines:
 
 
 class Pricing:
-    """The oracle of Hadar's P2: capacities are (type, slot), row ``r·T + t``; blocks are jobs.
+    """The oracle of Hadar's P2: capacities are (type, slot), row ``r·T + t``; blocks are jobs, ends are last slots.
 
     Parameters
     ----------
@@ -184,8 +184,10 @@ class Pricing:
     def __init__(self, view: View, complete: bool = False, several: bool = True) -> None:
         self.view, self.several = view, several
         self.jobs = levels(view)
-        self.floor = -1e200 if complete else 0.0
-        self.worth = np.array([view.utility(j) for j in range(view.size)])
+        self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
+        capacity = np.repeat(view.capacity, view.slots).astype(float)
+        self.packing = Packing(capacity, view.size, complete, floor=0.0, worth=self.worth, most=view.workload.gpus)
+        self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
         coarse = {j: self._machine(j, COARSE) for j in view.possible.tolist()}
         self._exact = np.array([j not in coarse or coarse[j].exact for j in range(view.size)])
@@ -198,21 +200,23 @@ class Pricing:
         slots = int(self.view.slots - self.jobs.arrival[job])
         return machine(progress, float(self.jobs.work[job]), slots, largest)
 
-    def __call__(self, prices: Array) -> Priced:
-        """Return the best schedule of every job at the prices ``(k·T,)``; see :class:`.Priced`."""
-        by_slot = np.ascontiguousarray(prices.reshape(self.room.shape))
-        found = self._price(self.view.possible, self._coarse, by_slot, self.room, self.several)
-        most = np.full(self.view.size, -np.inf)
-        most[found.job] = found.most
+    def __call__(self, prices: Array, domain: Domain) -> Priced:
+        """Return the best schedule of every job at the prices ``(k·T,)`` in a domain; see :class:`.Priced`."""
+        by_slot = np.ascontiguousarray(prices[: self.room.size].reshape(self.room.shape))
+        goal = _Goal.of(domain, prices[self.room.size :])
+        room = self.room if domain.room is None else domain.room.astype(np.int64).reshape(self.room.shape)
+        found = self._price(self.view.possible, self._coarse, by_slot, room, goal)
+        most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
+        most[found.job], by_end[found.job] = found.most, found.by_end
         unsure = found.most - found.sure > TOLERANCE * self._total
         self._total = float(np.abs(found.most).sum())
         refined = found.job[unsure & ~self._exact[found.job]]
         if not refined.size:
-            return Priced(most, found.columns(self))
-        better = self._price(refined, self._refined(refined), by_slot, self.room, self.several)
-        most[refined] = better.most
+            return Priced(most, found.columns(self), by_end)
+        better = self._price(refined, self._refined(refined), by_slot, room, goal)
+        most[refined], by_end[refined] = better.most, better.by_end
         kept = found.columns(self).take(~np.isin(found.owner, refined))
-        return Priced(most, Columns.joined([kept, better.columns(self)]))
+        return Priced(most, Columns.joined([kept, better.columns(self)]), by_end)
 
     def _refined(self, jobs: Ints) -> Machines:
         """Fine machines of those jobs; built when they are first needed."""
@@ -220,6 +224,10 @@ class Pricing:
             if j not in self._fine:
                 self._fine[j] = self._machine(j, FINE)
         return Machines.of({j: self._fine[j] for j in jobs.tolist()}, self.view.size)
+
+    @cached_property
+    def _anything(self) -> _Goal:
+        return _Goal.of(self.anything, np.zeros(0))
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
         """Return the best schedule of one job in what is left, if there is one.
@@ -235,32 +243,56 @@ class Pricing:
             return None
         shape = self.room.shape
         free = room.astype(np.int64).reshape(shape)
-        found = self._price(np.array([job]), self._coarse, prices.reshape(shape), free, False)
+        found = self._price(np.array([job]), self._coarse, prices.reshape(shape), free, self._anything, alone=True)
         if not len(found.last):
             return None
         return Choice(float(self.worth[job, found.last[0]]), found.cell, found.gpus.astype(float))
 
-    def _price(self, which: Ints, machines: Machines, prices: Array, room: Ints, several: bool) -> _Found:
+    def _price(
+        self, which: Ints, machines: Machines, prices: Array, room: Ints, goal: _Goal, alone: bool = False
+    ) -> _Found:
         from schedgap.models.hadar import _kernels as kernels
 
         count = len(which)
         most, sure = np.zeros(count), np.zeros(count)
+        by_end = np.zeros((0 if alone else count, self.view.slots))
         owner, last, ends = (np.zeros(2 * count, np.int64) for _ in range(3))
         size = 16 * self.view.slots + 40 * count
         while True:
             cell, gpus = np.zeros(size, np.int64), np.zeros(size, np.int64)
-            out = most, sure, owner, last, ends, cell, gpus
-            fixed = self.jobs.arrays, machines.arrays, self.worth
-            found = kernels.price(prices, room, which, *fixed, self.floor, several, out)
+            out = most, sure, by_end, owner, last, ends, cell, gpus
+            fixed = self.jobs.arrays, machines.arrays, goal.worth, goal.floor, goal.uses, goal.covers
+            found = kernels.price(prices, room, which, *fixed, self.several and not alone, out)
             if found >= 0:
                 used = ends[found - 1] if found else 0
-                return _Found(which, most, sure, owner[:found], last[:found], ends[:found], cell[:used], gpus[:used])
+                schedules = owner[:found], last[:found], ends[:found], cell[:used], gpus[:used]
+                return _Found(which, most, sure, by_end, *schedules)
             size *= 2
 
 
 @dataclass(frozen=True, eq=False)
+class _Goal:
+    """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``.
+
+    `covers` are cells, spares, members and prices of the covers that cost something.
+    """
+
+    worth: Array
+    floor: Array
+    uses: Ints
+    covers: tuple[Any, ...]
+
+    @staticmethod
+    def of(domain: Domain, prices: Array) -> _Goal:
+        uses = np.array(domain.uses, np.int64).reshape(-1, 4)
+        paid, known = np.flatnonzero(prices), domain.packing.covers
+        covers = known.row[paid], known.spare[paid], known.member[paid], prices[paid]
+        return _Goal(domain.worth, np.where(domain.must, -1e200, 0.0), np.ascontiguousarray(uses.T), covers)
+
+
+@dataclass(frozen=True, eq=False)
 class _Found:
-    """What pricing found: payoffs of `job`, at most and attained, and schedules one behind another.
+    """What pricing found: payoffs of `job`, at most, attained and by last slot, and schedules one behind another.
 
     A schedule has an `owner`, a `last` slot and entries up to `ends`: cells and their GPUs.
     """
@@ -268,6 +300,7 @@ class _Found:
     job: Ints
     most: Array
     sure: Array
+    by_end: Array
     owner: Ints
     last: Ints
     ends: Ints
@@ -278,4 +311,4 @@ class _Found:
         """Return the schedules as columns."""
         starts = np.concatenate([[0], self.ends])
         use = sp.csc_array((self.gpus.astype(float), self.cell, starts), shape=(pricing.room.size, len(self.owner)))
-        return Columns(self.owner, pricing.worth[self.owner, self.last], use)
+        return Columns(self.owner, pricing.worth[self.owner, self.last], use, self.last)

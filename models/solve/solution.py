@@ -118,7 +118,7 @@ class Solution:
     ----------
     status
         What it means for the user. ``"feasible"``: the method ended by itself with a point that it does not bound.
-        ``"gap left"``: it did all it can, and bound and incumbent differ (it does not branch).
+        ``"gap left"``: it did all it can or may, such as so many nodes, and bound and incumbent differ.
     termination, solution_status
         HiGHS's own words for why it stopped and what it holds.
     objective

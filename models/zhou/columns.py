@@ -73,12 +73,12 @@ def build_master(view: View, arch: str, weight: bool = False) -> pyo.ConcreteMod
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
     grid = coarse(jobs, a.classes)
-    problem = grid.packing(jobs)
-    return statement(problem, generate(problem, Pricing(jobs, grid)).columns)
+    pricing = Pricing(jobs, grid)
+    return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 
 def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, *, seeded: bool = True) -> Outcome:
-    """Bound by column generation with smoothed prices, then look for a schedule on real servers by ruin and recreate.
+    """Branch and price with smoothed prices over classes of servers, and look for a schedule on real ones.
 
     Returns
     -------

@@ -11,7 +11,7 @@ import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
 
-from schedgap.models.columns import Columns, Master, Packing, statement
+from schedgap.models.columns import Columns, Domain, Master, Packing, statement
 from schedgap.models.solve import SolveOptions, build, compile_model
 from schedgap.models.solve.session import DUAL_SIMPLEX, PRIMAL_SIMPLEX
 
@@ -44,7 +44,7 @@ def case(uses: int) -> tuple[Packing, Columns, Columns]:
 def basis(uses: int) -> Any:
     """The optimal basis of the known columns, found once."""
     packing, known, _ = case(uses)
-    master = Master(packing, known, SolveOptions())
+    master = Master(Domain.of(packing), known, SolveOptions())
     master.solve()
     return master._session.highs.getBasis()
 
@@ -52,7 +52,7 @@ def basis(uses: int) -> Any:
 def solved(uses: int) -> tuple[Master, Columns]:
     """Return a master at its optimum, and the new columns."""
     packing, known, new = case(uses)
-    master = Master(packing, known, SolveOptions())
+    master = Master(Domain.of(packing), known, SolveOptions())
     master._session.highs.setBasis(basis(uses))
     master.solve()
     return master, new
@@ -79,7 +79,7 @@ def test_adding_columns(bench, uses: int) -> None:  # type: ignore[no-untyped-de
 
 def handed_over(packing: Packing, both: Columns, known: Any) -> None:
     """Rebuild the matrix with all columns and start from the basis, extended by nonbasic columns."""
-    master = Master(packing, both, SolveOptions())
+    master = Master(Domain.of(packing), both, SolveOptions())
     extended = highspy.HighsBasis()
     more = [highspy.HighsBasisStatus.kLower] * NEW
     extended.col_status, extended.row_status = [*known.col_status, *more], known.row_status

@@ -1,0 +1,181 @@
+"""Branch and bound over domains: each node is solved by column generation from the columns of the others."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from schedgap.instances import clock
+from schedgap.models.columns.domain import FRACTION, Domain, children
+from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate, lagrangian
+from schedgap.models.columns.packing import Columns
+from schedgap.models.solve import SolveOptions
+
+
+@dataclass(order=True, frozen=True)
+class Node:
+    """A domain that has not been looked at, and a bound on its solutions; the largest bound comes first."""
+
+    rank: float
+    number: int
+    domain: Domain = field(compare=False)
+
+    @property
+    def bound(self) -> float:
+        """No solution of the domain is worth more."""
+        return -self.rank
+
+
+Close = Callable[[Domain, Generated, float, bool], tuple[float, bool]]
+"""``close(domain, generated, cutoff, last)`` lists all columns that solutions above the cutoff can have, and returns a
+bound on these solutions, infinite where that takes too long, and whether one attains it. `last` says that there is no
+other way."""
+
+
+class Tree:
+    """The open nodes. Dives into the likelier child until a node is settled, then goes on with the largest bound.
+
+    Parameters
+    ----------
+    oracle
+        Prices blocks within domains.
+    root
+        Outcome of column generation where nothing is decided.
+    domain
+        That domain.
+    whole
+        See :func:`schedgap.models.columns.domain.children`.
+    solver
+        Gap, seed and threads.
+    close
+        What is tried before a node is split.
+    """
+
+    def __init__(
+        self, oracle: Oracle, root: Generated, domain: Domain, whole: bool, solver: SolveOptions, close: Close | None
+    ) -> None:
+        self.oracle, self.whole, self.solver, self.close, self.master = oracle, whole, solver, close, root.master
+        self.heap, self.packing = [Node(-root.bound, 0, domain)], domain.packing
+        self.floor = max(domain.packing.floor, domain.least)
+        self.dive: Node | None = None
+        self.settled = -np.inf
+        self.nodes, self.made, self.pivots = 0, 1, root.pivots
+        self.work = MASTER * root.pricings * domain.packing.blocks
+
+    @property
+    def bound(self) -> float:
+        """No solution is worth more than this and the best known one; ``-inf`` where there is none."""
+        dive = -np.inf if self.dive is None else self.dive.bound
+        return max(self.settled, dive, self.heap[0].bound if self.heap else -np.inf)
+
+    @property
+    def done(self) -> bool:
+        """Whether no node is open."""
+        return self.dive is None and not self.heap
+
+    def explore(self, incumbent: float, time_limit_s: float | None) -> tuple[Generated, Columns] | None:
+        """Settle or split one node; return its relaxation, and the columns of its solution if that is integral.
+
+        Parameters
+        ----------
+        incumbent
+            Value of the best solution known, ``-inf`` for none.
+        time_limit_s
+            Seconds it may take; a node that takes longer stays open.
+        """
+        node = self.dive or heapq.heappop(self.heap)
+        self.dive = None
+        known = np.isfinite(incumbent)
+        cutoff = incumbent + self.solver.rel_gap * abs(incumbent) if known else self.floor
+        if known and node.bound <= cutoff:
+            self.settle(node.bound)
+            return None
+        self.nodes += 1
+        bound = node.bound
+        for early in (EARLY if known else 0.0, 0.0):
+            found = self.relax(node.domain, cutoff, early, time_limit_s)
+            bound = min(bound, found.bound)
+            if found.ended in ("infeasible", "cut off") or (known and bound <= cutoff):
+                self.settle(bound if known else -np.inf)
+                return None
+            if found.ended == "time limit":
+                heapq.heappush(self.heap, Node(-bound, node.number, node.domain))
+                return found, found.columns.take(np.zeros(0, np.int64))
+            domain = self.tightened(self.based(node.domain), found, cutoff)
+            out = (found.x > FRACTION) & (domain.values(found.columns) == -np.inf)
+            if out.any():
+                self.dive = Node(-bound, node.number, domain)
+                return found, found.columns.take(np.zeros(0, np.int64))
+            pair = None if found.ended == "error" else children(domain, found.columns, found.x, self.whole)
+            if pair:
+                break
+        self.branch(domain, bound, found, cutoff, pair)
+        # What counts as nothing in the domain is left out of it.
+        counts = domain.must[found.columns.block] | (domain.values(found.columns) != 0)
+        return found, found.columns.take((found.x > 0.5) & counts if pair is None else np.zeros(0, np.int64))
+
+    def relax(self, domain: Domain, cutoff: float, early: float, time_limit_s: float | None) -> Generated:
+        """Solve the relaxation of a domain, from the columns of all others, with covers as long as they help."""
+        gap = min(self.solver.rel_gap / 10, CLOSE)
+        began, before, left = clock.now(), np.inf, time_limit_s
+        while True:
+            options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left)
+            found = generate(self.based(domain), self.oracle, options, self.solver, self.master)
+            self.master, self.pivots = found.master, self.pivots + found.pivots
+            self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
+            little = LITTLE * min(before - cutoff, abs(found.bound))
+            stronger = self.packing.stronger(found.columns, found.x)
+            ended = found.ended not in ("gap", "exhausted") or before - found.bound < little
+            if ended or stronger is None:
+                return replace(found, bound=min(before, found.bound))
+            self.packing, before = stronger, min(before, found.bound)
+            left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
+
+    def based(self, domain: Domain) -> Domain:
+        """Return a domain with all covers that are known."""
+        return replace(domain, packing=self.packing)
+
+    def branch(
+        self, domain: Domain, bound: float, found: Generated, cutoff: float, pair: tuple[Domain, Domain] | None
+    ) -> None:
+        """Settle a domain where all that matters can be listed, or nothing can be split; or split it."""
+        done = False
+        if self.close:
+            closed, done = self.close(domain, found, cutoff, pair is None)
+            bound = min(bound, closed)
+        if done or pair is None or bound <= cutoff:
+            self.settle(bound)
+        else:
+            first, second = (Node(-bound, self.made + i, part) for i, part in enumerate(pair))
+            self.made += 2
+            self.dive = first
+            heapq.heappush(self.heap, second)
+
+    def tightened(self, domain: Domain, found: Generated, cutoff: float) -> Domain:
+        """Return the domain without ends that no solution above the cutoff has, by the profits at the best prices."""
+        priced = self.oracle(found.prices, domain)
+        if priced.by_end is None:
+            return domain
+        most = np.where(domain.must, priced.most, np.maximum(priced.most, 0.0))
+        bound = lagrangian(domain, found.prices, priced.most)
+        return domain.within(priced.by_end, most - (bound - cutoff) - CLOSE * abs(bound))
+
+    def settle(self, bound: float) -> None:
+        """Close a node: what solutions it has are worth no more than this."""
+        self.settled = max(self.settled, bound)
+
+
+MASTER = 2
+"""Work of a pricing with its master, where that of pricing one block is 1: the master takes about as long."""
+
+LITTLE = 0.02
+"""Part of a node's distance to the cutoff that covers must close for others to be sought."""
+
+EARLY = 0.05
+"""Part of a node's distance to the cutoff that its relaxation may be off before it is split."""
+
+CLOSE = 1e-7
+"""Part of the bound within which a node's bound and master must agree, and by which profits may be off."""

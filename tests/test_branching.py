@@ -1,0 +1,392 @@
+"""Branch and price: trees are complete and their bounds valid at any moment, and models answer what exact ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_columns import TIGHT, Known, known
+from test_hadar_columns import PRICES, tiny
+
+from schedgap import instances, models
+from schedgap.harness.compare.methods import related, seeds, select, verified_oracle
+from schedgap.harness.compare.run import compare
+from schedgap.harness.verify import VERIFIERS
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.instances.canonical import validate
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.random_instances import RANDOM
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.views.hadar import Schedule, View
+from schedgap.models import MODELS, ModelSpec
+from schedgap.models.columns import Columns, Covers, Dive, Domain, Packing, Tree, generate
+from schedgap.models.hadar.pricing import Pricing
+from schedgap.models.hadar.schedules import schedules
+from schedgap.models.solve import Seed, SolveOptions
+
+PAIRS = {
+    "hadar.p2.columns": "hadar.p1",
+    "hadar.p2.columns.complete": "hadar.p1.complete",
+    "zhou.ps.columns": "zhou.ps.schedules.offline",
+    "zhou.ps.columns.maxweight": "zhou.ps.schedules",
+    "zhou.ra.columns": "zhou.ra.schedules.offline",
+    "zhou.ra.columns.maxweight": "zhou.ra.schedules",
+    "admission.columns": "admission.offline",
+    "admission.columns.from_arrival": "admission.offline.from_arrival",
+}
+"""Models that branch and price, and models by HiGHS alone of the same problems."""
+
+UNFINISHED = {"zhou.", "admission."}
+"""Papers whose servers are decided by listing, which may be too much: their models need not end with a proof."""
+
+# The relaxation is worth 7.45, and with every job completing 6.86; no schedule completes all three.
+ROUNDS_BADLY: dict[str, Any] = {
+    "name": "rounds badly",
+    "cluster": {
+        "gpu_types": [{"name": "A"}, {"name": "B"}],
+        "servers": [
+            {"name": "A", "count": 1, "gpu_type": "A", "gpus": 3},
+            {"name": "B", "count": 2, "gpu_type": "B", "gpus": 2},
+        ],
+    },
+    "jobs": [
+        {
+            "id": "J0", "gpus": 3, "epochs": 1, "minibatches_per_chunk": 4752, "rates": {"A": 2, "B": 1},
+            "submit_s": 720.0,
+            "utility": {"kind": "sigmoid", "amplitude": 1, "steepness_per_s": 1 / 120, "midpoint_s": 720},
+        },
+        {"id": "J1", "gpus": 3, "epochs": 1, "minibatches_per_chunk": 4768, "rates": {"A": 1, "B": 2},
+         "submit_s": 360.0},
+        {"id": "J2", "gpus": 2, "epochs": 1, "minibatches_per_chunk": 4320, "rates": {"A": 0.5, "B": 1.5}},
+    ],
+    "horizon": {"slot_s": 360, "slots": 5},
+}  # fmt: skip
+
+
+def test_every_model_that_does_not_branch_to_the_end_says_so() -> None:
+    unfinished = {m for m in PAIRS if m.startswith(tuple(UNFINISHED))}
+    assert {m.id for m in MODELS if m.kind == "matheuristic"} == unfinished
+    assert all(MODELS.get(m).kind == "exact" for m in [*PAIRS.values(), *(set(PAIRS) - unfinished)])
+    assert "*matheuristic*" in (ROOT / "README.md").read_text()
+
+
+def small_views(paper: str, count: int) -> list[Any]:
+    rng = np.random.default_rng(11)
+    found = []
+    for _ in range(count):
+        try:
+            found.append(PAPERS.get(paper).view(RANDOM.get(paper).draw(rng)))
+        except NotApplicableError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("model", PAIRS)
+def test_small_instances_against_the_exact_model(model: str) -> None:
+    """Optimal means the optimum, infeasible that there is none, and no limit is named where none was given."""
+    spec, exact = models.get(model), models.get(PAIRS[model])
+    sign = 1 if spec.sense == "max" else -1
+    tried = 0
+    for view in small_views(spec.paper, 12):
+        if spec.skip(view) or exact.skip(view) or exact.too_large(view):
+            continue
+        tried += 1
+        right, outcome = exact.run(view).solution, spec.run(view)
+        solution = outcome.solution
+        assert solution.status == right.status
+        if right.objective is None:
+            continue
+        tolerance = 2e-6 * max(1.0, abs(right.objective))
+        assert sign * solution.bound >= sign * right.objective - tolerance
+        assert abs(solution.bound - right.objective) <= tolerance >= abs(solution.objective - right.objective)
+        verdict = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, ())
+        assert not verdict.violations
+        assert verdict.objective == pytest.approx(solution.objective)
+    assert tried > 3
+
+
+def test_what_the_relaxation_rounds_badly_is_solved_all_the_same() -> None:
+    view = PAPERS.get("hadar").view(validate(ROUNDS_BADLY, "inline"))
+    solution = models.get("hadar.p2.columns").run(view).solution
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(models.get("hadar.p1").run(view).solution.objective)
+    assert generate_value(view) > solution.objective * 1.1
+    complete = models.get("hadar.p2.columns.complete").run(view).solution
+    assert (complete.status, complete.bound) == ("infeasible", None)
+
+
+def generate_value(view: Any) -> float:
+    pricing = Pricing(view)
+    return generate(pricing.anything, pricing).value
+
+
+def grown(problem: Known, whole: bool = True) -> Iterator[tuple[Tree, float]]:
+    """Grow a tree without any search for solutions; yield it after each node, with the best value so far."""
+    found = problem.generate(TIGHT)
+    tree = Tree(problem.oracle, found, problem.domain, whole, SolveOptions(), None)
+    best = -np.inf
+    while not tree.done:
+        if (outcome := tree.explore(best, None)) and len(outcome[1]):
+            solution = outcome[1]
+            assert (solution.use.sum(axis=1)[: len(problem.packing.capacity)] <= problem.packing.capacity + 1e-9).all()
+            assert len(set(solution.block.tolist())) == len(solution)
+            best = max(best, float(solution.value.sum()))
+        yield tree, best
+
+
+@settings(max_examples=60)
+@given(problem=known())
+def test_a_tree_ends_at_the_optimum_and_its_bound_is_valid_at_any_moment(problem: Known) -> None:
+    best = problem.best()
+    if problem.generate(TIGHT).ended == "infeasible":
+        assert best is None
+        return
+    value = -np.inf
+    for tree, value in grown(problem):
+        assert best is None or max(tree.bound, value) >= best - 1e-6
+    # Where no column pays, none is a solution, too.
+    value = value if problem.packing.cover else max(value, 0.0)
+    assert value == (-np.inf if best is None else pytest.approx(best, abs=1e-6))
+    if best is None:
+        assert tree.bound == -np.inf
+
+
+def test_a_triangle_is_branched_on() -> None:
+    """Of three columns each pair is in conflict; the relaxation is worth 1.5 and a packing 1."""
+    listed = [(b, 1.0, np.array(rows), np.ones(2)) for b, rows in enumerate(([0, 1], [1, 2], [0, 2]))]
+    problem = Known.of(Packing(np.ones(3), 3), Columns.of(3, listed))
+    steps = list(grown(problem))
+    assert problem.generate(TIGHT).bound == pytest.approx(1.5)
+    assert steps[-1][1] == 1.0
+    assert steps[-1][0].nodes > 1
+
+
+@st.composite
+def some_covers(draw: Any, packing: Packing) -> Covers:
+    """Covers as they are found: blocks that fit together beside the spare."""
+    assert packing.most is not None
+    found = Covers.none(packing.blocks)
+    for row in draw(st.lists(st.integers(0, len(packing.capacity) - 1), max_size=4)):
+        spare = draw(st.integers(1, max(int(packing.capacity[row]), 1)))
+        member = np.array(draw(st.lists(st.booleans(), min_size=packing.blocks, max_size=packing.blocks)))
+        if packing.most[member].sum() <= packing.capacity[row] - spare:
+            found = found.and_(Covers(np.array([row]), np.array([spare]), member[None, :]))
+    return found
+
+
+@settings(max_examples=60)
+@given(problem=known(), data=st.data())
+def test_covers_leave_every_solution(problem: Known, data: st.DataObject) -> None:
+    """Those that are found are broken by the relaxation that they are found for, and any leave the optimum alone."""
+    use = problem.columns.use
+    most = np.array([use[:, problem.columns.block == b].max() for b in range(problem.packing.blocks)], np.int64)
+    packing = replace(problem.packing, most=np.maximum(most, 1))
+    relaxed = problem.generate(TIGHT)
+    best = problem.best()
+    if best is None or relaxed.ended == "infeasible":
+        return
+    stronger = packing.stronger(relaxed.columns, relaxed.x)
+    if stronger is not None:
+        broken = stronger.lifted(relaxed.columns).use @ relaxed.x - stronger.limits
+        assert (broken[len(packing.capacity) :] > 0.01).all()
+    known_ones = replace(packing, known=(stronger or packing).covers.and_(data.draw(some_covers(packing))))
+    bound = replace(problem, packing=known_ones).generate(TIGHT).bound
+    assert best - 1e-6 <= bound <= relaxed.bound + 1e-6
+    assert list(grown(replace(problem, packing=packing)))[-1][1] == pytest.approx(best, abs=1e-6) or best <= 0
+
+
+def test_a_gang_half_the_time_beside_others_all_the_time_is_cut_off() -> None:
+    """A gang takes all four GPUs of either slot, half of it in each, beside two others: worth 3, where 2 is right."""
+    rows = [np.array([0]), np.array([1])]
+    gang = [(0, 1.0, row, np.full(1, 4.0)) for row in rows]
+    others = [(b, 1.0, np.array([0, 1]), np.ones(2)) for b in (1, 2)]
+    problem = Known.of(Packing(np.full(2, 4.0), 3, most=np.array([4, 1, 1])), Columns.of(2, [*gang, *others]))
+    relaxed = problem.generate(TIGHT)
+    stronger = problem.packing.stronger(relaxed.columns, relaxed.x)
+    assert stronger is not None
+    assert relaxed.bound == pytest.approx(3.0)
+    assert replace(problem, packing=stronger).generate(TIGHT).bound == pytest.approx(2.0)
+
+
+@settings(max_examples=30)
+@given(view=tiny(), complete=st.booleans())
+def test_a_dive_ends_in_a_schedule(view: View, complete: bool) -> None:
+    pricing = Pricing(view, complete)
+    found = generate(pricing.anything, pricing, TIGHT)
+    if found.master is None:
+        return
+    chosen = Dive(pricing, pricing.anything, found.master, lambda: False).run()
+    assert (chosen.use.sum(axis=1) <= pricing.packing.capacity + 1e-9).all()
+    assert len(set(chosen.block.tolist())) == len(chosen)
+    assert chosen.value.sum() <= found.bound + 1e-6 or (complete and len(chosen) < view.size)
+
+
+@settings(max_examples=60)
+@given(view=tiny(), numbers=PRICES, data=st.data())
+def test_pricing_keeps_what_is_decided(view: View, numbers: list[float], data: st.DataObject) -> None:
+    """Against all schedules: none that is left pays more than is said, and what is returned is within the domain."""
+    pricing = Pricing(view, complete=data.draw(st.booleans()))
+    covers = data.draw(some_covers(pricing.packing))
+    domain = Domain.of(replace(pricing.packing, known=covers))
+    prices = np.resize(np.array(numbers), len(domain.packing.limits))
+    rows = len(pricing.packing.capacity)
+    for _ in range(data.draw(st.integers(1, 3))):
+        job = data.draw(st.integers(0, view.size - 1))
+        row = data.draw(st.integers(0, rows - 1))
+        most = int(pricing.packing.capacity[row])
+        low, high = sorted(data.draw(st.tuples(st.integers(0, most), st.integers(0, most))))
+        ending = data.draw(st.booleans())
+        domain = domain.ending(job, low, high + 2) if ending else domain.using(job, row, low, high)
+    found = pricing(prices, domain)
+    values = domain.values(found.columns)
+    assert (values > -np.inf).all()
+    found = replace(found, columns=domain.packing.lifted(found.columns))
+    every = domain.packing.lifted(listed(view, pricing))
+    profit = domain.profit(every, prices)
+    right = np.full(view.size, -np.inf)
+    np.maximum.at(right, every.block, profit)
+    floor = np.where(domain.must, -np.inf, 0.0)
+    assert (np.maximum(found.most, floor) >= np.maximum(right, floor) - 1e-9).all()
+    attained = floor.copy()
+    np.maximum.at(attained, found.columns.block, domain.profit(found.columns, prices))
+    some = np.maximum(found.most, floor) > -1e100
+    assert attained[some] == pytest.approx(np.maximum(found.most, floor)[some])
+    assert found.by_end is not None
+    paid = np.full_like(found.by_end, -np.inf)
+    np.maximum.at(paid, (every.block, every.end), profit)
+    assert (np.maximum(found.by_end, floor[:, None]) >= np.maximum(paid, floor[:, None]) - 1e-9).all()
+
+
+def listed(view: View, pricing: Pricing) -> Columns:
+    """All schedules of a tiny view as columns."""
+    every = schedules(view)
+    rows = every.gpu_type * view.slots + every.slot
+    uses = [np.flatnonzero(every.schedule == i) for i in range(len(every.job))]
+    entries = zip(every.job.tolist(), every.utility.tolist(), uses, strict=True)
+    ends = [int(every.slot[use].max()) for use in uses]
+    columns = [(job, worth, rows[use], every.gpus[use].astype(float)) for job, worth, use in entries]
+    return Columns.of(len(pricing.packing.capacity), columns, ends)
+
+
+@settings(max_examples=15)
+@given(view=tiny(), complete=st.booleans())
+def test_hadar_trees_reach_the_optimum(view: View, complete: bool) -> None:
+    exact = models.get(f"hadar.p1{'.complete' if complete else ''}")
+    if exact.skip(view):
+        return
+    pricing = Pricing(view, complete)
+    right = exact.run(view).solution
+    found = generate(pricing.anything, pricing, TIGHT)
+    tree = Tree(pricing, found, pricing.anything, True, SolveOptions(), None)
+    best = -np.inf if complete else 0.0
+    while not tree.done and found.ended != "infeasible":
+        if (outcome := tree.explore(best, None)) and len(outcome[1]):
+            best = max(best, float(outcome[1].value.sum()))
+        assert right.objective is None or max(tree.bound, best) >= right.objective - 1e-6
+    assert best == (-np.inf if right.objective is None else pytest.approx(right.objective, abs=1e-5))
+
+
+def test_limits_say_what_they_are() -> None:
+    """A limit of nodes leaves a gap; a limit of time says so; the bound is valid in either case."""
+    view = PAPERS.get("hadar").view(instances.load("gen/50jobs"))
+    spec = models.get("hadar.p2.columns")
+    for options, status in (
+        (SolveOptions(nodes=0), "gap left"),
+        (SolveOptions(time_limit_s=0.5), "time limit with incumbent"),
+    ):
+        solution = spec.run(view, options).solution
+        assert solution.status == status
+        assert solution.bound > solution.objective
+
+
+def test_rounding_proves_no_infeasibility() -> None:
+    """The floor is the sum of all values, added up in another order."""
+    values = (0.3, 0.2, 0.1)
+    assert sum(values) < sum(reversed(values))
+    columns = Columns.of(1, [(b, value, np.array([0]), np.zeros(1) + 1) for b, value in enumerate(values)])
+    problem = Known.of(Packing(np.array([3.0]), 3, cover=True, floor=sum(reversed(values))), columns)
+    assert problem.generate().ended == "gap"
+
+
+def decided(spec: ModelSpec, view: Any) -> Sequence[Seed]:
+    """What all heuristics of a model's problem decide that is feasible in it."""
+    context = Context(np.random.default_rng(0), verified_oracle(SolveOptions()))
+    return seeds(spec, view, [(h.id, h.run(view, context)) for h in related(spec) if not h.skip(view)])
+
+
+REF, FIG1 = "gen/20jobs?jobs=8", "paper/hadar-fig1"
+
+
+@pytest.mark.parametrize(
+    "model", ["hadar.p2.columns", "zhou.ra.columns", "zhou.ps.columns.maxweight", "admission.columns"]
+)
+def test_a_model_is_no_worse_than_any_heuristic(model: str) -> None:
+    spec = models.get(model)
+    view = PAPERS.get(spec.paper).view(instances.load(FIG1 if spec.paper == "hadar" else REF))
+    found = decided(spec, view)
+    own = {h.id for h in HEURISTICS if h.problem == spec.problem}
+    assert own <= {seed.method for seed in found}
+    outcome = spec.run(view, SolveOptions(seeds=found))
+    verdict = VERIFIERS.get(spec.paper).check(view, outcome.decision, spec.problem, ())
+    assert not verdict.violations
+    better = max if spec.sense == "max" else min
+    assert better([verdict.objective, *(seed.objective for seed in found)]) == pytest.approx(verdict.objective)
+
+
+def test_a_seed_that_no_packing_reaches_is_the_incumbent(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = PAPERS.get("hadar").view(instances.load(FIG1))
+    spec = models.get("hadar.p2.columns")
+    (seed,) = [s for s in decided(spec, view) if s.method == "hadar.srtf"]
+    monkeypatch.setattr(Pricing, "insert", lambda *args: None)
+    monkeypatch.setattr("schedgap.models.columns.integer.Packer.load", lambda self, known: None)
+    outcome = spec.run(view, SolveOptions(seeds=[seed], nodes=0))
+    assert outcome.decision is seed.decision
+    assert outcome.solution.objective == seed.objective
+    assert outcome.solution.status == "gap left"
+
+
+def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
+    """Where nothing else can be inserted, the schedule is that of the seed, job by job."""
+    view = PAPERS.get("hadar").view(instances.load(FIG1))
+    spec = models.get("hadar.p2.columns")
+    (seed,) = [s for s in decided(spec, view) if s.method == "hadar.fifo"]
+    from schedgap.models.hadar.columns import read
+
+    read_back = read(view, Pricing(view), seed.decision)
+    assert sum(choice.value for choice in read_back.values()) == pytest.approx(seed.objective)
+    assert sum(choice.amounts.sum() for choice in read_back.values()) == seed.decision.gpus.sum()
+
+
+def test_starting_from_decisions_can_be_turned_off() -> None:
+    view = PAPERS.get("hadar").view(instances.load(FIG1))
+    options = SolveOptions(seeds=decided(models.get("hadar.p2.columns"), view))
+    ways = (models.get(f"hadar.p2.columns{ask}") for ask in ("", "?seeded=false"))
+    begins = [way.run(view, options).solution.trace[0] for way in ways]
+    assert begins[0].incumbent == max(seed.objective for seed in options.seeds)
+    assert begins[1].incumbent is None
+
+
+def test_decisions_that_are_wrong_or_of_another_problem_are_no_seeds() -> None:
+    """P2 that completes everybody takes no decision that leaves somebody out; nobody takes one that breaks a rule."""
+    view = PAPERS.get("hadar").view(instances.load(FIG1))
+    cheat, idle = Schedule.of(np.array([[0, 0, 0, 1]])), Schedule.of(np.zeros((0, 4)))
+    known = [("hadar.cheat", cheat), ("hadar.idle", idle)]
+    assert [s.method for s in seeds(models.get("hadar.p2.columns"), view, known)] == ["hadar.idle"]
+    assert seeds(models.get("hadar.p2.columns.complete"), view, known) == []
+
+
+def test_a_comparison_hands_over_what_heuristics_decide_also_those_that_nobody_asked_for() -> None:
+    alone = compare(FIG1, ["hadar.p2.columns"], jobs=2)
+    assert [row.method for row in alone.rows] == ["hadar.p2.columns"]
+    asked = ["hadar.p2.columns", "hadar.*if*"]
+    together = compare(FIG1, asked, jobs=2)
+    (beside,) = (row for row in together.rows if row.method == "hadar.p2.columns")
+    for row in (alone.rows[0], beside):
+        assert int(str(row.termination).split(" known decisions")[0].split()[-1]) > 5
+    assert [row.method for row in together.rows] == [spec.id for spec in select(asked, [])]
