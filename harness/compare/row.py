@@ -51,8 +51,11 @@ class Row(CheckedRow):
         Recomputed by the independent checker from the decision; absent where there is no verified decision.
     own_bound
         Bound that this method itself certified on its problem's optimum.
-    best_bound, bound_from
-        Tightest certified bound of the row's problem on this instance, and the method it comes from.
+    proved_bound
+        What its certificate proves, re-derived from multipliers; absent where the solver's word is all there is.
+    best_bound, bound_from, bound_by
+        Tightest certified bound of the row's problem on this instance, the method it comes from, and whether that is
+        ``certified``, proved by its certificate, or the ``solver``'s word.
     gap
         ``|best_bound − objective| / |best_bound|``.
     ratio, ratio_is_upper
@@ -85,8 +88,10 @@ class Row(CheckedRow):
     limits: str = ""
     objective: float | None = None
     own_bound: float | None = None
+    proved_bound: float | None = None
     best_bound: float | None = None
     bound_from: str | None = None
+    bound_by: str | None = None
     gap: float | None = None
     ratio: float | None = None
     ratio_is_upper: bool | None = None

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from schedgap.harness.compare.certificates import proved
 from schedgap.harness.compare.methods import Spec, find_spec, related, select, specs, starts_from_decisions
 from schedgap.harness.compare.row import Comparison, Name, Row
 from schedgap.harness.compare.task import MethodResult, MethodTask
@@ -258,10 +259,11 @@ def read_run(folder: Path) -> Comparison:
 
 @dataclass(frozen=True)
 class Bound:
-    """A certified bound on a problem's optimum and the method it comes from."""
+    """A certified bound on a problem's optimum, the method it comes from, and who vouches for it."""
 
     value: float
     method: str
+    by: str
 
 
 def certify(rows: Iterable[Row]) -> list[Row]:
@@ -304,7 +306,7 @@ def _certified(row: Row, peers: list[Row]) -> Row:
     bound = tightest(row, peers)
     if bound is None:
         return row
-    row = row.replace(best_bound=bound.value, bound_from=bound.method)
+    row = row.replace(best_bound=bound.value, bound_from=bound.method, bound_by=bound.by)
     if row.objective is None or row.verified is False:
         return row
     proved = any(_attains(peer, row.problem, bound.value) for peer in peers)
@@ -319,7 +321,7 @@ def tightest(row: Row, peers: Iterable[Row]) -> Bound | None:
     """Return the tightest bound that `peers` certify for the row's problem, or ``None``."""
     problems = set(_and_wider(row))
     bounds = [
-        Bound(peer.own_bound, peer.method)
+        Bound(peer.own_bound, peer.method, "certified" if proved(peer) else "solver")
         for peer in peers
         if peer.own_bound is not None and peer.problem in problems and peer.verified is not False
     ]

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.harness.compare.certificates import FOLDER, certificate
+from schedgap.harness.compare.certificates import read as read_certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
 from schedgap.harness.compare.row import FINISHED, Row, Status
 from schedgap.harness.engine.folder import damage_explained
@@ -41,6 +43,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import ModelSpec
+from schedgap.models.certificates import Proof, prove
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution
 
 ROUNDING = 1e-9
@@ -113,7 +116,8 @@ class MethodTask(Task["MethodResult"]):
 class MethodResult(Result):
     """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
 
-    `decided` has what the checker found of the decision, as far as published numbers are about it.
+    `certificate` is what proves the bound, as plain data. `decided` has what the checker found of the decision, as far
+    as published numbers are about it.
     """
 
     row: Row
@@ -122,6 +126,7 @@ class MethodResult(Result):
     prices: NDArray[np.float64] | None = None
     decided: Mapping[str, Any] = field(default_factory=dict)
     helps: bool = False
+    certificate: Any = None
 
     record: ClassVar[str] = "row"
 
@@ -148,14 +153,15 @@ class MethodResult(Result):
         return line | ({"prices": to_plain(self.prices)} if self.prices is not None else {})
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the decision as a file."""
-        decision = opened(self.decision)
-        return {} if decision is None else {_decision_file(self.row): packed(encode(decision))}
+        """Return decision and certificate as files."""
+        decision, proof = opened(self.decision), opened(self.certificate)
+        found = {} if decision is None else {_file("schedules", self.row): packed(encode(decision))}
+        return found if proof is None else found | {_file(FOLDER, self.row): packed(proof)}
 
     def check(self) -> None:
-        """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
-        if isinstance(self.decision, Later):
-            self.decision.get()
+        """Raise ``ValueError`` if the files of decision and certificate are not those of the row."""
+        for kept in (self.decision, self.certificate):
+            opened(kept)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> MethodResult:
@@ -164,13 +170,16 @@ class MethodResult(Result):
         decision = None
         if row.objective is not None:
             decision = Later(
-                partial(_decision, stored.path / _decision_file(row), row, stored.instances[row.fingerprint])
+                partial(_decision, stored.path / _file("schedules", row), row, stored.instances[row.fingerprint])
             )
+        proof = None
+        if row.proved_bound is not None:
+            proof = Later(partial(_certificate, stored.path / _file(FOLDER, row), row))
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = from_plain(content["prices"]) if "prices" in content else None
         # folders of version 2 kept these within their rows
         decided = content.get("decided", {entry["quantity"]: entry["measured"] for entry in row.published})
-        return cls(row, decision, trace, prices, decided, content.get("helps", False))
+        return cls(row, decision, trace, prices, decided, content.get("helps", False), proof)
 
 
 def _row(fields: Mapping[str, Any]) -> Row:
@@ -179,10 +188,10 @@ def _row(fields: Mapping[str, Any]) -> Row:
     return row
 
 
-def _decision_file(row: Row) -> str:
+def _file(folder: str, row: Row) -> str:
     method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
     limits = f"-{row.key[:8]}" if row.limits else ""
-    return f"schedules/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
+    return f"{folder}/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
 
 
 def _decision(path: Path, row: Row, instance: Instance) -> Any:
@@ -194,6 +203,11 @@ def _decision(path: Path, row: Row, instance: Instance) -> Any:
         if found is None or row.objective is None or differ(found, row.objective):
             raise ValueError("it does not reach the objective of its row")
         return decision
+
+
+def _certificate(path: Path, row: Row) -> dict[str, Any]:
+    with damage_explained(path):
+        return read_certificate(path, row)
 
 
 @dataclass
@@ -208,6 +222,7 @@ class _Raw:
     complaint: str | None = None
     scale: float = 0.0
     prices: NDArray[np.float64] | None = None
+    proof: Proof | None = None
 
 
 def _run(task: MethodTask, spec: Spec) -> MethodResult:
@@ -224,8 +239,9 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         found = "nothing" if raw.decision is None else type(raw.decision).__name__
         raise TypeError(f"{spec.id} returned {found}; methods of {paper.id} return {paper.decision.__name__}")
     row = task.blank_row(status=raw.status, **raw.fields)
+    proof = certificate(row, raw.proof) if raw.proof else None
     if raw.decision is None:
-        return MethodResult(row, None, raw.trace, raw.prices)
+        return MethodResult(row, None, raw.trace, raw.prices, certificate=proof)
     began = clock.now()
     verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
     violations = (*verdict.violations, *_disagreements(raw, verdict))
@@ -237,7 +253,7 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         check_s=clock.now() - began,
     )
     decided = plain(asked(instance.published, verdict.quantities))
-    return MethodResult(row, raw.decision, raw.trace, raw.prices, decided)
+    return MethodResult(row, raw.decision, raw.trace, raw.prices, decided, certificate=proof)
 
 
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
@@ -245,8 +261,10 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
     solution = outcome.solution
     bounds = spec.kind != "baseline"
+    proof = prove(spec.problem, view, outcome, options) if bounds and solution.bound is not None else None
     fields: dict[str, Any] = {
         "own_bound": solution.bound if bounds else None,
+        "proved_bound": proof.bound if proof else None,
         "termination": f"{solution.termination}; {solution.solution_status}",
         **vars(solution.times),
         "nodes": solution.nodes,
@@ -259,7 +277,9 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     }
     claimed = solution.objective if bounds else None
     trace, complaint = tuple(solution.trace), _second_opinion(solution)
-    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices)
+    return _Raw(
+        outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices, proof
+    )
 
 
 def _second_opinion(solution: Solution) -> str | None:

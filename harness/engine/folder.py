@@ -5,6 +5,7 @@
 ``rows.jsonl``         the journal: one line per finished task, synced to disk as it comes; the truth
 ``instances/``         the instances, by fingerprint
 ``schedules/`` …       what results keep beside their line, such as decisions as gzipped JSON
+``certificates/``      what proves bounds, for ``examples/check_certificate.py``
 ``rows.parquet`` …     tables of the whole run for other tools; replaced atomically at the end
 ``report.html``        the page; ``figures/`` the pictures as files
 =====================  =============================================================================================

@@ -156,6 +156,14 @@ COMPARE: tuple[Column[Row], ...] = (
     numbers("solve_s", "solve", "Time in the solver or the heuristic itself.", seconds),
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
+    words(
+        "bound_by",
+        "bound is",
+        "certified: a certificate proves the bound, which anybody can check (examples/check_certificate.py); solver: "
+        "it is the solver's word.",
+        priority=4,
+        shared=True,
+    ),
     words("metrics", "properties", "Properties and other numbers of the decision.", _properties, priority=10),
     words(
         "published",

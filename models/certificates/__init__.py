@@ -9,18 +9,14 @@ instance alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from schedgap.models.certificates import prices, programs
-from schedgap.models.certificates.proof import Proof
+from schedgap.models.certificates.proof import Proof, Prover
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 
 __all__ = ["PROVERS", "Proof", "prove"]
-
-Prover = Callable[[Any, Outcome, SolveOptions], Proof | None]
-"""``prover(view, outcome, options)`` returns a proof, or ``None`` where there is none."""
 
 PROVERS: dict[str, Prover] = {**prices.PROVERS, **programs.PROVERS}
 """Provers by problem."""

@@ -12,7 +12,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
-from schedgap.models.certificates.proof import Proof, listed, unit_of, whole
+from schedgap.models.certificates.proof import Proof, Prover, listed, unit_of, whole
 from schedgap.models.columns import Domain, GenerationOptions, Oracle, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound
 from schedgap.models.hadar.forked import ForkedPricing
@@ -22,9 +22,7 @@ from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.columns import completing, weighing
 
 
-def by_prices(
-    domain: Domain, oracle: Oracle, prices: Array, told: Mapping[str, Any], sense: int = 1
-) -> Proof | None:
+def by_prices(domain: Domain, oracle: Oracle, prices: Array, told: Mapping[str, Any], sense: int = 1) -> Proof | None:
     """Return the proof by prices ``(m,)`` of the rows of a packing problem.
 
     Parameters
@@ -42,7 +40,8 @@ def by_prices(
     largest = np.abs(np.where(np.isfinite(worth), worth, 0.0)).max(axis=1, initial=0.0)
     unit = unit_of(float(prices @ domain.packing.capacity) + float(largest.sum()))
     rounded = whole(np.maximum(prices, 0.0), unit)
-    most = oracle(rounded * unit, domain).most
+    # Hadar's oracle looks more closely at jobs that matter, once it knows how much there is.
+    most = np.minimum(*(oracle(rounded * unit, domain).most for _ in range(2)))
     value = lagrangian(domain, rounded * unit, most)
     size = unit * float(rounded @ domain.packing.capacity) + float(np.abs(most[np.isfinite(most)]).sum())
     return Proof.of(sense * value, size, sense, {"unit": unit, "prices": [listed(rounded)], **told})
@@ -59,9 +58,7 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
     return by_prices(domain, oracle, prices.ravel(), {"slot_s": view.slot_s, "slots": view.slots})
 
 
-def elastic(
-    jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1
-) -> Proof | None:
+def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1) -> Proof | None:
     """Prove a bound of elastic jobs by prices of classes of servers, those of the outcome or of the relaxation."""
     prices = outcome.prices
     if prices is None or prices.shape[1:] != (jobs.slots,):
@@ -85,9 +82,12 @@ def distributed(view: zhou.View, outcome: Outcome, options: SolveOptions, *, pro
     return elastic(completing(architecture), view.slot_s, outcome, options, sense=-1)
 
 
-PROVERS = {
+PROVERS: dict[str, Prover] = {
     **{p.id: partial(gangs, problem=p.id) for p in (hadar.UTILITY, hadar.COMPLETE, hadar.FORKED)},
     **{p.id: partial(admitted, problem=p.id) for p in (admission.UTILITY, admission.FROM_ARRIVAL)},
-    **{f"zhou.{a}.{p}": partial(distributed, problem=f"zhou.{a}.{p}") for a in zhou.ARCHITECTURES
-       for p in ("completion", "weight")},
+    **{
+        f"zhou.{a}.{p}": partial(distributed, problem=f"zhou.{a}.{p}")
+        for a in zhou.ARCHITECTURES
+        for p in ("completion", "weight")
+    },
 }

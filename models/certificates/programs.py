@@ -11,7 +11,7 @@ import numpy as np
 from schedgap.instances.arrays import Array
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views import gavel, hadar, oef, synergy
-from schedgap.models.certificates.proof import Proof, listed, unit_of, whole
+from schedgap.models.certificates.proof import Proof, Prover, listed, unit_of, whole
 from schedgap.models.oef.printed import (
     build_cooperative,
     build_efficiency,
@@ -112,12 +112,12 @@ def fluid_gangs(view: hadar.View, outcome: Outcome, options: SolveOptions) -> Pr
     own = -duals(outcome.solution, "one_after_another", view.size)
     able = (view.workload.rates > 0) & (view.capacity > 0)
     alone = np.divide(view.workload.work[:, None], view.progress, out=np.full(able.shape, np.inf), where=able)
-    total = np.column_stack((view.capacity, np.zeros((len(view.capacity), 2))))
+    total = np.column_stack((view.capacity.astype(float), np.zeros((len(view.capacity), 2))))
     u, v, content = normalised(prices, own, total)
     # No type without rate has a price that could make it cheap: its duration is infinite.
     each = (view.workload.gpus[:, None] * u[:, 0] + v[:, None]) * np.where(able, alone * view.slot_s, 1.0)
     spent = np.where(able, each, np.inf).min(axis=1)
-    return ends(view.arrival * view.slot_s, v, spent, {"slot_s": view.slot_s, **content})
+    return ends(view.arrival.astype(float) * view.slot_s, v, spent, {"slot_s": view.slot_s, **content})
 
 
 def fluid_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
@@ -125,8 +125,9 @@ def fluid_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) ->
     if outcome.solution.row_duals is None:
         return None
     run, jobs, total = run_of(view), view.possible, totals(view)
-    prices = np.array([[-outcome.solution.duals.get(f"resource_rounds[{i},{r}]", 0.0) for r in range(3)]
-                       for i in range(view.types)])
+    prices = np.array(
+        [[-outcome.solution.duals.get(f"resource_rounds[{i},{r}]", 0.0) for r in range(3)] for i in range(view.types)]
+    )
     own = np.zeros(view.size)
     own[jobs[run.earliest.argmax()]] = max(1.0 - float((np.maximum(prices, 0) * total).sum()), 0.0)
     u, v, content = normalised(prices, own, total)
@@ -168,7 +169,7 @@ def completion(view: synergy.View, outcome: Outcome, options: SolveOptions) -> P
     return Proof.of((value - arrived) / n, (value + arrived) / n, -1, told)
 
 
-PROVERS = {
+PROVERS: dict[str, Prover] = {
     **{problem: partial(shared, problem=problem) for problem in BUILDERS},
     synergy.IDEAL.id: partial(rounds, rule=FLOORED),
     synergy.FREE.id: partial(rounds, rule=OPEN),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from schedgap.instances.arrays import Array
+from schedgap.models.registry import Outcome
+from schedgap.models.solve import SolveOptions
 
 MARGIN = 1e-9
 """Part of all terms of a bound by which sums of floats, and slack that capacities have, may make it differ."""
@@ -38,6 +40,10 @@ class Proof:
         """Return the proof of a value whose terms have the absolute sum `size`; ``None`` where it bounds nothing."""
         bound = value + sense * MARGIN * size
         return Proof(bound, content) if math.isfinite(bound) else None
+
+
+Prover = Callable[[Any, Outcome, SolveOptions], Proof | None]
+"""``prover(view, outcome, options)`` returns a proof of a problem's bound, or ``None`` where there is none."""
 
 
 def unit_of(size: float) -> float:

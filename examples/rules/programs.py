@@ -1,24 +1,15 @@
-"""Bounds of linear programs and of single machines; :mod:`check_certificate` runs these rules.
+"""Linear programs (OEF, Gavel, Synergy) and single machines: multipliers of rows, and what follows from them.
 
-Everything is a fraction of whole numbers here: multipliers are whole numbers of a unit, and what is computed in floating
-point, the rates and needs of jobs, is taken as it is.
+Everything is a fraction of whole numbers here: multipliers are whole numbers of a unit; rates and needs of jobs, which
+are computed in floating point, are taken as they are.
 """
 
-import heapq
 import math
-from fractions import Fraction as F
+from fractions import Fraction
 
 import numpy as np
 
-LESS, MORE = 1 - 1e-9, 1 + 1e-9
-TINY = 2.0**-70
-"""Seconds in which times of a single machine count."""
-
-
-def require(true, reason):
-    """Refuse unless something is true."""
-    if not true:
-        raise ValueError(reason)
+from rules.packing import LESS, MORE, require
 
 
 class Sharing:
@@ -41,14 +32,14 @@ class Sharing:
         for kind, weight in rows:
             rates = kind.get("reported_rates") or kind["rates"]
             key = tuple(rates[r] / rates[order[0]] for r in order)
-            self.weight[key] = self.weight.get(key, 0) + F(weight)
+            self.weight[key] = self.weight.get(key, 0) + Fraction(weight)
         self.weight = dict(sorted(self.weight.items()))
 
     @staticmethod
     def declared(data):
         """Return the job types that tenants declare, each with its part of the tenant's weight."""
-        kinds = [(k, t.get("weight", 1.0) / len(t["job_types"])) for t in data.get("tenants", ()) for k in t.get("job_types", ())]
-        return kinds
+        tenants = data.get("tenants", ())
+        return [(k, t.get("weight", 1.0) / len(t["job_types"])) for t in tenants for k in t.get("job_types", ())]
 
     @staticmethod
     def asked(data, types):
@@ -64,9 +55,9 @@ class Sharing:
 
     def value(self, proof):
         """Return the bound: devices at what they are worth, less what tenants have to get."""
-        unit, tenants, envy = F(proof["unit"]), proof.get("tenants", []), proof.get("envy", [])
-        speedups, weight = [[F(x) for x in row] for row in self.weight], list(self.weight.values())
-        own = [unit * x for x in tenants] or [F(0)] * len(weight)
+        unit, tenants, envy = Fraction(proof["unit"]), proof.get("tenants", []), proof.get("envy", [])
+        speedups, weight = [[Fraction(x) for x in row] for row in self.weight], list(self.weight.values())
+        own = [unit * x for x in tenants] or [Fraction(0)] * len(weight)
         require(len(own) == len(weight), "multipliers are not one for each kind of tenant")
         own, rest = self.rows(own, speedups, weight)
         worth = [[x * (1 + o) for x in row] for row, o in zip(speedups, own, strict=True)]
@@ -105,8 +96,10 @@ class Incentive(Sharing):
 
     def rows(self, own, speedups, weight):
         require(min(own) >= 0, "a multiplier is negative")
-        split = [sum(x * m for x, m in zip(row, self.devices, strict=True)) * w / sum(weight)
-                 for row, w in zip(speedups, weight, strict=True)]
+        split = [
+            sum(x * m for x, m in zip(row, self.devices, strict=True)) * w / sum(weight)
+            for row, w in zip(speedups, weight, strict=True)
+        ]
         return own, -sum(o * e for o, e in zip(own, split, strict=True))
 
 
@@ -122,19 +115,20 @@ class Fluid:
         tenants = {t["id"]: t for t in data.get("tenants", ())}
         self.jobs, self.arrival, self.start, self.work, self.rates, self.gpus = data["jobs"], [], [], [], [], []
         self.groups = [[g for g in data["cluster"]["servers"] if g["gpu_type"] == r and g["gpus"]] for r in self.types]
-        self.total = [[sum(g["count"] * g.get(x, 0) for g in own) for x in ("gpus", "cpus", "memory_gb")]
-                      for own in self.groups]
+        self.total = [
+            [sum(g["count"] * g.get(x, 0) for g in own) for x in ("gpus", "cpus", "memory_gb")] for own in self.groups
+        ]
         for job in self.jobs:
             tenant = tenants.get(job.get("tenant", job["id"]), {})
             kinds = tenant.get("job_types", ())
             given = job.get("rates") or ([k for k in kinds if k["name"] == job.get("model")] or kinds)[0]["rates"]
             self.rates.append([given.get(r, 0.0) for r in self.types])
             self.arrival.append(max(job.get("submit_s", 0.0), tenant.get("arrive_s", 0.0)))
-            self.start.append(math.ceil(self.arrival[-1] / self.slot_s * LESS) * F(self.slot_s))
+            self.start.append(math.ceil(self.arrival[-1] / self.slot_s * LESS) * Fraction(self.slot_s))
             self.work.append(job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1))
         self.held = {}
         for j, job in enumerate(self.jobs):
-            key = json_key(job.get("sensitivity")), job["gpus"], tuple(self.rates[j])
+            key = repr(job.get("sensitivity")), job["gpus"], tuple(self.rates[j])
             if key not in self.held:
                 self.held[key] = list(self.configurations(job, self.rates[j]))
             self.held[j] = self.held[key]
@@ -148,15 +142,24 @@ class Fluid:
     def paid(self, proof):
         """Return prices as fractions of what all there is costs (plus `jobs`, their multipliers)."""
         prices, own = proof["prices"], proof.get("jobs", [0] * len(self.jobs))
-        require(min(min(map(min, prices)), min(own)) >= 0, "a multiplier is negative")
-        there = sum(p * F(c) for row, total in zip(prices, self.total, strict=True) for p, c in zip(row, total, strict=True))
+        require(min(*map(min, prices), *own) >= 0, "a multiplier is negative")
+        there = sum(
+            p * Fraction(c)
+            for row, total in zip(prices, self.total, strict=True)
+            for p, c in zip(row, total, strict=True)
+        )
         require(there + sum(own) > 0, "all multipliers are 0")
-        return [[F(p) / (there + sum(own)) for p in row] for row in prices], [F(v) / (there + sum(own)) for v in own]
+        return [[Fraction(p) / (there + sum(own)) for p in row] for row in prices], [
+            Fraction(v) / (there + sum(own)) for v in own
+        ]
 
     def least(self, j, prices, own=0):
         """Return what the work of a job costs at least."""
-        each = {(i, use): sum(p * F(u) for p, u in zip(prices[i], use, strict=True)) + own for i, use, _ in self.held[j]}
-        return min(each[i, use] / F(rate) for i, use, rate in self.held[j] if rate > 0) * self.work[j]
+        each = {
+            (i, use): sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True)) + own
+            for i, use, _ in self.held[j]
+        }
+        return min(each[i, use] / Fraction(rate) for i, use, rate in self.held[j] if rate > 0) * self.work[j]
 
     def value(self, proof):
         """Return the bound on the end of the last job."""
@@ -193,12 +196,14 @@ class Sensitive(Fluid):
             return cpus, memory, gpus * rate * np.array(given["progress"], float)
         hosts = [g for own in self.groups for g in own]
         span, levels = math.ceil(gpus / max(g["gpus"] for g in hosts)), []
-        for x, unit, most in (("cpus", 1.0, 48), ("memory_gb", 50.0, 32)):
+        for x, least, most in (("cpus", 1.0, 48), ("memory_gb", 50.0, 32)):
             top = max(g.get(x, 0.0) for g in hosts)
-            unit *= max(1, math.ceil(top / unit / most))
+            unit = least * max(1, math.ceil(top / least / most))
             levels.append(span * unit * np.arange(1, int(top / unit * MORE) + 1))
         cpus, memory = levels
-        missed = given["item_mb_per_iteration"] * (1 - np.clip((memory - given.get("process_memory_gb", 0)) / given["dataset_gb"], 0, 1))
+        missed = given["item_mb_per_iteration"] * (
+            1 - np.clip((memory - given.get("process_memory_gb", 0)) / given["dataset_gb"], 0, 1)
+        )
         fetched = np.divide(given["storage_mb_per_s"], missed, out=np.full(len(memory), np.inf), where=missed > 0)
         rates = np.minimum(np.minimum(gpus * rate, cpus[:, None] * given["prep_rate_per_cpu"]), fetched)
         return cpus, memory, np.where(memory * MORE >= given["process_memory_gb"], rates, 0.0)
@@ -222,17 +227,20 @@ class Round(Sensitive):
     sense, everybody = 1, False
 
     def value(self, proof):
-        unit, index = F(proof["unit"]), {job["id"]: j for j, job in enumerate(self.jobs)}
+        unit, index = Fraction(proof["unit"]), {job["id"]: j for j, job in enumerate(self.jobs)}
         require(min(map(min, proof["prices"])) >= 0, "a price is negative")
         prices = [[unit * p for p in row] for row in proof["prices"]]
         cells = [(p, c) for row, own in zip(prices, self.total, strict=True) for p, c in zip(row, own, strict=True)]
-        total = sum(p * F(c) * F(MORE) for p, c in cells)
+        total = sum(p * Fraction(c) * Fraction(MORE) for p, c in cells)
         chosen = [index[name] for name in proof["round"]]
         floors = self.floors(chosen)
         for j in chosen:
-            best = F(max(self.fair(j)))
-            gains = [F(rate) / best - sum(p * F(u) for p, u in zip(prices[i], use, strict=True))
-                     for i, use, rate in self.held[j] if rate > 0 and rate >= floors[j][i] * LESS]
+            best = Fraction(max(self.fair(j)))
+            gains = [
+                Fraction(rate) / best - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
+                for i, use, rate in self.held[j]
+                if rate > 0 and rate >= floors[j][i] * LESS
+            ]
             total += max(gains) if self.everybody else max(0, *gains)
         return total
 
@@ -258,76 +266,20 @@ class Oracle(Round):
     def floors(self, chosen):
         parts = {j: [own[0] / (len(chosen) * self.jobs[j]["gpus"]) for own in self.total] for j in chosen}
         fair = {j: self.fair(j) for j in chosen}
-        return {j: [sum(p * f for p, f in zip(parts[j], fair[j], strict=True)) / max(1.0, sum(parts[j]))] * len(self.types)
-                for j in chosen}
+        return {
+            j: [sum(p * f for p, f in zip(parts[j], fair[j], strict=True)) / max(1.0, sum(parts[j]))] * len(self.types)
+            for j in chosen
+        }
 
 
-class Machine(Sensitive):
-    """Mean completion time: prices make the cluster a single machine, on which each job's work takes so long at least.
-
-    Either that machine serves the shortest remaining job first, or `parts` of the jobs' weights are on their mean busy
-    times, which the largest part per volume first minimises, and the others on their earliest completions.
-    """
-
-    def value(self, proof):
-        prices, _ = self.paid(proof)
-        active = [j for j in range(len(self.jobs)) if self.able(j)]
-        start = [math.floor(self.start[j] / F(TINY)) for j in active]
-        volume = [math.floor(self.least(j, prices) * F(LESS) / F(TINY)) for j in active]
-        alone = [math.floor(self.work[j] / F(max(rate for *_, rate in self.held[j])) / F(TINY)) for j in active]
-        if "parts" not in proof:
-            total = shortest_first(start, volume)
-        else:
-            parts = [F(p) for p in proof["parts"]]
-            require(len(parts) == len(active) and all(0 <= p <= 1 for p in parts), "parts are not between 0 and 1")
-            mean = mean_busy_times(start, volume, parts)
-            total = sum(p * (m + F(a, 2)) + (1 - p) * (s + a)
-                        for p, m, a, s in zip(parts, mean, alone, start, strict=True))
-        return (total * F(TINY) - sum(F(self.arrival[j]) for j in active)) / len(active)
-
-
-def shortest_first(start, volume):
-    """Return the least sum of completion times on a machine that may interrupt jobs."""
-    now, total, queue = 0, 0, []
-    for begin, size in [*sorted(zip(start, volume, strict=True)), (math.inf, 0)]:
-        while queue and now < begin:
-            step = min(queue[0], begin - now)
-            now += step
-            if step == queue[0]:
-                heapq.heappop(queue)
-                total += now
-            else:
-                heapq.heapreplace(queue, queue[0] - step)
-        now = max(now, begin)
-        heapq.heappush(queue, size)
-    return total
-
-
-def mean_busy_times(start, volume, part):
-    """Return mean busy times where the machine serves the largest part per volume first."""
-    moment, left, queue, now = [0] * len(start), list(volume), [], 0
-    order = sorted(range(len(start)), key=lambda j: start[j])
-    for j in [*order, None]:
-        begin = math.inf if j is None else start[j]
-        while queue and now < begin:
-            i = queue[0][1]
-            step = min(left[i], begin - now)
-            moment[i] += step * (2 * now + step)
-            now += step
-            left[i] -= step
-            if not left[i]:
-                heapq.heappop(queue)
-        if j is not None and volume[j]:
-            now = max(now, begin)
-            heapq.heappush(queue, (-part[j] / volume[j], j))
-    return [F(m, 2 * v) if v else F(s) for m, v, s in zip(moment, volume, start, strict=True)]
-
-
-def json_key(content):
-    """Return something hashable for plain data."""
-    return repr(content)
-
-
-PROBLEMS = {"oef.allocation": Sharing, "oef.envy_free": EnvyFree, "oef.equal_efficiency": Equal,
-            "oef.sharing_incentive": Incentive, "gavel.makespan": Fluid, "synergy.makespan": Sensitive,
-            "synergy.free": Round, "synergy.ideal": Ideal, "synergy.oracle": Oracle, "synergy.run": Machine}
+PROBLEMS = {
+    "oef.allocation": Sharing,
+    "oef.envy_free": EnvyFree,
+    "oef.equal_efficiency": Equal,
+    "oef.sharing_incentive": Incentive,
+    "gavel.makespan": Fluid,
+    "synergy.makespan": Sensitive,
+    "synergy.free": Round,
+    "synergy.ideal": Ideal,
+    "synergy.oracle": Oracle,
+}
