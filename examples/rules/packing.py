@@ -149,19 +149,16 @@ class Hadar(Packing):
         """
         each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.levels(j)]
         steps = [math.ceil(Fraction(float(p)) * 2**40 / self.work[j]) for p in each]
-        left, todo = set(), {math.floor(2**40 * Fraction(LESS))}
-        while todo:
-            left |= todo
-            require(len(left) < 3_000_000, f"job {j} is too long for this plain program")
-            todo = {now - s for now in todo for s in steps if now > s} - left
-        table, state, known = [(0,) * len(steps)], {}, {}
-        for now in sorted(left):
-            after = tuple(state.get(now - s, 0) for s in steps)
-            if after not in known:
-                known[after] = len(table)
-                table.append(after)
-            state[now] = known[after]
-        return np.array(table)
+        work, sums = math.floor(2**40 * Fraction(LESS)), np.zeros(1, np.int64)
+        for step in steps:
+            require(len(sums) * (work // step + 1) < 5e7, f"job {j} is too long for this plain program")
+            sums = np.add.outer(sums, step * np.arange(work // step + 1))
+            sums = np.sort(sums[sums < work])
+            sums = sums[np.diff(sums, prepend=-1) > 0]
+        # The same slots are enough for all work between two sums of progress.
+        state, first = np.unique(np.searchsorted(sums, work - sums), return_index=True)
+        after = np.searchsorted(sums, (work - sums[first])[:, None] - steps)
+        return np.vstack([np.zeros((1, len(steps)), int), np.searchsorted(state, after) + (after > 0)])
 
     def cost(self, j, among, prices, low, high):
         """Return what the cheapest gang on some types costs by slot, of each from `low` to `high`."""
