@@ -51,7 +51,8 @@ class Elastic(Packing):
         profile = job.get("distributed", {})
         if together := profile.get("colocated_rate_per_s"):
             apart = max(1 / (profile.get("spread_rate_per_s") or together) - 1 / together, 0.0)
-            return [[x / self.slot_s] * (len(self.workers) + len(self.servers)) for x in (1 / together, 0.0, apart)]
+            workers, servers = len(self.workers), 1 if self.ring else len(self.servers)
+            return [1 / together / self.slot_s] * workers, [0.0] * servers, [apart / self.slot_s] * workers
         given, updates = profile.get("minibatch_ms", {}), profile.get("update_ms", {})
         rates = [job.get("rates", {}).get(w.get("gpu_type") or "", 0.0) * w["gpus"] for w in self.workers]
         alone = [
