@@ -28,9 +28,9 @@ def signed(proof: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
 
 
 def spoiled(proof: dict[str, Any]) -> dict[str, Any]:
-    """Return a certificate with other multipliers: half the prices, or without the largest where only ratios count."""
+    """Return a certificate with other multipliers: no prices, or without the largest where only ratios count."""
     if "slots" in proof:
-        return proof | {"prices": [[price // 2 for price in prices] for prices in proof["prices"]]}
+        return proof | {"prices": [[0 for _ in prices] for prices in proof["prices"]]}
     if "parts" in proof:
         return proof | {"parts": [1.0 - part for part in proof["parts"]]}
     parts = {name: proof[name] for name in ("prices", "jobs", "tenants", "envy") if proof.get(name)}

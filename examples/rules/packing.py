@@ -208,7 +208,7 @@ class Forked(Hadar):
             there = room[:, : t + 1].ravel()[order]
             done = np.clip(self.work[j] * LESS - (np.cumsum(there) - there), 0, there)
             if there.sum() >= self.work[j] * LESS:
-                cost = (done * price[:, : t + 1].ravel()[order]).sum() * (1 - 1e-10)
+                cost = (done * price[:, : t + 1].ravel()[order]).sum() * (1 - 1e-11)
                 best = max(best, int(worth[a + t]) - math.floor(cost))
         return best
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,38 +14,80 @@ from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
 from schedgap.models.certificates.proof import Proof, Prover, listed, unit_of, whole
+from schedgap.models.certificates.tree import LARGEST, Leaf, Tree
 from schedgap.models.columns import Domain, GenerationOptions, Oracle, generate, lagrangian
-from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound
+from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.pricing import Pricing as GangPricing
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.columns import completing, weighing
 
+EXACT = 3e-13
+"""Part of all terms by which the checker's sums and these may differ. At prices that are penalties for blocks without
+column, terms are a million times the bound."""
 
-def by_prices(domain: Domain, oracle: Oracle, prices: Array, told: Mapping[str, Any], sense: int = 1) -> Proof | None:
-    """Return the proof by prices ``(m,)`` of the rows of a packing problem.
+
+def by_prices(
+    domain: Domain,
+    oracle: Oracle,
+    worth: Array,
+    tree: Tree,
+    told: Mapping[str, Any],
+    sense: int = 1,
+) -> Proof | None:
+    """Return the proof by prices of the rows of a packing problem, at every leaf of a tree.
 
     Parameters
     ----------
     domain, oracle
         The problem, and its pricing.
-    prices
-        Prices of the rows.
+    worth
+        ``(blocks, ends)`` what blocks are worth by their ends.
+    tree
+        Prices of the rows, and what they are to bound.
     told
         What the problem derives from the instance: slots and their length.
     sense
         1 where values are maximised, −1 where they are the negatives of costs.
     """
-    worth = np.zeros((domain.packing.blocks, 1)) if domain.packing.worth is None else domain.packing.worth
+    packing = domain.packing
     largest = np.abs(np.where(np.isfinite(worth), worth, 0.0)).max(axis=1, initial=0.0)
-    unit = unit_of(float(prices @ domain.packing.capacity) + float(largest.sum()))
-    rounded = whole(np.maximum(prices, 0.0), unit)
+    unit = unit_of(max(float(prices @ packing.capacity) for prices in tree.prices) + float(largest.sum()))
+    rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
     # Hadar's oracle looks more closely at jobs that matter, once it knows how much there is.
-    most = np.minimum(*(oracle(rounded * unit, domain).most for _ in range(2)))
-    value = lagrangian(domain, rounded * unit, most)
-    size = unit * float(rounded @ domain.packing.capacity) + float(np.abs(most[np.isfinite(most)]).sum())
-    return Proof.of(sense * value, size, sense, {"unit": unit, "prices": [listed(rounded)], **told})
+    oracle(rounded[0] * unit, domain)
+    leaves = [leaf._replace(domain=replace(leaf.domain, packing=packing)) for leaf in tree.leaves]
+    found = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
+    value = max(value + EXACT * size for value, size in found)
+    content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **told}
+    return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
+
+
+def leaf_bound(leaf: Leaf, oracle: Oracle, prices: Array) -> tuple[float, float]:
+    """Return the bound on a leaf at some prices, and the sum of its terms."""
+    domain = leaf.domain
+    priced = oracle(prices, domain)
+    most = np.where(domain.must, priced.most, np.maximum(priced.most, 0.0))
+    value = lagrangian(domain, prices, priced.most)
+    if leaf.cut and priced.by_end is not None:
+        ends = np.column_stack((priced.by_end, np.where(domain.must, -np.inf, 0.0)))
+        value += max(float(ends[job, cut].max(initial=-np.inf)) - most[job] for job, cut in leaf.cut)
+    return value, float(prices @ domain.packing.capacity) + float(np.abs(most[np.isfinite(most)]).sum())
+
+
+def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand: Callable[[Array], Array]) -> Tree:
+    """Return the tree of an outcome, or one leaf at the prices of the root where there is none, or it is too large.
+
+    `prices` finds those of the root where the outcome has none; `expand` turns prices of a tree into those of the rows.
+    """
+    if outcome.tree is not None:
+        tree = Tree.of(outcome.tree)
+        if len(tree.leaves) <= LARGEST:
+            tree.prices = [expand(found) for found in tree.prices]
+            return tree
+    root = prices() if outcome.prices is None else outcome.prices.ravel()
+    return Tree([{}], [root], [Leaf(domain, 0, ())])
 
 
 def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
@@ -52,21 +95,28 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
     forked = problem == hadar.FORKED.id
     oracle = ForkedPricing(view) if forked else GangPricing(view, problem == hadar.COMPLETE.id)
     domain = Domain.of(oracle.packing)
-    prices = outcome.prices
-    if prices is None:
-        prices = generate(domain, oracle, GenerationOptions(time_limit_s=options.time_limit_s), options).prices
-    return by_prices(domain, oracle, prices.ravel(), {"slot_s": view.slot_s, "slots": view.slots})
+    limits = GenerationOptions(time_limit_s=options.time_limit_s)
+
+    def relaxed() -> Array:
+        return generate(domain, oracle, limits, options).prices
+
+    tree = grown(outcome, domain, relaxed, lambda prices: prices)
+    return by_prices(domain, oracle, oracle.worth, tree, {"slot_s": view.slot_s, "slots": view.slots})
 
 
 def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1) -> Proof | None:
     """Prove a bound of elastic jobs by prices of classes of servers, those of the outcome or of the relaxation."""
-    prices = outcome.prices
-    if prices is None or prices.shape[1:] != (jobs.slots,):
-        found, grid = bound(jobs, GenerationOptions(time_limit_s=options.time_limit_s), options)
-        prices = grid.by_slot(found.prices)
+    grid = coarse(jobs, classes(jobs.machines))
     pricing = Pricing(jobs, Grid(classes(jobs.machines), jobs.slots))
-    told = {"slot_s": slot_s, "slots": jobs.slots}
-    return by_prices(pricing.domain, pricing, prices.ravel(), told, sense)
+
+    def relaxed() -> Array:
+        return by_slot(bound(jobs, GenerationOptions(time_limit_s=options.time_limit_s), options)[0].prices)
+
+    def by_slot(prices: Array) -> Array:
+        return grid.by_slot(prices).ravel()
+
+    tree = grown(outcome, pricing.domain, relaxed, by_slot)
+    return by_prices(pricing.domain, pricing, jobs.worth, tree, {"slot_s": slot_s, "slots": jobs.slots}, sense)
 
 
 def admitted(view: admission.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:

@@ -16,7 +16,7 @@ from schedgap.models.solve import SolveOptions
 MARGIN = 1e-9
 """Part of all terms of a bound by which sums of floats, and slack that capacities have, may make it differ."""
 
-DIGITS = 2.0**50
+DIGITS = 2.0**55
 """Units in the largest number that is rounded to whole units."""
 
 
