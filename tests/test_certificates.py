@@ -50,6 +50,8 @@ METHODS = {
     "synergy.lp1.free": 1,
     "synergy.jct": -1,
     "synergy.makespan_fluid": -1,
+    "zhou.ps.fluid": -1,
+    "zhou.ra.fluid": -1,
     "zhou.ps.columns": -1,
     "zhou.ra.columns": -1,
     "zhou.ps.columns.maxweight": 1,

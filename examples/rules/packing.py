@@ -56,17 +56,21 @@ class Packing:
     sense = 1
 
     def __init__(self, data, proof):
-        self.unit, self.slot_s, self.slots = proof["unit"], proof["slot_s"], proof["slots"]
+        self.unit, self.slot_s, self.slots = proof.get("unit", 1.0), proof["slot_s"], proof.get("slots", 0)
         horizon = data.get("horizon", {"slot_s": self.slot_s, "slots": self.slots})
         self.jobs, self.groups = data["jobs"], data["cluster"]["servers"]
         self.work = [job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1) for job in self.jobs]
         require(math.frexp(self.unit)[0] == 0.5, "the unit is no power of two")
         self.prepare(data, horizon)
+        self.answers = {}
+        self.take(proof)
+
+    def take(self, proof):
+        """Read prices."""
         self.prices = [np.array(prices, np.int64).reshape(len(self.capacity), self.slots) for prices in proof["prices"]]
         require(
             all((p >= 0).all() and self.paid(p) < DEAR // 2 for p in self.prices), "prices are negative or too large"
         )
-        self.answers = {}
 
     def paid(self, prices):
         """Return what all capacity costs."""

@@ -84,7 +84,7 @@ def verify(
     folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Check every decision and history of a results folder again; exit code 1 if one does not hold."""
+    """Check every decision, history and certificate of a results folder again; exit code 1 if one does not hold."""
     from schedgap.harness.engine.study import check
 
     found = check(folder)

@@ -10,7 +10,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.sensitivity import ROUNDING
-from schedgap.instances.views import gavel, hadar, oef, synergy
+from schedgap.instances.views import gavel, hadar, oef, synergy, zhou
 from schedgap.models.certificates.proof import Proof, Prover, listed, unit_of, whole
 from schedgap.models.oef.printed import (
     build_cooperative,
@@ -25,6 +25,7 @@ from schedgap.models.synergy.arrays import round_form
 from schedgap.models.synergy.configurations import capacity, units
 from schedgap.models.synergy.jct import run_of
 from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
+from schedgap.models.zhou.fluid import run_of as run_of_zhou
 
 MOST_TENANTS = 150
 """Kinds of tenants up to which the whole program of a bound is solved again for its multipliers."""
@@ -169,12 +170,29 @@ def completion(view: synergy.View, outcome: Outcome, options: SolveOptions) -> P
     return Proof.of((value - arrived) / n, (value + arrived) / n, -1, told)
 
 
+def interrupted(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
+    """Prove Zhou's bound for jobs that may be interrupted by weights of resources of classes, and parts of the jobs."""
+    architecture = view.of(problem)
+    if not (architecture.weight > 0).any():
+        return None
+    run, m = run_of_zhou(architecture), architecture.classes
+    best, total = best_bound(run), m.capacity * m.count[:, None]
+    share = best.weights.reshape(total.shape)
+    prices = np.divide(share, total, out=np.zeros_like(total), where=total > 0)
+    rounded = whole(prices, unit_of(float(prices.max())))
+    value = bound_of(run, run.volume((rounded * total / (rounded * total).sum()).ravel()), best.part)
+    told = {"prices": listed(rounded), "slot_s": view.slot_s}
+    told |= {} if best.part is None else {"parts": best.part.tolist()}
+    return Proof.of(value * (1 - 4 * ROUNDING), value, -1, told)
+
+
 PROVERS: dict[str, Prover] = {
     **{problem: partial(shared, problem=problem) for problem in BUILDERS},
     synergy.IDEAL.id: partial(rounds, rule=FLOORED),
     synergy.FREE.id: partial(rounds, rule=OPEN),
     synergy.ORACLE.id: partial(rounds, rule=WITH_ORACLE),
     synergy.RUN.id: completion,
+    **{f"zhou.{a}.preemptive": partial(interrupted, problem=f"zhou.{a}.preemptive") for a in zhou.ARCHITECTURES},
     synergy.MAKESPAN.id: fluid_rounds,
     gavel.MAKESPAN.id: fluid_gangs,
 }
