@@ -152,17 +152,18 @@ class Hadar(Packing):
         Amounts of work left, in 2^-40 of the work, are one state if the same slots lead from them to the end.
         """
         each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.levels(j)]
-        steps = [math.ceil(Fraction(float(p)) * 2**40 / self.work[j]) for p in each]
+        steps = np.array([math.ceil(Fraction(float(p)) * 2**40 / self.work[j]) for p in each])
         work, sums = math.floor(2**40 * Fraction(LESS)), np.zeros(1, np.int64)
         for step in steps:
-            require(len(sums) * (work // step + 1) < 5e7, f"job {j} is too long for this plain program")
-            sums = np.add.outer(sums, step * np.arange(work // step + 1))
+            times = min(work // step, self.slots) + 1
+            require(len(sums) * times < 5e7, f"job {j} is too long for this plain program")
+            sums = np.add.outer(sums, step * np.arange(times))
             sums = np.sort(sums[sums < work])
             sums = sums[np.diff(sums, prepend=-1) > 0]
         # The same slots are enough for all work between two sums of progress.
         state, first = np.unique(np.searchsorted(sums, work - sums), return_index=True)
         after = np.searchsorted(sums, (work - sums[first])[:, None] - steps)
-        return np.vstack([np.zeros((1, len(steps)), int), np.searchsorted(state, after) + (after > 0)])
+        return np.vstack([np.zeros((1, len(steps)), int), np.searchsorted(state, after, side="right")])
 
     def cost(self, j, among, prices, low, high):
         """Return what the cheapest gang on some types costs by slot, of each from `low` to `high`."""
@@ -206,7 +207,9 @@ class Forked(Hadar):
         most = [sum(g["count"] * min(gang, g["gpus"]) for g in self.groups if g["gpu_type"] == r) for r in self.types]
         able = [r for r, rate in enumerate(self.rates[j]) if most[r] and rate > 0]
         each = np.repeat(self.rates[j][able] * self.slot_s, self.slots - a).reshape(len(able), -1)
-        price, room = prices[able, a:] / each, each * np.array(most)[able][:, None]
+        with np.errstate(over="ignore"):
+            price = np.minimum(prices[able, a:] / each, 1e300)
+        room = each * np.array(most)[able][:, None]
         for t in range(self.slots - a):
             order = np.argsort(price[:, : t + 1], axis=None)
             there = room[:, : t + 1].ravel()[order]

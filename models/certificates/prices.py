@@ -13,7 +13,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
 from schedgap.models.admission.columns import admitting
-from schedgap.models.certificates.proof import Proof, Prover, listed, unit_of, whole
+from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import LARGEST, Leaf, Tree
 from schedgap.models.columns import Domain, GenerationOptions, Oracle, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
@@ -27,6 +27,12 @@ EXACT = 3e-13
 """Part of all terms by which the checker's sums and these may differ. At prices that are penalties for blocks without
 column, terms are a million times the bound."""
 
+MOST = 16.0
+"""How many times more than all that is paid and gained together a job may be worth at an end that it cannot reach."""
+
+ROUNDINGS = 1000
+"""Units by which the checker rounds down what a job pays."""
+
 
 def by_prices(
     domain: Domain,
@@ -35,6 +41,7 @@ def by_prices(
     tree: Tree,
     told: Mapping[str, Any],
     sense: int = 1,
+    missing: float = EXACT,
 ) -> Proof | None:
     """Return the proof by prices of the rows of a packing problem, at every leaf of a tree.
 
@@ -50,16 +57,19 @@ def by_prices(
         What the problem derives from the instance: slots and their length.
     sense
         1 where values are maximised, −1 where they are the negatives of costs.
+    missing
+        Part of all terms that the checker may count less.
     """
     packing = domain.packing
-    largest = np.abs(np.where(np.isfinite(worth), worth, 0.0)).max(axis=1, initial=0.0)
-    unit = unit_of(max(float(prices @ packing.capacity) for prices in tree.prices) + float(largest.sum()))
-    rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
     # Hadar's oracle looks more closely at jobs that matter, once it knows how much there is.
-    oracle(rounded[0] * unit, domain)
+    most = oracle(np.zeros_like(tree.prices[0]), domain).most
+    paid = max(float(prices @ packing.capacity) for prices in tree.prices)
+    largest = float(np.abs(worth[np.isfinite(worth)]).max(initial=0.0))
+    unit = max(unit_of(paid + float(np.abs(most[np.isfinite(most)]).sum())), unit_of(largest) / MOST)
+    rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
     leaves = [leaf._replace(domain=replace(leaf.domain, packing=packing)) for leaf in tree.leaves]
     found = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
-    value = max(value + EXACT * size for value, size in found)
+    value = max(value + missing * size for value, size in found) + ROUNDINGS * packing.blocks * unit
     content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **told}
     return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
 
@@ -101,7 +111,8 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
         return generate(domain, oracle, limits, options).prices
 
     tree = grown(outcome, domain, relaxed, lambda prices: prices)
-    return by_prices(domain, oracle, oracle.worth, tree, {"slot_s": view.slot_s, "slots": view.slots})
+    told = {"slot_s": view.slot_s, "slots": view.slots}
+    return by_prices(domain, oracle, oracle.worth, tree, told, missing=2 * MARGIN if forked else EXACT)
 
 
 def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1) -> Proof | None:
