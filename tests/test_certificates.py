@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from certificates import EXAMPLES, checker, plain, signed, spoiled
 
@@ -21,6 +22,7 @@ from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.study import check as check_folder
 from schedgap.harness.engine.task import Limits
 from schedgap.instances.canonical import to_json
+from schedgap.instances.random_instances import RANDOM
 from schedgap.models import MODELS
 from schedgap.models.certificates import PROVERS
 
@@ -88,6 +90,31 @@ def test_the_checker_accepts_every_certificate(method: str, ref: str) -> None:
     assert found.certificate["bound"] == row.proved_bound == pytest.approx(value, rel=1e-6)
     if row.kind in {"relaxation", "bound"}:
         assert proved(row), f"{row.proved_bound} does not prove {row.own_bound}"
+
+
+RANDOM_METHODS = (
+    "hadar.p2.columns",
+    "hadar.forked_bound",
+    "admission.columns",
+    "oef.cooperative",
+    "zhou.ps.fluid",
+    "zhou.ps.columns",
+    "zhou.ra.columns.maxweight",
+)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 16])
+@pytest.mark.parametrize("method", RANDOM_METHODS)
+def test_random_instances_have_certificates_on_the_right_side_of_verified_decisions(method: str, seed: int) -> None:
+    instance = RANDOM.get(MODELS.get(method).paper).draw(np.random.default_rng(seed))
+    text = to_json(instance)
+    found = MethodTask(text, instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=0.5)).run()
+    if found.certificate is None:
+        pytest.skip(f"no bound: {found.row.reason or found.row.status}")
+    value = float(checker.check(plain(found.certificate), json.loads(text)))
+    if found.row.objective is not None:
+        better = value - found.row.objective if found.row.sense == "max" else found.row.objective - value
+        assert better >= -1e-7 * abs(found.row.objective)
 
 
 def stronger_bound(proof: dict[str, Any], instance: dict[str, Any], sense: int) -> dict[str, Any]:

@@ -110,6 +110,7 @@ class Interrupted(Elastic):
                 n = np.arange(beside + 1, most + 1)
                 need = np.maximum(np.ceil((n - beside) * each), 1)
                 fits = (beside * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * MORE).all(axis=1)
+                fits &= n - beside <= self.room[m] @ self.count - self.room[m][c]
                 fewest[beside:] = np.minimum(fewest[beside:], np.where(fits, need, 2**30))
         return np.minimum.accumulate(fewest[::-1])[::-1]
 
