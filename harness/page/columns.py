@@ -161,7 +161,7 @@ COMPARE: tuple[Column[Row], ...] = (
         "bound is",
         "certified: a certificate proves the bound, which anybody can check (examples/check_certificate.py); solver: "
         "it is the solver's word.",
-        priority=4,
+        priority=5,
         shared=True,
     ),
     words("metrics", "properties", "Properties and other numbers of the decision.", _properties, priority=10),
