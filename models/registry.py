@@ -32,12 +32,14 @@ def no_decision(view: object, model: object, solution: Solution) -> None:
 class Outcome:
     """A solved model: the solver's answer, and the paper's decision decoded from the incumbent, if there is one.
 
-    `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know.
+    `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know; `tree` is
+    what branch and bound did (:class:`schedgap.models.columns.Branch`).
     """
 
     solution: Solution
     decision: Any
     prices: NDArray[np.float64] | None = None
+    tree: Any = None
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -154,18 +154,19 @@ def _blend(run: Jobs, volume: Array, part: Array) -> tuple[float, Array]:
     return float(run.weight @ run.earliest + weighted @ gain), gain
 
 
-def blended(run: Jobs, volume: Array) -> float:
-    """Return the best bound (d) on the weighted sum of completion times that some steps up its supergradient find.
+def blended(run: Jobs, volume: Array) -> tuple[float, Array]:
+    """Return the best bound (d) on the weighted sum of completion times, and its parts.
 
-    The first step has parts of 1, which is (b).
+    It is the best that some steps up its supergradient find. The first step has parts of 1, which is (b).
     """
     part = np.ones_like(volume)
-    best = float(run.weight @ run.earliest)
+    best, best_part = float(run.weight @ run.earliest), np.zeros_like(volume)
     for step in range(STEPS):
         value, gain = _blend(run, volume, part)
-        best = max(best, value)
+        if value > best:
+            best, best_part = value, part
         part = np.clip(part + 2 / (1 + step) * np.clip(gain / run.alone, -1, 1), 0, 1)
-    return best
+    return best, best_part
 
 
 def weigh(run: Jobs) -> Array:
@@ -201,19 +202,38 @@ def _start(run: Jobs, main: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def best_bound(run: Jobs) -> tuple[str, float]:
+class Best(NamedTuple):
+    """A bound on the weighted sum of completion times: which one, its value, and what it follows from.
+
+    `weights` ``(d,)`` are those of the resources; `part` ``(n,)`` the parts of (d), ``None`` for (a).
+    """
+
+    name: str
+    value: float
+    weights: Array
+    part: Array | None
+
+
+def best_bound(run: Jobs) -> Best:
     """Return the best bound on the weighted sum of completion times in closed form, and which one it is.
 
     It is the best of shortest remaining volume first (Schrage), of mean busy times by largest weight per volume, of
     every job alone, and of mixtures: (a) to (d) of :mod:`schedgap.models.single_machine`.
     """
-    volume = run.volume(weigh(run))
-    named = {
-        "every job alone": float(run.weight @ run.earliest),
-        "shortest remaining volume first": _shortest_first(run, volume),
-        "mean busy times and every job alone": blended(run, volume),
-    }
-    return max(named.items(), key=lambda item: item[1])
+    weights = weigh(run)
+    volume = run.volume(weights)
+    mixed, part = blended(run, volume)
+    found = (
+        Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume)),
+        Best("shortest remaining volume first", _shortest_first(run, volume), weights, None),
+        Best("mean busy times and every job alone", mixed, weights, part),
+    )
+    return max(found, key=lambda best: best.value)
+
+
+def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
+    """Return the bound (a), or (d) at parts ``(n,)``, for volumes ``(n,)`` of the jobs."""
+    return _shortest_first(run, volume) if part is None else _blend(run, volume, part)[0]
 
 
 def build_intervals(

@@ -55,6 +55,7 @@ def test_compare_prints_published_beside_measured_and_writes_results(command: Co
     (folder,) = (tmp_path / "results").iterdir()
     names = {path.name for path in folder.iterdir()}
     assert names == {
+        "certificates",
         "run.json",
         "rows.jsonl",
         "rows.parquet",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from certificates import checker, plain
 
 from schedgap import instances
 from schedgap.harness.compare.methods import Spec, specs, starts_from_decisions
@@ -83,6 +85,14 @@ def test_bounds_are_on_the_right_side(results: dict[str, MethodResult]) -> None:
         if row.ratio is not None:
             assert row.ratio >= 1
             assert row.gap is not None
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)
+def test_certificates_hold_without_the_package(spec: Spec, results: dict[str, MethodResult]) -> None:
+    found = results[spec.id]
+    if found.certificate is None:
+        pytest.skip("no bound, or nothing but the solver's word for it")
+    checker.check(plain(found.certificate), json.loads(task(spec).instance_json))
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.id)

@@ -509,7 +509,7 @@ def test_blending_is_between_the_simple_bounds_and_the_capped_lp(seed: int, coun
     view = synergy.view(mix(20, [servers(count)], seed=seed))
     run = run_of(view)
     weights = weigh(run)
-    best = blended(run, run.volume(weights))
+    best, _ = blended(run, run.volume(weights))
     assert best >= max(completion(run, weights)[1], float((run.start + run.alone).sum())) * (1 - 1e-12)
     capped = solve(build(build_intervals, view, weights, intervals=200))
     length = capped.model.mean_length.value * 20

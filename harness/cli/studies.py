@@ -48,13 +48,21 @@ def compare(
     memory_mb: MemoryOption = Limits.memory_mb,
     all_sizes: Annotated[bool, typer.Option("--all", help="Run methods above their stated size, too.")] = False,
     cross_check: Annotated[bool, typer.Option(help="Second opinion on every model by PuLP/CBC.")] = False,
+    certificates: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Copy the certificates of bounds, with their instances, into this folder."),
+    ] = None,
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
+    from schedgap.harness.compare.certificates import export
     from schedgap.harness.compare.run import compare as run
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
-    return run(instance, method, paper, seeds=seed, limits=limits, **running)
+    found = run(instance, method, paper, seeds=seed, limits=limits, **running)
+    if certificates and found.folder:
+        export(found.folder, certificates)
+    return found
 
 
 @app.command()
@@ -242,7 +250,7 @@ def verify(
     folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Check every decision and history of a results folder again; exit code 1 if one does not hold."""
+    """Check every decision, history and certificate of a results folder again; exit code 1 if one does not hold."""
     from schedgap.harness.engine.study import check
 
     found = check(folder)

@@ -35,9 +35,12 @@ class Row(CheckedRow):
         What the objective means, and whether larger (``max``) or smaller (``min``) is better.
     objective, metrics
         Recomputed by the independent checker from the decision (absent where there is none), and other numbers of it.
-    own_bound, best_bound, bound_from
-        Bound that this method itself certified on its problem's optimum; the tightest one of the problem on this
-        instance, and the method it comes from.
+    own_bound, proved_bound
+        Bound that this method itself claims on its problem's optimum; what its certificate proves, re-derived from
+        multipliers (absent where the solver's word is all there is).
+    best_bound, bound_from, bound_by
+        The tightest bound of the problem on this instance, the method it comes from, and whether it is ``certified``,
+        proved by its certificate, or the ``solver``'s word.
     gap, ratio, ratio_is_upper
         ``|best_bound − objective| / |best_bound|``; how many times better the bound is, at least 1, which is only an
         upper estimate (printed with ``≤``) where the optimum is not proved.
@@ -64,8 +67,10 @@ class Row(CheckedRow):
     limits: str = ""
     objective: float | None = None
     own_bound: float | None = None
+    proved_bound: float | None = None
     best_bound: float | None = None
     bound_from: str | None = None
+    bound_by: str | None = None
     gap: float | None = None
     ratio: float | None = None
     ratio_is_upper: bool | None = None

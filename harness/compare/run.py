@@ -7,10 +7,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Unpack
 
+from schedgap.harness.compare.certificates import proved
 from schedgap.harness.compare.methods import Spec, find_spec, related, select, specs, starts_from_decisions
 from schedgap.harness.compare.row import Comparison, Name, Row
 from schedgap.harness.compare.task import MethodResult, MethodTask
@@ -266,21 +267,21 @@ def _judged(row: Row, peers: list[Row]) -> Row:
 def _certified(row: Row, peers: list[Row]) -> Row:
     """Compare a row with the tightest bound that its peers certify for its problem."""
     problems = _and_wider(row)
-    bounds = [
-        (peer.own_bound, peer.method)
-        for peer in peers
-        if peer.own_bound is not None and peer.problem in problems and peer.verified is not False
+    bounding = [
+        peer for peer in peers if peer.own_bound is not None and peer.problem in problems and peer.verified is not False
     ]
-    if not bounds:
+    if not bounding:
         return row
-    bound, model = (min if row.sense == "max" else max)(bounds, key=itemgetter(0))
-    row = row.replace(best_bound=bound, bound_from=model)
+    best = (min if row.sense == "max" else max)(bounding, key=attrgetter("own_bound"))
+    bound = float(best.own_bound or 0.0)
+    by = "certified" if proved(best) else "solver"
+    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by)
     if row.objective is None or row.verified is False:
         return row
     reached = [peer.objective for peer in peers if peer.problem == row.problem and peer.verified]
-    proved = any(objective is not None and not differ(objective, bound) for objective in reached)
+    attained = any(objective is not None and not differ(objective, bound) for objective in reached)
     return row.replace(
-        gap=gap(row.objective, bound), ratio=ratio(row.sense, row.objective, bound), ratio_is_upper=not proved
+        gap=gap(row.objective, bound), ratio=ratio(row.sense, row.objective, bound), ratio_is_upper=not attained
     )
 
 

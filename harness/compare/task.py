@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from schedgap.harness.compare.certificates import FOLDER, certificate
+from schedgap.harness.compare.certificates import read as read_certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
 from schedgap.harness.compare.row import FINISHED, Row
 from schedgap.harness.engine import result as kept
@@ -30,6 +32,7 @@ from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
 from schedgap.models import ModelSpec
+from schedgap.models.certificates import Proof, prove
 from schedgap.models.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError
 
 ROUNDING = 1e-9
@@ -102,7 +105,8 @@ class MethodTask(Task["MethodResult"]):
 class MethodResult(kept.RowResult):
     """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
 
-    `decided` has what the checker found of the decision, as far as published numbers are about it.
+    `certificate` is what proves the bound, as plain data. `decided` has what the checker found of the decision, as far
+    as published numbers are about it.
     """
 
     row: Row
@@ -111,6 +115,7 @@ class MethodResult(kept.RowResult):
     prices: NDArray[np.float64] | None = None
     decided: Mapping[str, Any] = field(default_factory=dict)
     helps: bool = False
+    certificate: Any = None
 
     record: ClassVar[str] = "row"
 
@@ -127,13 +132,15 @@ class MethodResult(kept.RowResult):
         return line | {name: value for name, value in told.items() if value}
 
     def files(self) -> Mapping[str, bytes]:
-        """Return the decision as a file."""
-        decision = kept.opened(self.decision)
-        return {} if decision is None else {_decision_file(self.row): kept.packed(kept.encode(decision))}
+        """Return decision and certificate as files."""
+        decision, proof = kept.opened(self.decision), kept.opened(self.certificate)
+        found = {} if decision is None else {_file("schedules", self.row): kept.packed(kept.encode(decision))}
+        return found if proof is None else found | {_file(FOLDER, self.row): kept.packed(proof)}
 
     def check(self) -> None:
-        """Raise ``ValueError`` if the decision in its file does not reach the objective of the row."""
-        kept.opened(self.decision)
+        """Raise ``ValueError`` if the files of decision and certificate are not those of the row."""
+        for one in (self.decision, self.certificate):
+            kept.opened(one)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> MethodResult:
@@ -142,17 +149,20 @@ class MethodResult(kept.RowResult):
         PAPERS.get(row.paper).problem(row.problem)  # raises where this program does not know it
         instance = stored.instance(row.fingerprint)
         if row.objective is not None:
-            file = stored.file(content["key"], _decision_file(row))
+            file = stored.file(content["key"], _file("schedules", row))
             decision = kept.Later(partial(_decision, file, row, instance))
+        proof = None
+        if row.proved_bound is not None:
+            proof = kept.Later(partial(read_certificate, stored.file(content["key"], _file(FOLDER, row)), row))
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = kept.from_plain(content["prices"]) if "prices" in content else None
-        return cls(row, decision, trace, prices, content.get("decided", {}), content.get("helps", False))
+        return cls(row, decision, trace, prices, content.get("decided", {}), content.get("helps", False), proof)
 
 
-def _decision_file(row: Row) -> str:
+def _file(folder: str, row: Row) -> str:
     method = re.sub(r"[^a-z0-9_.?&=-]", "_", row.method)
     limits = f"-{row.key[:8]}" if row.limits else ""
-    return f"schedules/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
+    return f"{folder}/{method}-{row.fingerprint[:12]}-{row.seed}{limits}.json.gz"
 
 
 def _decision(file: KeptFile, row: Row, instance: Instance) -> Any:
@@ -178,6 +188,7 @@ class _Raw:
     complaint: str | None = None
     scale: float = 0.0
     prices: NDArray[np.float64] | None = None
+    proof: Proof | None = None
 
 
 def _run(task: MethodTask, spec: Spec) -> MethodResult:
@@ -194,8 +205,9 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         found = "nothing" if raw.decision is None else type(raw.decision).__name__
         raise TypeError(f"{spec.id} returned {found}; methods of {paper.id} return {paper.decision.__name__}")
     row = task.blank_row(status=raw.status, **raw.fields)
+    proof = certificate(row, raw.proof) if raw.proof else None
     if raw.decision is None:
-        return MethodResult(row, None, raw.trace, raw.prices)
+        return MethodResult(row, None, raw.trace, raw.prices, certificate=proof)
     began = clock.now()
     verdict = VERIFIERS.get(paper.id).check(view, raw.decision, spec.problem, spec.claims)
     violations = (*verdict.violations, *_disagreements(raw, verdict))
@@ -207,15 +219,17 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         check_s=clock.now() - began,
     )
     decided = plain(asked(instance.published, verdict.quantities))
-    return MethodResult(row, raw.decision, raw.trace, raw.prices, decided)
+    return MethodResult(row, raw.decision, raw.trace, raw.prices, decided, certificate=proof)
 
 
 def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     options = task.limits.options(task.seed)
     outcome = spec.run(view, replace(options, seeds=seeds(spec, view, task.known)))
     solution, bounds = outcome.solution, spec.kind != "baseline"
+    proof = prove(spec.problem, view, outcome, options) if bounds and solution.bound is not None else None
     fields: dict[str, Any] = {
         "own_bound": solution.bound if bounds else None,
+        "proved_bound": proof.bound if proof else None,
         "termination": f"{solution.termination}; {solution.solution_status}",
         **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check")},
         **vars(solution.times),
@@ -225,7 +239,9 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
     if second is not None and second > CROSS_CHECK_TOLERANCE:
         complaint = f"CBC finds another optimum: relative difference {second:.2g}"
     claimed, trace = solution.objective if bounds else None, tuple(solution.trace)
-    return _Raw(outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices)
+    return _Raw(
+        outcome.decision, solution.status, fields, claimed, trace, complaint, solution.scale, outcome.prices, proof
+    )
 
 
 def _decide(spec: HeuristicSpec, view: Any, task: MethodTask) -> _Raw:

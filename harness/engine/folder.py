@@ -6,6 +6,7 @@
                        each line has a digest of itself, and of the files that belong to it
 ``instances/``         the instances, by fingerprint
 ``schedules/`` …       what results keep beside their line, such as decisions as gzipped JSON
+``certificates/``      what proves bounds, for ``examples/check_certificate.py``
 ``rows.parquet`` …     tables of the whole run for other tools; replaced atomically at the end
 ``report.html``        the page; ``figures/`` the pictures as files
 =====================  =============================================================================================

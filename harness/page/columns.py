@@ -142,6 +142,14 @@ COMPARE: tuple[Column[Row], ...] = (
     numbers("build_s", "build", "Time to build the model.", seconds, priority=5),
     words("bound_from", "bound from", "The method that certified the bound.", priority=6, shared=True),
     words(
+        "bound_by",
+        "bound is",
+        "certified: a certificate proves the bound, which anybody can check (examples/check_certificate.py); solver: "
+        "it is the solver's word.",
+        priority=5,
+        shared=True,
+    ),
+    words(
         "metrics",
         "properties",
         "Properties and other numbers of the decision.",

@@ -21,7 +21,7 @@ A paper gives an *oracle* that finds the best columns at given prices of the cap
 - :func:`statement` is the master in Pyomo, for teaching and for the test that both agree.
 """
 
-from schedgap.models.columns.branching import Close, Tree
+from schedgap.models.columns.branching import Branch, Close, Tree
 from schedgap.models.columns.covers import Covers
 from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain, Use, children
@@ -33,6 +33,7 @@ from schedgap.models.columns.phases import Answer, PackingProblem, solve_in_phas
 
 __all__ = [
     "Answer",
+    "Branch",
     "Choice",
     "Close",
     "Columns",

@@ -9,10 +9,31 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array
 from schedgap.models.columns.domain import FRACTION, Domain, children
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate, lagrangian
 from schedgap.models.columns.packing import Columns
 from schedgap.models.solve import SolveOptions
+
+
+@dataclass(eq=False)
+class Branch:
+    """What became of a domain, for the proof: the best prices there, and the parts that it was split into.
+
+    At the prices `cut`, no solution of interest is in the `domain` and not in the `rest`, of which the parts are.
+    """
+
+    domain: Domain
+    bound: float
+    prices: Array
+    cut: Array | None = None
+    rest: Domain | None = None
+    parts: tuple[Branch, ...] = ()
+
+    def priced(self, found: Generated) -> None:
+        """Take the prices of a relaxation of the domain, if they are better."""
+        if found.bound < self.bound:
+            self.bound, self.prices = found.bound, found.prices
 
 
 @dataclass(order=True, frozen=True)
@@ -22,6 +43,7 @@ class Node:
     rank: float
     number: int
     domain: Domain = field(compare=False)
+    branch: Branch = field(compare=False)
 
     @property
     def bound(self) -> float:
@@ -58,7 +80,8 @@ class Tree:
         self, oracle: Oracle, root: Generated, domain: Domain, whole: bool, solver: SolveOptions, close: Close | None
     ) -> None:
         self.oracle, self.whole, self.solver, self.close, self.master = oracle, whole, solver, close, root.master
-        self.heap, self.packing = [Node(-root.bound, 0, domain)], domain.packing
+        self.root = Branch(domain, root.bound, root.prices)
+        self.heap, self.packing = [Node(-root.bound, 0, domain, self.root)], domain.packing
         self.floor = max(domain.packing.floor, domain.least)
         self.dive: Node | None = None
         self.settled = -np.inf
@@ -75,6 +98,11 @@ class Tree:
     def done(self) -> bool:
         """Whether no node is open."""
         return self.dive is None and not self.heap
+
+    @property
+    def proof(self) -> Branch:
+        """What became of the problem, whose packing has all covers; prices of branches are for the first ones."""
+        return replace(self.root, domain=self.based(self.root.domain))
 
     def explore(self, incumbent: float, time_limit_s: float | None) -> tuple[Generated, Columns] | None:
         """Settle or split one node; return its relaxation, and the columns of its solution if that is integral.
@@ -98,21 +126,24 @@ class Tree:
         for early in (EARLY if known else 0.0, 0.0):
             found = self.relax(node.domain, cutoff, early, time_limit_s)
             bound = min(bound, found.bound)
+            node.branch.priced(found)
             if found.ended in ("infeasible", "cut off") or (known and bound <= cutoff):
                 self.settle(bound if known else -np.inf)
                 return None
             if found.ended == "time limit":
-                heapq.heappush(self.heap, Node(-bound, node.number, node.domain))
+                heapq.heappush(self.heap, Node(-bound, node.number, node.domain, node.branch))
                 return found, found.columns.take(np.zeros(0, np.int64))
             domain = self.tightened(self.based(node.domain), found, cutoff)
+            node.branch.cut, node.branch.rest = found.prices, domain
             out = (found.x > FRACTION) & (domain.values(found.columns) == -np.inf)
             if out.any():
-                self.dive = Node(-bound, node.number, domain)
+                node.branch.parts = (Branch(domain, bound, node.branch.prices),)
+                self.dive = Node(-bound, node.number, domain, node.branch.parts[0])
                 return found, found.columns.take(np.zeros(0, np.int64))
             pair = None if found.ended == "error" else children(domain, found.columns, found.x, self.whole)
             if pair:
                 break
-        self.branch(domain, bound, found, cutoff, pair)
+        self.branch(node.branch, bound, found, cutoff, pair)
         # What counts as nothing in the domain is left out of it.
         counts = domain.must[found.columns.block] | (domain.values(found.columns) != 0)
         return found, found.columns.take((found.x > 0.5) & counts if pair is None else np.zeros(0, np.int64))
@@ -139,17 +170,18 @@ class Tree:
         return replace(domain, packing=self.packing)
 
     def branch(
-        self, domain: Domain, bound: float, found: Generated, cutoff: float, pair: tuple[Domain, Domain] | None
+        self, branch: Branch, bound: float, found: Generated, cutoff: float, pair: tuple[Domain, Domain] | None
     ) -> None:
         """Settle a domain where all that matters can be listed, or nothing can be split; or split it."""
-        done = False
+        domain, done = branch.rest or branch.domain, False
         if self.close:
             closed, done = self.close(domain, found, cutoff, pair is None)
             bound = min(bound, closed)
         if done or pair is None or bound <= cutoff:
             self.settle(bound)
         else:
-            first, second = (Node(-bound, self.made + i, part) for i, part in enumerate(pair))
+            branch.parts = tuple(Branch(part, bound, branch.prices) for part in pair)
+            first, second = (Node(-bound, self.made + i, b.domain, b) for i, b in enumerate(branch.parts))
             self.made += 2
             self.dive = first
             heapq.heappush(self.heap, second)

@@ -10,7 +10,7 @@ import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
-from schedgap.models.columns.branching import Close, Tree
+from schedgap.models.columns.branching import Branch, Close, Tree
 from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate
@@ -33,12 +33,15 @@ class Answer:
         The incumbent; ``None`` where column generation ended without a bound to go by.
     seed
         The known decision that the incumbent is, where nothing better was found.
+    root
+        What became of the whole problem in branch and bound.
     """
 
     solution: Solution
     generated: Generated
     packed: Packed | None
     seed: Seed | None = None
+    root: Branch | None = None
 
     def decision(self, decode: Callable[[Packed], Any]) -> Any:
         """Return the incumbent as a decision of the paper, ``None`` without one."""
@@ -236,7 +239,7 @@ class _Solve:
             solution = replace(
                 solution, cross_check=_second_opinion(self.problem.packing, self.generated, self.options)
             )
-        return Answer(solution, self.generated, packed, seed)
+        return Answer(solution, self.generated, packed, seed, None if tree is None else tree.proof)
 
     def stated(self, bound: float, value: float, tree: Tree | None, why: str, told: str) -> Solution:
         """Return what bound and incumbent prove."""

@@ -32,6 +32,7 @@ from schedgap.instances.elastic import Found, Ledger, Machines, Options, Runs, c
 from schedgap.instances.elastic.machines import ROOM
 from schedgap.instances.elastic.options import ROUNDING
 from schedgap.models.columns import (
+    Branch,
     Choice,
     Columns,
     Domain,
@@ -392,8 +393,8 @@ def runs(packed: Packed, first_slot: int) -> Runs:
 
 def solve(
     jobs: ElasticJobs, options: SolveOptions, sense: int, first_slot: int, seeded: bool = True
-) -> tuple[Solution, Runs | None, Array]:
-    """Return bound and schedule as a solution of a problem, the schedule, and the bound's prices ``(k·R, T)``.
+) -> tuple[Solution, Runs | None, Array, Branch | None]:
+    """Return bound and schedule as a solution, the schedule, and the bound's prices ``(k·R, T)`` and tree.
 
     Parameters
     ----------
@@ -427,4 +428,5 @@ def solve(
     )
     answer = solve_in_phases(problem, options, seeded=seeded)
     decision = answer.decision(lambda packed: runs(packed, first_slot))
-    return answer.solution, decision, grid.by_slot(answer.generated.prices).reshape(-1, jobs.slots)
+    prices = grid.by_slot(answer.generated.prices).reshape(-1, jobs.slots)
+    return answer.solution, decision, prices, answer.root

@@ -98,7 +98,7 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     )
     answer = solve_in_phases(posed, options, clock.now() - began, seeded)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
-    return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots))
+    return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots), answer.root)
 
 
 def read(view: View, pricing: Pricing, decision: Schedule) -> dict[int, Choice]:

@@ -121,7 +121,7 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
         iterations=found.pivots,
         trace=found.trace,
     )
-    return Outcome(solution, None)
+    return Outcome(solution, None, found.prices.reshape(-1, view.slots))
 
 
 MODELS.register(

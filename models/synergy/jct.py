@@ -79,13 +79,13 @@ def bound(view: View, options: SolveOptions) -> Outcome:
     began = clock.now()
     run = run_of(view)
     built = clock.now()
-    winner, found = best_bound(run)
+    best = best_bound(run)
     # Levels have a rounding; nothing else here is inexact by more than floating point.
-    total = found * (1 - 2 * ROUNDING)
+    total = best.value * (1 - 2 * ROUNDING)
     jobs = view.possible
     solution = Solution(
         status="optimal",
-        termination=f"bound: {winner}",
+        termination=f"bound: {best.name}",
         bound=(total - float(view.workload.arrival_s[jobs].sum())) / len(jobs),
         times=Times(build_s=built - began, solve_s=clock.now() - built),
         peak_mb=peak_mb(),

@@ -91,8 +91,8 @@ def columns(view: View, options: SolveOptions, arch: str, weight: bool = False, 
     """
     a = view.architectures[arch]
     jobs, sense = (weighing(a), 1) if weight else (completing(a), -1)
-    solution, found, prices = solve(jobs, options, sense, first_slot=1, seeded=seeded)
-    return Outcome(solution, found and decode(found), prices)
+    solution, found, prices, root = solve(jobs, options, sense, first_slot=1, seeded=seeded)
+    return Outcome(solution, found and decode(found), prices, root)
 
 
 def decode(found: Runs) -> Schedule:

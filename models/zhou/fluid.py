@@ -183,12 +183,12 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
         return Outcome(Solution(status="optimal", termination="bound: no job has a weight", bound=0.0), None)
     run = run_of(a)
     built = clock.now()
-    winner, found = best_bound(run)
+    best = best_bound(run)
     solution = Solution(
         status="optimal",
-        termination=f"bound: {winner}",
+        termination=f"bound: {best.name}",
         # Work has a rounding; nothing else here is inexact by more than floating point.
-        bound=found * (1 - ROUNDING),
+        bound=best.value * (1 - ROUNDING),
         times=Times(build_s=built - began, solve_s=clock.now() - built),
         peak_mb=peak_mb(),
     )

@@ -1,0 +1,1 @@
+"""What certificates mean, problem by problem; nothing here is the package's."""

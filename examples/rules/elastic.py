@@ -1,0 +1,216 @@
+"""Jobs that choose their workers (Zhou, admission): packing problems whose schedules are uninterrupted runs."""
+
+import math
+from functools import cache
+
+import numpy as np
+
+from rules.packing import DEAR, LESS, MORE, Packing, require, up, utility
+
+
+class Elastic(Packing):
+    """Workers and parameter servers (PSs), or a ring of workers, which run without interruption.
+
+    PSs are all on one server; each has the bandwidth for so many workers elsewhere. Equal servers make a class.
+    """
+
+    ring = False
+
+    def prepare(self, data, horizon):
+        self.workers, self.servers, have, self.need = self.parts(data)
+        able = [[self.can(w, g) for w in self.workers] for g in self.groups]
+        kinds = {}
+        for group, amount, runs in zip(self.groups, have, able, strict=True):
+            kinds[tuple(amount), tuple(runs)] = kinds.get((tuple(amount), tuple(runs)), 0) + group["count"]
+        self.has, self.count = np.array([has for has, _ in kinds], float), np.array(list(kinds.values()))
+        self.capacity = (self.has * self.count[:, None]).ravel()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fits = np.nanmin(np.floor(self.has[:, None] * MORE / self.need[0]), axis=2)
+        self.room = np.where([runs for _, runs in kinds], np.minimum(fits, 10**6), 0).astype(int).T
+        self.ends(horizon)
+
+    def parts(self, data):
+        """Return worker and PS types, what a server of each group has, and what one of each type needs of it."""
+        workers, servers = data["worker_types"], [] if self.ring else data["ps_types"]
+        kinds = ("gpus", "cpus", "memory_gb", "bandwidth_gbps")
+        have, *need = (
+            np.array([[x.get(r, 0.0) for r in kinds] for x in part]) for part in (self.groups, workers, servers)
+        )
+        return workers, servers, have, need
+
+    def can(self, worker, group):
+        """Return whether workers of a type run on servers of a group."""
+        return worker.get("gpu_type") in (None, group["gpu_type"])
+
+    def begin(self, job):
+        """Return the slot in which a job arrives."""
+        return math.ceil(job.get("submit_s", 0.0) / self.slot_s * LESS)
+
+    def pace(self, job):
+        """Return slots of a mini-batch by worker type, of an update by PS type, and of a transfer by worker type."""
+        profile = job.get("distributed", {})
+        if together := profile.get("colocated_rate_per_s"):
+            apart = max(1 / (profile.get("spread_rate_per_s") or together) - 1 / together, 0.0)
+            workers, servers = len(self.workers), 1 if self.ring else len(self.servers)
+            return [1 / together / self.slot_s] * workers, [0.0] * servers, [apart / self.slot_s] * workers
+        given, updates = profile.get("minibatch_ms", {}), profile.get("update_ms", {})
+        rates = [job.get("rates", {}).get(w.get("gpu_type") or "", 0.0) * w["gpus"] for w in self.workers]
+        alone = [
+            given[w["name"]] / 1000 if w["name"] in given else 1 / r if r else math.inf
+            for w, r in zip(self.workers, rates, strict=True)
+        ]
+        least = profile.get("ring_update_ms")
+        ring = min(updates.values(), default=0.0) if least is None else least
+        update = [ring] if self.ring else [updates.get(s["name"], 0.0) for s in self.servers]
+        sent = [profile.get("gradient_mb", 0.0) * 16 / (w["bandwidth_gbps"] * 1000) for w in self.workers]
+        return ([x / self.slot_s for x in part] for part in (alone, np.array(update) / 1000, sent))
+
+    @cache  # noqa: B019
+    def options(self, j):
+        """Return type, PS type, whether on one server, workers and slots: the fewest workers for each duration."""
+        compute, update, transfer = self.pace(self.jobs[j])
+        n, found = np.arange(1, self.jobs[j].get("chunks", 1) + 1), []
+        share = (n - 1) / n if self.ring else 1.0
+        for m, p, one in np.ndindex(len(self.workers), len(update), 2):
+            if math.isfinite(compute[m]) and self.room[m].any():
+                each = compute[m] + share * (update[p] + (0.0 if one else transfer[m]))
+                slots = np.maximum(np.ceil(self.work[j] * each / n * LESS), 1)
+                found += [(m, p, one, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
+        return [option for option in found if option[4] <= self.slots]
+
+    @cache  # noqa: B019
+    def cost(self, which, part, kind, slots):
+        """Return what one worker (part 0) or PS (1) costs in each window of so many slots, by class of servers."""
+        prices = self.prices[which].reshape(*self.has.shape, -1)
+        each = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14)).astype(np.int64)
+        total = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
+        return total[:, slots:] - total[:, :-slots]
+
+    @staticmethod
+    def cheapest(cost, room, number):
+        """Return what the cheapest so many workers cost by window."""
+        order = np.argsort(cost, axis=0)
+        there = room[order]
+        taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)
+        return (
+            (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
+            if room.sum() >= number
+            else np.full(cost.shape[1], DEAR)
+        )
+
+    @cache  # noqa: B019
+    def place(self, which, m, p, one, number, slots):
+        """Return what the cheapest placement of an option costs by window."""
+        cost, e, room = self.cost(which, 0, m, slots), self.need[0][m], self.room[m]
+        if self.ring:
+            whole = np.where((room >= number)[:, None], number * cost, DEAR).min(axis=0)
+            return whole if one else self.cheapest(cost, room * self.count, number)
+        z, ps, best = self.need[1][p], self.cost(which, 1, p, slots), np.full(cost.shape[1], DEAR)
+        covers = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        for c in range(len(self.has)):
+            for g in [number] if one else range(min(number - 1, room[c]) + 1):
+                s = max(1, math.ceil((number - g) * covers))
+                if g <= room[c] and (g * e + s * z <= self.has[c] * MORE).all():
+                    others = room * (self.count - (np.arange(len(room)) == c))
+                    best = np.minimum(best, g * cost[c] + s * ps[c] + self.cheapest(cost, others, number - g))
+        return best
+
+    def answer(self, j, worth, which, uses):
+        require(not uses, "only ends are decided here")
+        first, best, least = self.earliest[j], worth[-1], []
+        for option in self.options(j):
+            m, p, _, number, slots = option
+            if first + slots <= self.slots:
+                usable = self.cost(which, 0, m, slots)[self.room[m] > 0, first:].min(axis=0) * number
+                usable = usable + (0 if self.ring else self.cost(which, 1, p, slots)[:, first:].min(axis=0))
+                least.append(((worth[first + slots : self.slots + 1] - usable).max(), option))
+        for most, option in sorted(least, reverse=True):
+            if most <= best:
+                break
+            best = max(best, (worth[first + option[4] : -1] - self.place(which, *option)[first:]).max())
+        return best
+
+
+class Completion(Elastic):
+    """Every job completes, at a cost of its weight per slot; after all slots at that of the first end there."""
+
+    sense = -1
+
+    def ends(self, horizon):
+        slot_s, day = horizon["slot_s"], 24 * 3600
+        hour = slot_s if "slots" in horizon and (slot_s >= 3600 or slot_s * horizon["slots"] < day) else 3600.0
+        require(self.slot_s == hour, "slots are not the problem's")
+        self.earliest = [self.begin(job) for job in self.jobs]
+        self.worth = [up(-job.get("weight", 1.0) * np.arange(1, self.slots + 3), self.unit) for job in self.jobs]
+
+
+class Weight(Elastic):
+    """The weight of the jobs that complete within the slots, all of which are there at first."""
+
+    def ends(self, horizon):
+        self.earliest = [0] * len(self.jobs)
+        self.worth = [up([job.get("weight", 1.0)] * (self.slots + 1) + [0], self.unit) for job in self.jobs]
+
+
+class Admission(Elastic):
+    """Utilities and deadlines; servers have room for so many workers of each type, and so many PSs."""
+
+    late = 1
+
+    def parts(self, data):
+        kept = {}
+        for w in sorted((w for w in data["worker_types"] if w["gpus"]), key=lambda w: w["gpus"]):
+            kept.setdefault(w.get("gpu_type"), w["name"])
+        workers = [w for w in data["worker_types"] if w["name"] in kept.values()]
+        have = [
+            [*(g["gpus"] // w["gpus"] * super(Admission, self).can(w, g) for w in workers), g.get("ps_slots", 0)]
+            for g in self.groups
+        ]
+        unit = np.eye(len(workers) + 1)
+        return workers, [max(data["ps_types"], key=lambda p: p["bandwidth_gbps"])], have, (unit[:-1], unit[-1:])
+
+    def can(self, worker, group):
+        return True
+
+    def ends(self, horizon):
+        require((self.slot_s, self.slots) == (horizon["slot_s"], horizon["slots"]), "slots are not the instance's own")
+        self.earliest, self.worth = [self.begin(job) + self.late for job in self.jobs], []
+        for job, work in zip(self.jobs, self.work, strict=True):
+            a, worth = self.begin(job), np.full(self.slots + 2, -math.inf)
+            due = (
+                min(math.floor(job.get("deadline_s", math.inf) / self.slot_s * MORE), self.slots)
+                if job.get("deadline_s")
+                else self.slots
+            )
+            value = utility(job, work, a * self.slot_s, max(job.get("rates", {}).values(), default=0.0))
+            worth[a + 1 : due + 1] = value(np.arange(1, due - a + 1) * self.slot_s)
+            worth[-1] = 0
+            self.worth.append(up(worth, self.unit))
+
+
+class FromArrival(Admission):
+    """Jobs may start in the slot in which they arrive."""
+
+    late = 0
+
+
+class RingCompletion(Completion):
+    """The same with rings."""
+
+    ring = True
+
+
+class RingWeight(Weight):
+    """The same with rings."""
+
+    ring = True
+
+
+PROBLEMS = {
+    "admission.utility": Admission,
+    "admission.from_arrival": FromArrival,
+    "zhou.ps.completion": Completion,
+    "zhou.ra.completion": RingCompletion,
+    "zhou.ps.weight": Weight,
+    "zhou.ra.weight": RingWeight,
+}

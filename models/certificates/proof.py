@@ -1,0 +1,61 @@
+"""What proves a bound, as plain data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from schedgap.instances.arrays import Array
+from schedgap.models.registry import Outcome
+from schedgap.models.solve import SolveOptions
+
+MARGIN = 1e-9
+"""Part of all terms of a bound by which sums of floats, and slack that capacities have, may make it differ."""
+
+DIGITS = 2.0**55
+"""Units in the largest number that is rounded to whole units."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Multipliers from which a bound follows by weak duality, evaluated again apart from the solver.
+
+    Attributes
+    ----------
+    bound
+        What follows, rounded to the safe side by :data:`MARGIN` of its terms.
+    content
+        The multipliers, as plain data; ``examples/check_certificate.py`` says what they mean.
+    """
+
+    bound: float
+    content: Mapping[str, Any]
+
+    @staticmethod
+    def of(value: float, size: float, sense: int, content: Mapping[str, Any]) -> Proof | None:
+        """Return the proof of a value whose terms have the absolute sum `size`; ``None`` where it bounds nothing."""
+        bound = value + sense * MARGIN * size
+        return Proof(bound, content) if math.isfinite(bound) else None
+
+
+Prover = Callable[[Any, Outcome, SolveOptions], Proof | None]
+"""``prover(view, outcome, options)`` returns a proof of a problem's bound, or ``None`` where there is none."""
+
+
+def unit_of(size: float) -> float:
+    """Return a power of two of which `size` has about :data:`DIGITS`."""
+    return 2.0 ** math.ceil(math.log2(max(size, 1e-200) / DIGITS))
+
+
+def whole(numbers: Array, unit: float) -> Array:
+    """Return numbers as whole numbers of a unit."""
+    return np.asarray(np.rint(numbers / unit))
+
+
+def listed(numbers: Array) -> Any:
+    """Return whole numbers as nested lists of integers."""
+    return [listed(part) for part in numbers] if numbers.ndim > 1 else [int(x) for x in numbers]

@@ -1,0 +1,48 @@
+"""The checker of certificates, which shares no code with the package, as tests load it; and ways to spoil a proof."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+sys.path.insert(0, str(EXAMPLES))
+checker = importlib.import_module("check_certificate")
+sys.path.remove(str(EXAMPLES))
+
+
+def plain(content: Any) -> dict[str, Any]:
+    """Return a copy of plain data as a file would give it back."""
+    copy: dict[str, Any] = json.loads(json.dumps(content))
+    return copy
+
+
+def signed(proof: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
+    """Return a certificate with the digests of its content and of an instance."""
+    proof = proof | {"instance": checker.digest(instance, checker.PRESENTATION)}
+    return proof | {"digest": checker.digest(proof, {"digest"})}
+
+
+def spoiled(proof: dict[str, Any]) -> dict[str, Any]:
+    """Return a certificate with other multipliers: no prices, or without the largest where only ratios count."""
+    if "slots" in proof:
+        return proof | {"prices": [[0 for _ in prices] for prices in proof["prices"]]}
+    if "parts" in proof:
+        return proof | {"parts": [1.0 - part for part in proof["parts"]]}
+    parts = {name: proof[name] for name in ("prices", "jobs", "tenants", "envy") if proof.get(name)}
+    largest = max(_numbers(parts))
+    return proof | {name: _without(part, largest) for name, part in parts.items()}
+
+
+def _numbers(content: Any) -> list[int]:
+    if isinstance(content, dict | list):
+        return [n for part in (content.values() if isinstance(content, dict) else content) for n in _numbers(part)]
+    return [content]
+
+
+def _without(content: Any, number: int) -> Any:
+    return [_without(part, number) for part in content] if isinstance(content, list) else content * (content != number)

@@ -1,0 +1,182 @@
+"""Certificates: a checker without code of the package accepts every bound and refuses what was changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from certificates import EXAMPLES, checker, plain, signed, spoiled
+
+from schedgap import instances
+from schedgap.harness.compare.certificates import export, proved
+from schedgap.harness.compare.run import certify, compare, read_run
+from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.engine.study import check as check_folder
+from schedgap.harness.engine.task import Limits
+from schedgap.instances.canonical import to_json
+from schedgap.instances.random_instances import RANDOM
+from schedgap.models import MODELS
+from schedgap.models.certificates import PROVERS
+
+DAY = "gen/20jobs?jobs=10&servers_per_type=1&slot_s=3600"
+SMALL = {
+    "hadar": ("paper/hadar-fig1", DAY),
+    "gavel": ("paper/hadar-fig1", DAY),
+    "admission": ("paper/walkthrough", DAY),
+    "oef": ("paper/oef-eq1", DAY),
+    "synergy": ("paper/synergy-example", DAY),
+    "zhou": ("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", DAY),
+}
+"""Small instances by paper."""
+
+CASES = [(spec.id, ref) for spec in MODELS if spec.kind != "baseline" for ref in SMALL.get(spec.paper, ())]
+# Where capacity is scarce, bounds on completion times follow from mean busy times.
+CASES.append(("zhou.ra.fluid", "gen/zhou-ra?capacity=0.2"))
+METHODS = {
+    "admission.columns": 1,
+    "gavel.makespan_fluid": -1,
+    "hadar.p2.columns": 1,
+    "hadar.p2.columns.complete": 1,
+    "hadar.forked_bound": 1,
+    "oef.efficiency": 1,
+    "oef.noncooperative": 1,
+    "oef.sharing_incentive": 1,
+    "oef.cooperative": 1,
+    "synergy.hetero.lp1": 1,
+    "synergy.lp1.free": 1,
+    "synergy.jct": -1,
+    "synergy.makespan_fluid": -1,
+    "zhou.ps.fluid": -1,
+    "zhou.ra.fluid": -1,
+    "zhou.ps.columns": -1,
+    "zhou.ra.columns": -1,
+    "zhou.ps.columns.maxweight": 1,
+    "zhou.ra.columns.maxweight": 1,
+}
+"""Methods whose bounds depend on every part of a proof, and whether they maximise (1) or minimise (−1)."""
+
+CROWDED = "gen/20jobs"
+IN_A_CROWD = ("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight")
+"""Methods whose bounds depend on capacity with more jobs only, and an instance that has them."""
+
+
+@cache
+def result(method: str, ref: str) -> tuple[MethodResult, dict[str, Any]]:
+    """Return what a method finds, and the instance as plain data."""
+    instance = instances.load(ref)
+    text = to_json(instance)
+    task = MethodTask(text, instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=1.0))
+    return task.run(), json.loads(text)
+
+
+@pytest.mark.parametrize(("method", "ref"), CASES)
+def test_the_checker_accepts_every_certificate(method: str, ref: str) -> None:
+    found, instance = result(method, ref)
+    row = found.row
+    if row.own_bound is None:
+        pytest.skip(f"no bound: {row.reason or row.status}")
+    if row.problem not in PROVERS:
+        assert found.certificate is None
+        return
+    value = float(checker.check(plain(found.certificate), instance))
+    assert found.certificate["bound"] == row.proved_bound == pytest.approx(value, rel=1e-6)
+    if row.kind in {"relaxation", "bound"}:
+        assert proved(row), f"{row.proved_bound} does not prove {row.own_bound}"
+
+
+RANDOM_METHODS = (
+    "hadar.p2.columns",
+    "hadar.forked_bound",
+    "admission.columns",
+    "oef.cooperative",
+    "zhou.ps.fluid",
+    "zhou.ps.columns",
+    "zhou.ra.columns.maxweight",
+)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 16])
+@pytest.mark.parametrize("method", RANDOM_METHODS)
+def test_random_instances_have_certificates_on_the_right_side_of_verified_decisions(method: str, seed: int) -> None:
+    instance = RANDOM.get(MODELS.get(method).paper).draw(np.random.default_rng(seed))
+    text = to_json(instance)
+    found = MethodTask(text, instance.name, instance.fingerprint, method, limits=Limits(time_limit_s=0.5)).run()
+    if found.certificate is None:
+        pytest.skip(f"no bound: {found.row.reason or found.row.status}")
+    value = float(checker.check(plain(found.certificate), json.loads(text)))
+    if found.row.objective is not None:
+        better = value - found.row.objective if found.row.sense == "max" else found.row.objective - value
+        assert better >= -1e-7 * abs(found.row.objective)
+
+
+def stronger_bound(proof: dict[str, Any], instance: dict[str, Any], sense: int) -> dict[str, Any]:
+    return proof | {"bound": proof["bound"] * (1 - sense * 1e-6)}
+
+
+def other_multipliers(proof: dict[str, Any], instance: dict[str, Any], sense: int) -> dict[str, Any]:
+    return spoiled(proof)
+
+
+def easier_instance(proof: dict[str, Any], instance: dict[str, Any], sense: int) -> dict[str, Any]:
+    """More servers, or less work where prices of capacity may all be 0."""
+    for group in instance["cluster"]["servers"] if sense > 0 else ():
+        group["count"] += 1
+    for job in instance["jobs"] if sense < 0 else ():
+        job["epochs"] = (job["epochs"] + 1) // 2
+    return proof
+
+
+CHANGES = stronger_bound, other_multipliers, easier_instance
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_checker_refuses_what_was_changed(method: str, change: Callable[..., dict[str, Any]]) -> None:
+    if method == "oef.efficiency" and change is other_multipliers:
+        pytest.skip("its program has no rows but capacity")
+    found, kept = result(method, CROWDED if method in IN_A_CROWD else DAY)
+    instance = plain(kept)
+    proof = change(plain(found.certificate), instance, METHODS[method])
+    with pytest.raises(checker.RefusedError, match=r"digest|another instance"):
+        checker.check(proof, instance)
+    with pytest.raises(checker.RefusedError, match=r"only .* follows|multipliers are 0"):
+        checker.check(signed(proof, instance), instance)
+
+
+def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_path: Path) -> None:
+    found = compare("paper/oef-eq1", ["oef.efficiency", "oef.cooperative", "oef.gavel"], results=tmp_path, jobs=1)
+    assert found.folder is not None
+    assert {row.method: row.bound_by for row in found.rows} == dict.fromkeys(
+        ("oef.efficiency", "oef.cooperative", "oef.gavel"), "certified"
+    )
+    export(found.folder, tmp_path / "mine")
+    files = sorted((tmp_path / "mine" / "certificates").iterdir())
+    assert len(files) == 2
+    command = [sys.executable, str(EXAMPLES / "check_certificate.py"), *map(str, files)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "bound 4.500000006 holds (oef.envy_free)" in told
+    again = read_run(found.folder)
+    assert [row.proved_bound for row in again.rows] == [row.proved_bound for row in found.rows]
+    assert not any(wrong for _, wrong in check_folder(found.folder))
+
+    path = found.folder / "certificates" / files[0].name
+    content = json.loads(gzip.decompress(path.read_bytes()))
+    path.write_bytes(gzip.compress(json.dumps(content | {"bound": 4.4}).encode()))
+    assert ["digest" in wrong for _, wrong in check_folder(found.folder)].count(True) == 1
+    refused = subprocess.run([*command[:2], str(path)], capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "refused: it was changed" in refused.stderr
+
+
+def test_a_bound_without_proof_is_the_solvers() -> None:
+    found, _ = result("synergy.lp2.min_fragments", "paper/synergy-example")
+    assert found.certificate is None
+    assert certify([found.row])[0].bound_by == "solver"
