@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from schedgap.models.synergy.arrays import round_form
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.sensitivity import ROUNDING
@@ -23,6 +22,7 @@ from schedgap.models.registry import Outcome
 from schedgap.models.single_machine import best_bound, bound_of
 from schedgap.models.solve import Session, Solution, SolveOptions, build, solve
 from schedgap.models.synergy.configurations import capacity, units
+from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.jct import run_of
 from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, Rule, choices
 from schedgap.models.zhou.fluid import run_of as run_of_zhou
