@@ -136,8 +136,10 @@ def _listed(
             looked += 1
             total += len(begin)
             held += len(begin) * int(o.slots[i]) * len(placement)
-            if total > MOST_SCHEDULES or looked > MOST_PLACEMENTS:
-                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules, or {MOST_PLACEMENTS:,} placements")
+            if total > MOST_SCHEDULES:
+                raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules")
+            if wanted and looked > MOST_PLACEMENTS:
+                raise TooManyError(f"more than {MOST_PLACEMENTS:,} options with their placements")
             found.append((i, begin, placement))
     if held > MOST_HELD:
         raise TooManyError(f"more than {MOST_HELD:,} servers times slots of schedules")
