@@ -55,7 +55,8 @@ class Known:
         return Domain.of(self.packing)
 
     def oracle(self, prices: np.ndarray, domain: Domain) -> Priced:
-        profit = domain.profit(self.columns, prices)
+        columns = domain.packing.lifted(self.columns)
+        profit = domain.profit(columns, prices)
         allowed = np.flatnonzero(profit > -np.inf)
         most = np.full(self.packing.blocks, -np.inf)
         np.maximum.at(most, self.columns.block, profit)
@@ -63,7 +64,7 @@ class Known:
         np.maximum.at(by_end, (self.columns.block, self.columns.end), profit)
         order = allowed[np.lexsort((-profit[allowed], self.columns.block[allowed]))]
         rank = np.arange(len(order)) - np.searchsorted(self.columns.block[order], self.columns.block[order])
-        return Priced(most, self.columns.take(np.sort(order[rank < self.several])), by_end)
+        return Priced(most, columns.take(np.sort(order[rank < self.several])), by_end)
 
     def insert(self, block: int, room: np.ndarray, prices: np.ndarray) -> Choice | None:
         dense = self.columns.use.toarray()

@@ -88,7 +88,7 @@ def relaxed_by(oracle: Pricing | ForkedPricing) -> Generated:
 PRICES = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0, 2.0]), min_size=15, max_size=15)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tiny(), PRICES)
 def test_pricing_is_exact(view: View, numbers: list[float]) -> None:
     prices = np.array(numbers[: len(view.capacity) * view.slots])
@@ -104,7 +104,7 @@ def test_pricing_is_exact(view: View, numbers: list[float]) -> None:
     assert forced.most[view.possible] == pytest.approx(right[view.possible])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tiny(), PRICES)
 def test_every_column_is_a_schedule(view: View, numbers: list[float]) -> None:
     """The independent checker finds the value of each column."""
@@ -116,7 +116,7 @@ def test_every_column_is_a_schedule(view: View, numbers: list[float]) -> None:
         assert verdict.objective == pytest.approx(columns.value[c])
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(tiny(), st.lists(st.integers(0, 3), min_size=15, max_size=15))
 def test_insertion_stays_within_what_is_left(view: View, numbers: list[int]) -> None:
     room = np.minimum(
@@ -140,7 +140,7 @@ def accepts(m: Machine, counts: tuple[int, ...], state: int) -> bool:
     return state == 0
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     st.lists(st.floats(0.2, 5.0), min_size=1, max_size=3, unique=True),
     st.floats(0.5, 12.0),
@@ -175,7 +175,7 @@ def test_a_grid_that_is_too_coarse_still_bounds(monkeypatch: pytest.MonkeyPatch)
     assert (attained <= fine.most[coarse.columns.block] + 1e-9).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(tiny(), st.booleans())
 def test_columns_reach_the_relaxation_and_bound_the_optimum(view: View, complete: bool) -> None:
     found = relaxed_by(Pricing(view, complete))
@@ -202,7 +202,7 @@ def test_columns_reach_the_relaxation_and_bound_the_optimum(view: View, complete
         assert verdict.objective <= exact.objective + 1e-6
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(tiny())
 def test_with_enumerations_integrality_the_columns_are_exact(view: View) -> None:
     """P2 by columns over *all* schedules is P2 enumerated: the master as a MILP has P1's optimum."""
@@ -213,7 +213,7 @@ def test_with_enumerations_integrality_the_columns_are_exact(view: View) -> None
     assert enumerated == pytest.approx(exact, abs=1e-6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(tiny())
 def test_jobs_in_copies_are_bounded_too(view: View) -> None:
     forked, gangs = relaxed_by(ForkedPricing(view)), relaxed_by(Pricing(view))
@@ -221,7 +221,7 @@ def test_jobs_in_copies_are_bounded_too(view: View) -> None:
     assert forked.value == pytest.approx(forked.bound, abs=1e-5)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(tiny(), PRICES)
 def test_pricing_of_copies_bounds_every_gang_schedule(view: View, numbers: list[float]) -> None:
     prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
@@ -238,13 +238,14 @@ def test_fig1_is_solved_by_columns() -> None:
     assert outcome.solution.objective == pytest.approx(1025 / 21)
     assert outcome.solution.bound >= 1025 / 21 - 1e-9
     assert "discretisation error" in outcome.solution.termination
-    assert outcome.solution.trace[-1].incumbent == pytest.approx(1025 / 21)
+    incumbents = [point.incumbent for point in outcome.solution.trace if point.incumbent is not None]
+    assert incumbents[-1] == pytest.approx(1025 / 21)
 
 
 def test_200_jobs_within_the_promised_gaps() -> None:
     """The bound within 0.1 % of the LP optimum, the schedule within 2 % of the bound."""
     view = PAPERS.get("hadar").view(instances.load("gen/200jobs"))
-    solution = models.get("hadar.p2.columns").run(view, SolveOptions(time_limit_s=5)).solution
+    solution = models.get("hadar.p2.columns").run(view, SolveOptions(time_limit_s=60, rel_gap=0.02)).solution
     assert solution.bound is not None
     assert solution.objective >= 0.98 * solution.bound
     oracle = Pricing(view, several=False)

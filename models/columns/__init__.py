@@ -13,13 +13,17 @@ A paper gives an *oracle* that finds the best columns at given prices of the cap
 - :class:`Domain` is what branching decides: when blocks end, which is another table of what columns are worth, and what
   they take of rows. :class:`Tree` is branch and bound over domains with the columns of all nodes; profits by end at a
   node's prices also close the ends that no better solution has;
-- :class:`Packer` finds integer solutions: ruin and recreate by simulated annealing with the paper's own insertion, from
-  known decisions and from the relaxations of nodes;
+- :class:`Covers` are rows that cut off fractions of big blocks beside small ones, for pricing that takes their prices;
+- :class:`Dive` fixes columns one after another and prices the rest anew;
+- :class:`Packer` improves integer solutions: ruin and recreate by simulated annealing with the paper's own insertion,
+  from known decisions and from the relaxations of nodes;
 - :func:`solve_in_phases` does all of it within one time limit, for an exact answer or a gap that is true;
 - :func:`statement` is the master in Pyomo, for teaching and for the test that both agree.
 """
 
 from schedgap.models.columns.branching import Close, Tree
+from schedgap.models.columns.covers import Covers
+from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain, Use, children
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
 from schedgap.models.columns.integer import Choice, Insert, Packed, Packer, PackingOptions, Start
@@ -32,6 +36,8 @@ __all__ = [
     "Choice",
     "Close",
     "Columns",
+    "Covers",
+    "Dive",
     "Domain",
     "Generated",
     "GenerationOptions",

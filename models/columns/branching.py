@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from schedgap.instances import clock
 from schedgap.models.columns.domain import FRACTION, Domain, children
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate, lagrangian
 from schedgap.models.columns.packing import Columns
@@ -28,9 +29,10 @@ class Node:
         return -self.rank
 
 
-Close = Callable[[Domain, Generated, float, bool], float | None]
+Close = Callable[[Domain, Generated, float, bool], tuple[float, bool]]
 """``close(domain, generated, cutoff, last)`` lists all columns that solutions above the cutoff can have, and returns a
-bound on these solutions; ``None`` where that takes too long and it is not the last way left."""
+bound on these solutions, infinite where that takes too long, and whether one attains it. `last` says that there is no
+other way."""
 
 
 class Tree:
@@ -56,7 +58,7 @@ class Tree:
         self, oracle: Oracle, root: Generated, domain: Domain, whole: bool, solver: SolveOptions, close: Close | None
     ) -> None:
         self.oracle, self.whole, self.solver, self.close, self.master = oracle, whole, solver, close, root.master
-        self.heap = [Node(-root.bound, 0, domain)]
+        self.heap, self.packing = [Node(-root.bound, 0, domain)], domain.packing
         self.floor = max(domain.packing.floor, domain.least)
         self.dive: Node | None = None
         self.settled = -np.inf
@@ -102,7 +104,7 @@ class Tree:
             if found.ended == "time limit":
                 heapq.heappush(self.heap, Node(-bound, node.number, node.domain))
                 return found, found.columns.take(np.zeros(0, np.int64))
-            domain = self.tightened(node.domain, found, cutoff)
+            domain = self.tightened(self.based(node.domain), found, cutoff)
             out = (found.x > FRACTION) & (domain.values(found.columns) == -np.inf)
             if out.any():
                 self.dive = Node(-bound, node.number, domain)
@@ -116,21 +118,35 @@ class Tree:
         return found, found.columns.take((found.x > 0.5) & counts if pair is None else np.zeros(0, np.int64))
 
     def relax(self, domain: Domain, cutoff: float, early: float, time_limit_s: float | None) -> Generated:
-        """Solve the relaxation of a domain, from the columns of all others."""
+        """Solve the relaxation of a domain, from the columns of all others, with covers as long as they help."""
         gap = min(self.solver.rel_gap / 10, CLOSE)
-        options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=time_limit_s)
-        found = generate(domain, self.oracle, options, self.solver, self.master)
-        self.master, self.pivots = found.master, self.pivots + found.pivots
-        self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
-        return found
+        began, before, left = clock.now(), np.inf, time_limit_s
+        while True:
+            options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left)
+            found = generate(self.based(domain), self.oracle, options, self.solver, self.master)
+            self.master, self.pivots = found.master, self.pivots + found.pivots
+            self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
+            little = LITTLE * min(before - cutoff, abs(found.bound))
+            stronger = self.packing.stronger(found.columns, found.x)
+            ended = found.ended not in ("gap", "exhausted") or before - found.bound < little
+            if ended or stronger is None:
+                return replace(found, bound=min(before, found.bound))
+            self.packing, before = stronger, min(before, found.bound)
+            left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
+
+    def based(self, domain: Domain) -> Domain:
+        """Return a domain with all covers that are known."""
+        return replace(domain, packing=self.packing)
 
     def branch(
         self, domain: Domain, bound: float, found: Generated, cutoff: float, pair: tuple[Domain, Domain] | None
     ) -> None:
         """Settle a domain where all that matters can be listed, or nothing can be split; or split it."""
-        if self.close and (closed := self.close(domain, found, cutoff, pair is None)) is not None:
-            self.settle(min(bound, closed))
-        elif pair is None:
+        done = False
+        if self.close:
+            closed, done = self.close(domain, found, cutoff, pair is None)
+            bound = min(bound, closed)
+        if done or pair is None or bound <= cutoff:
             self.settle(bound)
         else:
             first, second = (Node(-bound, self.made + i, part) for i, part in enumerate(pair))
@@ -154,6 +170,9 @@ class Tree:
 
 MASTER = 2
 """Work of a pricing with its master, where that of pricing one block is 1: the master takes about as long."""
+
+LITTLE = 0.02
+"""Part of a node's distance to the cutoff that covers must close for others to be sought."""
 
 EARLY = 0.05
 """Part of a node's distance to the cutoff that its relaxation may be off before it is split."""

@@ -39,12 +39,16 @@ class Domain:
         block may do without a column, and `first` where it has to.
     uses
         Bounds on what blocks take of rows, at most one for each pair.
+    room
+        ``(m,)`` what is left of the capacities for columns that are still sought; all by default. Pricing may return
+        others all the same.
     """
 
     packing: Packing
     first: Ints
     last: Ints
     uses: tuple[Use, ...] = ()
+    room: Array | None = None
 
     @staticmethod
     def of(packing: Packing) -> Domain:
@@ -169,7 +173,8 @@ def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain]
     block = columns.block[some]
     for chosen in _most_divided(block, x[some]):
         own = some[block == chosen]
-        use, share = columns.use[:, own].toarray(), x[own] / x[own].sum()
+        use = columns.use[: len(domain.packing.capacity), own].toarray()
+        share = x[own] / x[own].sum()
         mean = use @ share
         differ = np.abs(use - mean[:, None]) @ share
         row = int(differ.argmax())

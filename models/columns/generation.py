@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -141,7 +141,7 @@ class Generated:
 
 def lagrangian(domain: Domain, prices: Array, most: Array) -> float:
     """Return the bound at any prices: what the capacities cost and the profit each block can make at most."""
-    return float(prices @ domain.packing.capacity + np.where(domain.must, most, np.maximum(most, 0.0)).sum())
+    return float(prices @ domain.packing.limits + np.where(domain.must, most, np.maximum(most, 0.0)).sum())
 
 
 def generate(
@@ -187,7 +187,7 @@ class _Loop:
         self.pricing_s = 0.0
         self.pricings = 0
         self.bound, self.unpriced, self.proof = np.inf, 0.0, np.inf
-        self.best_prices = np.zeros(len(self.packing.capacity))
+        self.best_prices = np.zeros(len(self.packing.limits))
         self.trace: list[TracePoint] = []
         if master is not None:
             master.move(domain)
@@ -199,11 +199,12 @@ class _Loop:
         """Ask the oracle, and keep the bound if it is the best."""
         began = clock.now()
         priced = self.oracle(prices, self.domain)
+        priced = replace(priced, columns=self.packing.lifted(priced.columns))
         self.pricing_s += clock.now() - began
         self.pricings += 1
         bound = lagrangian(self.domain, prices, priced.most)
         # Whether the bound is below the floor must not depend on the rounding of its parts, which can be large.
-        size = float(prices @ self.packing.capacity + np.abs(priced.most[np.isfinite(priced.most)]).sum())
+        size = float(prices @ self.packing.limits + np.abs(priced.most[np.isfinite(priced.most)]).sum())
         self.proof = min(self.proof, bound + PROOF * size)
         if bound < self.bound:
             self.bound, self.best_prices = bound, prices
@@ -267,7 +268,7 @@ class _Loop:
     def clean(self) -> None:
         """Drop columns that have long been idle, where there are too many."""
         master = self.master
-        rows = len(self.packing.capacity) + self.packing.blocks
+        rows = len(self.packing.limits) + self.packing.blocks
         if master is not None and len(master.columns) > self.options.keep * rows:
             idle = np.flatnonzero(master.idle > IDLE)
             if idle.size:
@@ -275,7 +276,7 @@ class _Loop:
 
     def result(self, ended: Ended, relaxation: Relaxation | None) -> Generated:
         master = self.master
-        nothing = Columns.of(len(self.packing.capacity), [])
+        nothing = Columns.of(len(self.packing.limits), [])
         return Generated(
             bound=self.bound,
             value=0.0 if relaxation is None else relaxation.value,

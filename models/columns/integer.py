@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
@@ -251,10 +252,11 @@ class Packer:
         return left is not None and left <= 0
 
 
-def liked(known: Columns, shares: Array) -> dict[int, Choice]:
-    """Return the columns that a relaxation takes by at least half, the largest shares first."""
+def liked(known: Columns, shares: Array, rows: int) -> dict[int, Choice]:
+    """Return the columns that a relaxation takes by at least half, the largest shares first, in the first `rows`."""
     order = [c for c in np.argsort(-shares, kind="stable").tolist() if shares[c] >= LIKED]
-    return {int(known.block[c]): _choice(known, c) for c in order}
+    own = Columns(known.block, known.value, sp.csc_array(known.use[:rows]), known.end)
+    return {int(own.block[c]): _choice(own, c) for c in order}
 
 
 FEWEST_MOVES = 500

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.models.columns.domain import Domain
-from schedgap.models.columns.packing import Columns
+from schedgap.models.columns.packing import Columns, Packing
 from schedgap.models.solve import Session, Size, Solution, SolveOptions, StandardForm, Status, Times
 from schedgap.models.solve.session import DUAL_SIMPLEX
 
@@ -37,7 +37,7 @@ class Relaxation:
     value
         Its value, without penalties.
     prices
-        ``(m,)`` prices of the capacities.
+        ``(rows,)`` prices of the capacities, and of covers behind them.
     block_prices
         ``(blocks,)`` what each block is worth.
     x
@@ -56,8 +56,8 @@ class Relaxation:
 
 def form(domain: Domain, columns: Columns, scale: float, penalty: float) -> StandardForm:
     """Return the LP over columns, behind a slack per block, with values in units of `scale`."""
-    m, blocks = len(domain.packing.capacity), domain.packing.blocks
-    slacks = sp.csc_array(sp.vstack([sp.csc_array((m, blocks)), sp.eye_array(blocks)], format="csc"))
+    m, blocks = len(domain.packing.limits), domain.packing.blocks
+    slacks = sp.csc_array(sp.vstack([sp.eye_array(blocks), sp.csc_array((m, blocks))], format="csc"))
     cost, upper = _priced(domain, columns, scale)
     ones, must = np.ones(blocks), domain.must
     return StandardForm(
@@ -65,8 +65,8 @@ def form(domain: Domain, columns: Columns, scale: float, penalty: float) -> Stan
         offset=0.0,
         maximise=True,
         matrix=sp.csc_array(sp.hstack([slacks, _stacked(columns, blocks)], format="csc")),
-        row_lower=np.concatenate([np.full(m, -np.inf), np.where(must, ones, -np.inf)]),
-        row_upper=np.concatenate([domain.packing.capacity, ones]),
+        row_lower=np.concatenate([np.where(must, ones, -np.inf), np.full(m, -np.inf)]),
+        row_upper=np.concatenate([ones, domain.packing.limits]),
         lower=np.zeros(blocks + len(cost)),
         upper=np.concatenate([np.where(must, np.inf, 0.0), upper]),
         integer=np.zeros(blocks + len(cost), bool),
@@ -83,9 +83,9 @@ def _priced(domain: Domain, columns: Columns, scale: float) -> tuple[Array, Arra
 
 
 def _stacked(columns: Columns, blocks: int) -> sp.csc_array:
-    """Return what the columns use, above the rows of the blocks."""
+    """Return the rows of the blocks, above what the columns use."""
     block = sp.csc_array((np.ones(len(columns)), (columns.block, np.arange(len(columns)))), (blocks, len(columns)))
-    return sp.csc_array(sp.vstack([columns.use, block], format="csc"))
+    return sp.csc_array(sp.vstack([block, columns.use], format="csc"))
 
 
 def choose(domain: Domain, columns: Columns, options: SolveOptions) -> Solution:
@@ -131,14 +131,17 @@ class Master:
     @property
     def size(self) -> Size:
         """Rows, columns and nonzeros as they are now."""
-        rows = len(self.packing.capacity) + self.packing.blocks
+        rows = len(self.packing.limits) + self.packing.blocks
         slacks = int(self.domain.must.sum())
         return Size(rows, len(self.columns) + slacks, self.columns.use.nnz + len(self.columns) + slacks)
 
     def move(self, domain: Domain) -> None:
-        """Go on in another domain of the same problem: columns that are out of it wait at 0."""
-        self.domain = domain
-        m, blocks = len(self.packing.capacity), self.packing.blocks
+        """Go on in another domain of the same problem: columns that are out of it wait at 0.
+
+        It may have more covers.
+        """
+        self._lift(domain.packing)
+        self.domain, blocks = domain, self.packing.blocks
         cost, upper = _priced(domain, self.columns, self.scale)
         must, highs = domain.must, self._session.highs
         every = np.arange(blocks + len(cost), dtype=np.int32)
@@ -146,15 +149,29 @@ class Master:
             len(every), every, np.zeros(len(every)), np.concatenate([np.where(must, np.inf, 0.0), upper])
         )
         highs.changeColsCost(len(cost), every[blocks:], cost)
-        rows = np.arange(m, m + blocks, dtype=np.int32)
-        highs.changeRowsBounds(blocks, rows, np.where(must, 1.0, -np.inf), np.ones(blocks))
+        highs.changeRowsBounds(blocks, every[:blocks], np.where(must, 1.0, -np.inf), np.ones(blocks))
         self._penalise(PENALTY)
         self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
+
+    def _lift(self, packing: Packing) -> None:
+        """Add the rows of covers that are new."""
+        first = len(self.packing.limits)
+        self.packing, self.columns = packing, packing.lifted(self.columns)
+        limits, use = packing.limits[first:], self.columns.use[first:]
+        if len(limits):
+            rows = sp.csr_array(sp.hstack([sp.csr_array((len(limits), self.slacks)), use], format="csr"))
+            self._session.add_rows(np.full(len(limits), -np.inf), limits, rows)
 
     def _penalise(self, penalty: float) -> None:
         self.penalty = penalty
         slacks = np.arange(self.slacks, dtype=np.int32)
         self._session.highs.changeColsCost(self.slacks, slacks, np.full(self.slacks, -penalty))
+
+    def restrict(self, which: Ints, share: float) -> None:
+        """Fix the shares of some columns, until the next move."""
+        shares = np.full(len(which), share)
+        self._session.highs.changeColsBounds(len(which), (which + self.slacks).astype(np.int32), shares, shares)
+        self._session.set_option("simplex_strategy", DUAL_SIMPLEX)
 
     def add(self, columns: Columns) -> None:
         """Add a batch of columns."""
@@ -183,7 +200,8 @@ class Master:
             self._penalise(10 * self.penalty)
 
     def _solve(self) -> Relaxation:
-        rows = len(self.packing.capacity) + self.packing.blocks
+        blocks = self.packing.blocks
+        rows = len(self.packing.limits) + blocks
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
         solution = self._session.run()
         self.iterations += solution.iterations or 0
@@ -198,19 +216,18 @@ class Master:
             transfer_s=self.times.transfer_s + solution.times.transfer_s,
             solve_s=self.times.solve_s + solution.times.solve_s,
         )
-        m = len(self.packing.capacity)
         if solution.status != "optimal" or solution.row_duals is None or solution.column_values is None:
             nothing = np.zeros(len(self.columns))
             ended: Status = "error" if solution.status == "optimal" else solution.status
-            return Relaxation(ended, np.nan, np.zeros(m), np.zeros(self.packing.blocks), nothing, 0.0)
+            return Relaxation(ended, np.nan, np.zeros(rows - blocks), np.zeros(blocks), nothing, 0.0)
         duals = solution.row_duals * self.scale
         x = solution.column_values[self.slacks :]
         self.idle = np.where(x > 0, 0, self.idle + 1)
         return Relaxation(
             "optimal",
             float(np.where(x > 0, self.domain.values(self.columns), 0.0) @ x),
-            np.maximum(duals[:m], 0.0),
-            duals[m:],
+            np.maximum(duals[blocks:], 0.0),
+            duals[:blocks],
             x,
             float(solution.column_values[: self.slacks].sum()),
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.models.columns.covers import Covers, broken
 from schedgap.models.statements import grouped
 
 
@@ -33,6 +35,11 @@ class Packing:
         A value that every feasible solution reaches: a bound below it proves that there is none.
     worth
         ``(blocks, ends)`` what a column is worth by its end, non-increasing, where branching is on ends.
+    most
+        ``(blocks,)`` what a column uses of a capacity at most, 1 or more, where the pricing takes prices of
+        :class:`covers <.Covers>`, and columns use whole numbers.
+    known
+        Covers that count as further capacities, the last ones of :attr:`rows`.
     """
 
     capacity: Array
@@ -40,6 +47,36 @@ class Packing:
     cover: bool = False
     floor: float = -np.inf
     worth: Array | None = None
+    most: Ints | None = None
+    known: Covers | None = None
+
+    @cached_property
+    def covers(self) -> Covers:
+        """The covers."""
+        return self.known or Covers.none(self.blocks)
+
+    @cached_property
+    def limits(self) -> Array:
+        """``(rows,)`` the capacities, and behind them what covers leave of theirs."""
+        covers = self.covers
+        return np.concatenate([self.capacity, self.capacity[covers.row] - covers.spare])
+
+    def stronger(self, columns: Columns, x: Array) -> Packing | None:
+        """Return the problem with the covers that `x` ``(c,)`` of columns break; ``None`` where there are none."""
+        if self.most is None:
+            return None
+        some = columns.take(x > 0)
+        found = broken(self.capacity, self.most, some.use[: len(self.capacity)], some.block, x[x > 0])
+        return replace(self, known=self.covers.and_(found)) if len(found) else None
+
+    def lifted(self, columns: Columns) -> Columns:
+        """Return columns with what they use of covers, where that is not there yet."""
+        there = columns.use.shape[0] - len(self.capacity)
+        if there == len(self.covers):
+            return columns
+        own = columns.use[: len(self.capacity)]
+        more = self.covers.use(own, columns.block, there)
+        return replace(columns, use=sp.csc_array(sp.vstack([columns.use, more], format="csc")))
 
 
 @dataclass(frozen=True, eq=False)

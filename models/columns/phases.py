@@ -11,6 +11,7 @@ import numpy as np
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.models.columns.branching import Close, Tree
+from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate
 from schedgap.models.columns.integer import Insert, Packed, Packer, PackingOptions, Start, liked
@@ -65,7 +66,8 @@ class PackingProblem:
     share
         Share of the time limit that the first bound may take.
     whole
-        Whether a solution of the relaxation in whole columns is a solution, and branching on their use of rows is kept.
+        Whether a solution of the relaxation in whole columns is a solution, and branching on their use of rows is kept;
+        then dives end in solutions.
     close
         Lists all columns that matter in a domain, where a paper can.
     sense
@@ -90,9 +92,9 @@ def solve_in_phases(
 ) -> Answer:
     """Bound a packing problem, branch and search, and say what that proves.
 
-    Column generation comes first; then branch and bound by when blocks end and what they take, each node solved by
-    column generation with the columns of the others, and in turns ruin and recreate from the known decisions and from
-    the relaxations of the nodes, until bound or a limit is reached.
+    Column generation comes first, and a dive from its prices; then branch and bound by when blocks end and what they
+    take, each node solved by column generation with the columns and covers of the others, and in turns ruin and
+    recreate from the known decisions and from the relaxations of the nodes, until bound or a limit is reached.
 
     Parameters
     ----------
@@ -140,6 +142,8 @@ class _Solve:
         for known in self.starts:
             packer.offer(known)
         packer.offer(self.started(self.generated))
+        if problem.whole and self.generated.master and not self.closed(tree, packer):
+            self.dive(packer)
         why = self.search(packer, tree)
         self.trace += [self.point(p.incumbent, None, p.time_s + began) for p in packer.trace]
         bound = max(tree.bound, self.incumbent(packer))
@@ -149,7 +153,7 @@ class _Solve:
         """Improve and branch in turns; say why it ended."""
         while not tree.done:
             incumbent = self.incumbent(packer)
-            if tree.bound <= incumbent + self.options.rel_gap * abs(incumbent):
+            if self.closed(tree, packer):
                 return "the bound is reached"
             if packer.late():
                 return LATE
@@ -162,10 +166,22 @@ class _Solve:
                 self.note(tree, packer)
         return "no node is open"
 
+    def closed(self, tree: Tree, packer: Packer) -> bool:
+        """Whether the bound is reached."""
+        incumbent = self.incumbent(packer)
+        return tree.bound <= incumbent + self.options.rel_gap * abs(incumbent)
+
+    def dive(self, packer: Packer) -> None:
+        """Take a solution that column generation leads to as the start of the search."""
+        until, master = clock.now() + (self.left(DIVING) or np.inf), self.generated.master
+        assert master is not None
+        found = Dive(self.problem.oracle, self.domain, master, lambda: clock.now() > until).run()
+        packer.offer(liked(found, np.ones(len(found)), len(packer.room)))
+
     def learn(self, packer: Packer, found: Generated, whole: Columns) -> None:
         """Take a node's solution if that is integral, or what there is of it, as a start."""
         if len(whole) and self.problem.whole:
-            packer.load(liked(whole, np.ones(len(whole))))
+            packer.load(liked(whole, np.ones(len(whole)), len(packer.room)))
             packer.note()
         elif packer.cycle > packer.done > 0:
             return
@@ -173,7 +189,8 @@ class _Solve:
 
     def started(self, found: Generated) -> Start:
         """Return what the optimum of a relaxation says about solutions."""
-        return liked(found.columns, found.x) if self.problem.whole else {}
+        rows = len(self.problem.packing.capacity)
+        return liked(found.columns, found.x, rows) if self.problem.whole else {}
 
     def incumbent(self, packer: Packer) -> float:
         """Return the value of the best solution known, ``-inf`` without any."""
@@ -245,6 +262,9 @@ class _Solve:
         status = "optimal" if closed else "time limit with incumbent" if late else "gap left"
         return replace(solution, status=status, solution_status=told, objective=sense * value, column_values=np.ones(1))
 
+
+DIVING = 0.3
+"""Share of the time that is left after the first bound that its dive may take."""
 
 SEARCHING = 3
 """Work of the search for solutions by that of branching: on ``gen/200jobs`` 50 nodes do not move the bound."""

@@ -47,17 +47,22 @@ from schedgap.models.columns import (
     generate,
     solve_in_phases,
 )
-from schedgap.models.elastic.placements import TooManyError, schedules
+from schedgap.models.elastic.placements import Placement, TooManyError, schedules
 from schedgap.models.solve import Solution, SolveOptions
 
 CELLS = 2_000_000
 """Servers times slots up to which a schedule is sought unasked: about two gigabytes of tables."""
 
-LISTED, HELD = 10_000, 100_000
-"""Columns, and their nonzeros, up to which all that matter are listed."""
+LESS = 0.75
+"""Part of the slack at which schedules were too many, from which on they are listed again."""
 
 NODES = 1000
 """Nodes of the MILP over listed columns, where branching is another way."""
+
+HOT, COLD = 0.5, 0.005
+"""Temperatures of the search. On ``gen/50jobs`` a hundredth of them leaves 3.5 and 2.9 % open (``zhou.ps.columns``,
+``admission.columns``), these 1.4 and 2.6 %: jobs that cannot be interrupted change places at a cost. ``gen/200jobs``
+would rather have it colder: ``zhou.ps.columns`` has 3.6 % after 40 s of work, and had 3.4 % after 11 s."""
 
 KEPT_PRICES = 8
 """Prices whose sums are kept: those at which packing inserts again and again, and the last random ones."""
@@ -300,62 +305,68 @@ class Listing:
 
     def __init__(self, jobs: ElasticJobs, pricing: Pricing, solver: SolveOptions, packer: Packer) -> None:
         self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
+        self.enough = np.inf
 
-    @cached_property
-    def every(self) -> list[tuple[int, Choice]] | None:
-        """All schedules; ``None`` where they are too many."""
-        return self.ending(self.jobs.slots)
+    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
+        """Return a bound, and whether it settles the domain; see :data:`schedgap.models.columns.Close`."""
+        slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
+        if not last and slack > self.enough:
+            return np.inf, False
+        listed = self.within(domain, found, slack)
+        bound, done = (np.inf, False) if listed is None else self.chosen(domain, listed, last)
+        self.enough = self.enough if done else LESS * slack
+        return bound, done
 
-    def ending(self, last: Ints | int) -> list[tuple[int, Choice]] | None:
-        """Return all schedules that end by `last`; ``None`` where they are too many."""
-        end = np.minimum(last, self.jobs.slots)
-        try:
-            found = schedules(self.jobs.machines, self.jobs.options, self.jobs.earliest, end)
-        except TooManyError:
-            return None
-        return [pair for pair in columns_of(self.jobs, 0, found) if pair[1].value > -np.inf]
-
-    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> float | None:
-        """Return a bound on the solutions above the cutoff; see :data:`schedgap.models.columns.Close`."""
-        known = self.ending(domain.last) if last and self.every is None else self.every
-        listed = None if known is None else self.within(known, domain, found, cutoff)
-        if listed is None or len(listed) > LISTED or sum(len(choice.rows) for _, choice in listed) > HELD:
-            return None
+    def chosen(self, domain: Domain, listed: list[tuple[int, Choice]], last: bool) -> tuple[float, bool]:
+        """Choose among schedules for the packer; return the bound, and whether it is the value of what was chosen."""
         real = replace(domain, packing=self.packer.packing)
         if len({job for job, _ in listed} | set(np.flatnonzero(~domain.must).tolist())) < self.jobs.size:
-            return -np.inf
+            return -np.inf, True
         if not listed:
-            return 0.0
-        ends = [choice.found.end for _, choice in listed if isinstance(choice, Scheduled)]
+            return 0.0, True
+        ends = [c.found.end if isinstance(c, Scheduled) else self.jobs.slots + 1 for _, c in listed]
         columns = Columns.of(len(real.packing.capacity), [(j, c.value, c.rows, c.amounts) for j, c in listed], ends)
-        left = self.packer.left()
-        limits = replace(
-            self.solver, time_limit_s=left and max(left, 0.1), nodes=None if last else NODES, cross_check=False
-        )
+        left, nodes = self.packer.left(), None if last else NODES
+        left = left and max(left if last else left / 2, 0.1)
+        limits = replace(self.solver, time_limit_s=left, nodes=nodes, cross_check=False)
         solution = choose(real, columns, limits)
+        real_ones = True
         if solution.column_values is not None:
-            self.packer.load({listed[c][0]: listed[c][1] for c in np.flatnonzero(solution.column_values > 0.5)})
-            self.packer.note()
+            chosen = [listed[c] for c in np.flatnonzero(solution.column_values > 0.5)]
+            scheduled = {job: choice for job, choice in chosen if isinstance(choice, Scheduled)}
+            real_ones = len(scheduled) == len(chosen)
+            self.packer.offer(scheduled)
         if solution.status == "infeasible":
-            return -np.inf
-        return solution.bound if solution.status == "optimal" or last else None
+            return -np.inf, True
+        return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and real_ones
 
-    def within(
-        self, known: list[tuple[int, Choice]], domain: Domain, found: Generated, cutoff: float
-    ) -> list[tuple[int, Choice]] | None:
-        """Return those schedules that solutions above the cutoff can have; ``None`` where some end after all slots."""
-        prices, jobs = self.pricing.grid.expand(jobs=self.jobs, prices=found.prices), self.jobs
-        most = self.pricing(found.prices, domain).most
-        slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
-        least = most - (slack if np.isfinite(cutoff) else np.inf)
-        if jobs.beyond is not None and (domain.worth[:, -1] >= np.maximum(least, -LARGE)).any():
+    def within(self, domain: Domain, found: Generated, slack: float) -> list[tuple[int, Choice]] | None:
+        """Return the schedules that pay at most `slack` less than the best of their jobs, if these are not too many.
+
+        Ending after all slots takes nothing and counts as one of them, worth at least as much as what it stands for.
+        """
+        jobs, grid = self.jobs, self.pricing.grid
+        prices = grid.expand(jobs, found.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)
+        paid = np.concatenate([np.zeros((*prices.shape[:2], 1)), prices.cumsum(axis=2)], axis=2)
+        least = np.maximum(self.pricing(found.prices, domain).most - slack, -LARGE)
+        o, m = jobs.options, jobs.machines
+
+        def wanted(option: int, placement: Placement, begin: Ints) -> Bools:
+            server, workers, ps = np.array(placement).T
+            use = workers[:, None] * m.worker[o.worker_type[option]]
+            if o.ps_type[option] >= 0:
+                use = use + ps[:, None] * m.ps[o.ps_type[option]]
+            end, job = begin + o.slots[option], o.job[option]
+            cost = np.einsum("hr,hrt->t", use, paid[server][:, :, end] - paid[server][:, :, begin])
+            return np.asarray(domain.worth[job, end] - cost >= least[job])
+
+        try:
+            kept = schedules(m, o, jobs.earliest, np.minimum(domain.last, jobs.slots), wanted)
+        except TooManyError:
             return None
-        return [
-            (job, choice)
-            for job, choice in known
-            if isinstance(choice, Scheduled)
-            and domain.worth[job, choice.found.end] - choice.cost(prices) >= max(least[job], -LARGE)
-        ]
+        nothing = np.zeros(0, np.int64), np.zeros(0)
+        late = [] if jobs.beyond is None else np.flatnonzero(domain.worth[:, -1] >= least).tolist()
+        return [*columns_of(jobs, 0, kept), *((j, Choice(float(jobs.worth[j, -1]), *nothing)) for j in late)]
 
 
 LARGE = 1e300
@@ -412,7 +423,7 @@ def solve(
         real=real.packing(jobs),
         insert=Insertion(jobs, real),
         expand=lambda prices: grid.expand(jobs, prices),
-        effort=PackingOptions(),
+        effort=PackingOptions(hot=HOT, cold=COLD),
         read=lambda decision: dict(columns_of(jobs, first_slot, decision)),
         share=BOUND_SHARE,
         whole=False,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from schedgap.instances.arrays import Ints
+from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.elastic import Machines, Options, Runs
 from schedgap.instances.elastic.options import ROUNDING
 from schedgap.instances.errors import NotApplicableError
 
 MOST_SCHEDULES = 10_000
 """Schedules of all jobs together beyond which they are not enumerated."""
+
+MOST_PLACEMENTS = 20_000
+"""Options with their placements beyond which they are not enumerated: one or two seconds."""
 
 MOST_HELD = 150_000
 """Servers times slots that all schedules together hold, beyond which they are not enumerated: ten seconds of Pyomo."""
@@ -23,6 +26,9 @@ MOST_SERVERS = 500
 
 Placement = tuple[tuple[int, int, int], ...]
 """Server, workers and parameter servers there."""
+
+Wanted = Callable[[int, Placement, Ints], Bools]
+"""``wanted(option, placement, starts)`` tells which schedules are listed."""
 
 
 def placements(m: Machines, worker_type: int, ps_type: int, together: bool, workers: int) -> Iterator[Placement]:
@@ -79,10 +85,13 @@ def starts(options: Options, earliest: Ints, end: Ints | int) -> Ints:
     return np.asarray(np.maximum((latest - earliest)[options.job] - options.slots + 1, 0))
 
 
-def schedules(machines: Machines, options: Options, earliest: Ints, end: Ints | int) -> Runs:
+def schedules(
+    machines: Machines, options: Options, earliest: Ints, end: Ints | int, wanted: Wanted | None = None
+) -> Runs:
     """Return all schedules of the jobs, as runs of one decision, between `earliest` and `end` as in :func:`starts`.
 
-    They are on one server, or have all parameter servers on one: some optimum has no others.
+    They are on one server, or have all parameter servers on one: some optimum has no others. Those that are not
+    `wanted` are left out.
 
     Raises
     ------
@@ -92,11 +101,11 @@ def schedules(machines: Machines, options: Options, earliest: Ints, end: Ints | 
     option: list[int] = []
     start: list[int] = []
     entries: list[tuple[int, int, int, int]] = []
-    for i, times, placement in _listed(machines, options, starts(options, earliest, end)):
-        for later in range(times):
+    for i, times, placement in _listed(machines, options, earliest, starts(options, earliest, end), wanted):
+        for begin in times.tolist():
             entries += [(len(option), *entry) for entry in placement]
             option.append(i)
-            start.append(int(earliest[options.job[i]]) + later)
+            start.append(begin)
     run, server, workers, ps = np.array(entries, np.int64).reshape(-1, 4).T
     return Runs(
         job=options.job[option],
@@ -111,20 +120,27 @@ def schedules(machines: Machines, options: Options, earliest: Ints, end: Ints | 
     )
 
 
-def _listed(m: Machines, o: Options, count: Ints) -> list[tuple[int, int, Placement]]:
-    """Return option, number of starts, and placement of all schedules."""
+def _listed(
+    m: Machines, o: Options, earliest: Ints, count: Ints, wanted: Wanted | None
+) -> list[tuple[int, Ints, Placement]]:
+    """Return option, starts, and placement of all schedules."""
     if m.size > MOST_SERVERS:
         raise TooManyError(f"schedules on more than {MOST_SERVERS} servers")
-    found: list[tuple[int, int, Placement]] = []
-    total = held = 0
+    found: list[tuple[int, Ints, Placement]] = []
+    total = held = looked = 0
     for i, times in enumerate(count.tolist()):
         kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
         for placement in placements(m, *kind) if times else ():
-            total += times
-            held += times * int(o.slots[i]) * len(placement)
+            begin = earliest[o.job[i]] + np.arange(times)
+            begin = begin[wanted(i, placement, begin)] if wanted else begin
+            looked += 1
+            total += len(begin)
+            held += len(begin) * int(o.slots[i]) * len(placement)
             if total > MOST_SCHEDULES:
                 raise TooManyError(f"more than {MOST_SCHEDULES:,} schedules")
-            found.append((i, times, placement))
+            if wanted and looked > MOST_PLACEMENTS:
+                raise TooManyError(f"more than {MOST_PLACEMENTS:,} options with their placements")
+            found.append((i, begin, placement))
     if held > MOST_HELD:
         raise TooManyError(f"more than {MOST_HELD:,} servers times slots of schedules")
     return found

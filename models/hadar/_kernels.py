@@ -103,10 +103,11 @@ def grid(progress, work, credit, smallest, largest):  # type: ignore[no-untyped-
 
 
 @njit(cache=True)
-def fill(prices, room, held, order, among, gpus, t, take):  # type: ignore[no-untyped-def]
+def fill(prices, dearer, room, held, order, among, gpus, t, take):  # type: ignore[no-untyped-def]
     """Put a gang on the cheapest of its first `among` types, and on as many GPUs as it must hold of each type.
 
-    Returns the cost, infinite where there is no room.
+    GPUs of a type and slot get `dearer` ``(k, T, n)`` by how many the gang holds already, so the cheapest next one is
+    right. Returns the cost, infinite where there is no room.
     """
     left, cost = gpus, 0.0
     take[:] = 0
@@ -114,35 +115,56 @@ def fill(prices, room, held, order, among, gpus, t, take):  # type: ignore[no-un
         r = order[i]
         take[r] = held[r, t]
         left -= take[r]
-        cost += take[r] * prices[r, t]
+        cost += take[r] * prices[r, t] + dearer[r, t, : take[r]].sum()
     for i in range(among, len(order)):
         if held[order[i], t] > 0:
             return INFINITE
     if left < 0:
         return INFINITE
     while left > 0:
-        cheapest = -1
+        cheapest, least = -1, np.inf
         for i in range(among):
             r = order[i]
-            if room[r, t] > take[r] and (cheapest < 0 or prices[r, t] < prices[cheapest, t]):
-                cheapest = r
+            if room[r, t] > take[r]:
+                next_one = prices[r, t] + (dearer[r, t, take[r]] if dearer.shape[2] else 0.0)
+                if next_one < least:
+                    cheapest, least = r, next_one
         if cheapest < 0:
             return INFINITE
-        some = min(left, room[cheapest, t] - take[cheapest])
+        some = 1 if dearer.shape[2] else min(left, room[cheapest, t] - take[cheapest])
         # A type that is full is not looked at again: take equals its room.
         take[cheapest] += some
         left -= some
-        cost += some * prices[cheapest, t]
+        cost += some * least
     return cost
 
 
 @njit(cache=True)
-def costs(prices, room, held, order, among, gpus, a, out):  # type: ignore[no-untyped-def]
+def costs(prices, dearer, room, held, order, among, gpus, a, out):  # type: ignore[no-untyped-def]
     """Write the cost of a gang in every slot from `a` on, at every level, into `out`."""
     take = np.zeros(len(room), np.int64)
     for t in range(a, room.shape[1]):
         for k in range(out.shape[1]):
-            out[t, k] = fill(prices, room, held, order, among[k], gpus, t, take)
+            out[t, k] = fill(prices, dearer, room, held, order, among[k], gpus, t, take)
+
+
+@njit(cache=True)
+def charge(prices, covers, j, gpus, own, dearer):  # type: ignore[no-untyped-def]
+    """Write what GPUs cost a job: more by the prices of covers, all of them where it is a member, else those beyond.
+
+    ``own`` is the price of a first GPU, ``dearer`` what further ones cost more.
+    """
+    row, spare, member, price = covers
+    if len(row) == 0:
+        return
+    own[:] = prices
+    dearer[:] = 0.0
+    for c in range(len(row)):
+        r, t = divmod(row[c], prices.shape[1])
+        if member[c, j]:
+            own[r, t] += price[c]
+        elif gpus > spare[c]:
+            dearer[r, t, spare[c] : gpus] += price[c]
 
 
 @njit(cache=True)
@@ -253,7 +275,7 @@ def runner_up(payoffs, a, best, floor):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def emit(job, level, last, prices, room, held, order, among, gpus, entries, out):  # type: ignore[no-untyped-def]
+def emit(job, level, last, prices, dearer, room, held, order, among, gpus, entries, out):  # type: ignore[no-untyped-def]
     """Append the entries of a schedule; return their new number, -1 where they do not fit."""
     cell, count = out
     take = np.zeros(len(room), np.int64)
@@ -261,7 +283,7 @@ def emit(job, level, last, prices, room, held, order, among, gpus, entries, out)
         if level[t] > 0:
             if entries + len(room) > len(cell):
                 return -1
-            fill(prices, room, held, order, among[level[t] - 1], gpus, t, take)
+            fill(prices, dearer, room, held, order, among[level[t] - 1], gpus, t, take)
             for r in range(len(room)):
                 if take[r] > 0:
                     cell[entries] = r * room.shape[1] + t
@@ -271,7 +293,7 @@ def emit(job, level, last, prices, room, held, order, among, gpus, entries, out)
 
 
 @njit(cache=True)
-def price(prices, room, which, jobs, machines, worth, floor, uses, several, out):  # type: ignore[no-untyped-def]
+def price(prices, room, which, jobs, machines, worth, floor, uses, covers, several, out):  # type: ignore[no-untyped-def]
     """Price jobs one after another; :meth:`schedgap.models.hadar.pricing.Pricing._price` makes room for what is found.
 
     Parameters
@@ -284,6 +306,8 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, several, out)
         ``(n,)`` payoffs that do not count; whether to look for a second schedule of each job.
     uses
         ``(4, u)`` job, cell, and fewest and most GPUs that it holds there; jobs ascend.
+    covers
+        Cell, spare, members and price of :class:`schedgap.models.columns.Covers`.
     out
         ``most``, ``sure`` ``(len(which),)``: payoff at most and attained; ``by_end`` ``(len(which), T)``: payoff at
         most by last slot, or no rows where nobody asks; ``owner``, ``last``, ``ends`` ``(2·len(which),)``: job, last
@@ -301,9 +325,12 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, several, out)
     value, payoffs, paid = np.empty(size), np.empty(slots), np.empty(slots)
     level = np.zeros(slots, np.int64)
     held, free, forced = np.zeros_like(room), room.copy(), np.zeros(slots, np.bool_)
+    largest = gpus.max() if len(covers[0]) > 0 else 0
+    own, dearer = prices.copy(), np.zeros((prices.shape[0], slots, largest))
     found, entries = 0, 0
     for i in range(len(which)):
         j = which[i]
+        charge(prices, covers, j, gpus[j], own, dearer)
         bounds = uses[:, np.searchsorted(uses[0], j) : np.searchsorted(uses[0], j, side="right")]
         for u in range(bounds.shape[1]):
             r, t = divmod(bounds[1, u], slots)
@@ -311,7 +338,7 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, several, out)
             forced[t] = forced[t] or held[r, t] > 0
         a, n = arrival[j], kept[j]
         cost = np.full((slots, n), INFINITE)
-        costs(prices, free, held, order[j], among[j], gpus[j], a, cost)
+        costs(own, dearer, free, held, order[j], among[j], gpus[j], a, cost)
         table = tables[offset[j] : offset[j + 1]].reshape(-1, n)
         cheapest = least_cost(cost, progress[j], work[j] - credit[j], a)
         most[i], when, sure[i], sure_when = sweep(
@@ -335,7 +362,9 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, several, out)
                 ends_in = sure_when
             else:
                 break
-            entries = emit(j, level, ends_in, prices, free, held, order[j], among[j], gpus[j], entries, (cell, count))
+            entries = emit(
+                j, level, ends_in, own, dearer, free, held, order[j], among[j], gpus[j], entries, (cell, count)
+            )
             if entries < 0:
                 return -1
             owner[found], last[found], ends[found] = j, ends_in, entries

@@ -28,6 +28,9 @@ LARGEST = 40_000_000
 BOUND_SHARE = 0.6
 """Share of the time limit that the bound may take; the rest is for the schedule."""
 
+HOT, COLD = 0.0005, 0.0001
+"""Temperatures of the search, which begins with a dive's solution: hotter ones lose what that has found."""
+
 
 def build_master(view: View, complete: bool = False) -> pyo.ConcreteModel:
     r"""Return the relaxation of P2 over the schedules :math:`S_j' \subseteq S_j` that column generation made.
@@ -89,7 +92,7 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
         real=pricing.packing,
         insert=pricing.insert,
         expand=lambda prices: prices,
-        effort=PackingOptions(),
+        effort=PackingOptions(hot=HOT, cold=COLD),
         read=partial(read, view, pricing),
         share=BOUND_SHARE,
     )

@@ -186,7 +186,7 @@ class Pricing:
         self.jobs = levels(view)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
         capacity = np.repeat(view.capacity, view.slots).astype(float)
-        self.packing = Packing(capacity, view.size, complete, floor=0.0, worth=self.worth)
+        self.packing = Packing(capacity, view.size, complete, floor=0.0, worth=self.worth, most=view.workload.gpus)
         self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
         coarse = {j: self._machine(j, COARSE) for j in view.possible.tolist()}
@@ -202,9 +202,10 @@ class Pricing:
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best schedule of every job at the prices ``(k·T,)`` in a domain; see :class:`.Priced`."""
-        by_slot = np.ascontiguousarray(prices.reshape(self.room.shape))
-        goal = _Goal.of(domain)
-        found = self._price(self.view.possible, self._coarse, by_slot, self.room, goal)
+        by_slot = np.ascontiguousarray(prices[: self.room.size].reshape(self.room.shape))
+        goal = _Goal.of(domain, prices[self.room.size :])
+        room = self.room if domain.room is None else domain.room.astype(np.int64).reshape(self.room.shape)
+        found = self._price(self.view.possible, self._coarse, by_slot, room, goal)
         most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
         most[found.job], by_end[found.job] = found.most, found.by_end
         unsure = found.most - found.sure > TOLERANCE * self._total
@@ -212,7 +213,7 @@ class Pricing:
         refined = found.job[unsure & ~self._exact[found.job]]
         if not refined.size:
             return Priced(most, found.columns(self), by_end)
-        better = self._price(refined, self._refined(refined), by_slot, self.room, goal)
+        better = self._price(refined, self._refined(refined), by_slot, room, goal)
         most[refined], by_end[refined] = better.most, better.by_end
         kept = found.columns(self).take(~np.isin(found.owner, refined))
         return Priced(most, Columns.joined([kept, better.columns(self)]), by_end)
@@ -226,7 +227,7 @@ class Pricing:
 
     @cached_property
     def _anything(self) -> _Goal:
-        return _Goal.of(self.anything)
+        return _Goal.of(self.anything, np.zeros(0))
 
     def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
         """Return the best schedule of one job in what is left, if there is one.
@@ -260,7 +261,7 @@ class Pricing:
         while True:
             cell, gpus = np.zeros(size, np.int64), np.zeros(size, np.int64)
             out = most, sure, by_end, owner, last, ends, cell, gpus
-            fixed = self.jobs.arrays, machines.arrays, goal.worth, goal.floor, goal.uses
+            fixed = self.jobs.arrays, machines.arrays, goal.worth, goal.floor, goal.uses, goal.covers
             found = kernels.price(prices, room, which, *fixed, self.several and not alone, out)
             if found >= 0:
                 used = ends[found - 1] if found else 0
@@ -271,16 +272,22 @@ class Pricing:
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``."""
+    """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``.
+
+    `covers` are cells, spares, members and prices of the covers that cost something.
+    """
 
     worth: Array
     floor: Array
     uses: Ints
+    covers: tuple[Any, ...]
 
     @staticmethod
-    def of(domain: Domain) -> _Goal:
+    def of(domain: Domain, prices: Array) -> _Goal:
         uses = np.array(domain.uses, np.int64).reshape(-1, 4)
-        return _Goal(domain.worth, np.where(domain.must, -1e200, 0.0), np.ascontiguousarray(uses.T))
+        paid, known = np.flatnonzero(prices), domain.packing.covers
+        covers = known.row[paid], known.spare[paid], known.member[paid], prices[paid]
+        return _Goal(domain.worth, np.where(domain.must, -1e200, 0.0), np.ascontiguousarray(uses.T), covers)
 
 
 @dataclass(frozen=True, eq=False)
