@@ -126,6 +126,7 @@ class Packer:
         self.best: tuple[float, float, dict[int, Choice]] = (0.0, 0.0, {})
         self.moves = 0
         self.cycle, self.done = max(FEWEST_MOVES, int(self.options.moves * packing.blocks)), 0
+        self.warmth = FIRST
         self.trace: list[TracePoint] = []
 
     @property
@@ -162,10 +163,10 @@ class Packer:
             if self.done == 0:
                 self.load(self.best[2])
             part = self.done / self.cycle
-            self.move(self.degree * self.options.hot ** (1 - part) * self.options.cold**part)
+            self.move(self.degree * self.warmth * self.options.hot ** (1 - part) * self.options.cold**part)
             self.done += 1
             if self.done == self.cycle:
-                self.cycle, self.done = 2 * self.cycle, 0
+                self.cycle, self.done, self.warmth = 2 * self.cycle, 0, min(10 * self.warmth, 1.0)
 
     def move(self, temperature: float) -> None:
         """Take some blocks out and insert them anew; keep what is better, or not much worse."""
@@ -258,6 +259,10 @@ def liked(known: Columns, shares: Array, rows: int) -> dict[int, Choice]:
     own = Columns(known.block, known.value, sp.csc_array(known.use[:rows]), known.end)
     return {int(own.block[c]): _choice(own, c) for c in order}
 
+
+FIRST = 0.01
+"""Part of the temperatures at which the first annealing takes place; each one later is ten times hotter, up to them.
+Few moves per block, all that 200 jobs get in a minute, bring most when cold; many when hot, as 50 jobs get."""
 
 FEWEST_MOVES = 500
 
