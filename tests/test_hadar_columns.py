@@ -188,6 +188,9 @@ def test_columns_reach_the_relaxation_and_bound_the_optimum(view: View, complete
         return
     assert exact.objective is not None
     assert found.bound >= exact.objective - 1e-6
+    fluid = models.get(f"hadar.fluid{suffix}").run(view).solution.bound
+    assert fluid is not None
+    assert fluid >= exact.objective - 1e-6
     if not complete:
         relaxed = models.get("hadar.p2.relaxed").run(view).solution
         assert found.bound == pytest.approx(relaxed.bound, abs=1e-5)

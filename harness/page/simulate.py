@@ -25,10 +25,10 @@ from schedgap.harness.page.frame import (
 from schedgap.harness.page.headline import answers_of_simulation, headline_of_simulation
 from schedgap.harness.page.published import not_compared, published_notes, published_section, published_table
 from schedgap.harness.published import SIMULATE
-from schedgap.harness.simulate.bounds import BOUNDS
 from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.harness.table import Block, Cell, Note, Table, explained, of_texts, sort_key, table
 from schedgap.harness.text import ABSENT, clean, seconds
+from schedgap.models.simulated import SIMULATED
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -141,7 +141,7 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     lines = [
         [
             Cell(clean(names.get(bound.fingerprint, ""), 60), sort_key(names.get(bound.fingerprint)), "instance"),
-            Cell(what[BOUNDS[bound.model].metric], BOUNDS[bound.model].metric),
+            Cell(what[SIMULATED[bound.model].metric], SIMULATED[bound.model].metric),
             Cell(clean(bound.model, 60), sort_key(bound.model), "method"),
             Cell(
                 ABSENT if bound.seconds is None else f"{bound.seconds / 3600:.4g} h", sort_key(bound.seconds), "right"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -53,6 +54,35 @@ NOTHING = -1e200
 """What every column pays more than."""
 
 
+class Classes(NamedTuple):
+    """Servers of one type and size: GPU type and `gpus` in all ``(c,)``; the class of each server ``(h,)``.
+
+    ``limit (n, c)`` are the GPUs that all copies of a job hold at most, which do ``progress (n, c)`` each in a slot.
+    """
+
+    gpu_type: Ints
+    gpus: Ints
+    kind: Ints
+    limit: Ints
+    progress: Array
+
+
+def classes(view: View) -> Classes:
+    """Return the classes of servers, and what copies can hold of them."""
+    hosts, work = view.servers, view.workload
+    kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
+    found, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+    limit = np.minimum(work.gpus[:, None], found[:, 1]) * count
+    progress = np.ascontiguousarray(work.rates[:, found[:, 0]] * view.slot_s)
+    return Classes(found[:, 0], found[:, 1] * count, kind.ravel(), limit, progress)
+
+
+def able(view: View, of: Classes) -> Ints:
+    """Return the jobs that copies can complete."""
+    alone = (of.limit * of.progress).sum(axis=1) * (view.slots - view.arrival)
+    return np.flatnonzero(alone >= view.workload.work * (1 - ROUNDING))
+
+
 class ForkedPricing:
     """The oracle: the cheapest GPUs that together do a job's work, for every last slot.
 
@@ -66,17 +96,13 @@ class ForkedPricing:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        hosts, work = view.servers, view.workload
-        kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
-        found, self.kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
-        self.room = np.repeat((found[:, 1] * count)[:, None], view.slots, axis=1)
-        self.limit: Ints = np.minimum(work.gpus[:, None], found[:, 1]) * count
-        self.progress: Array = np.ascontiguousarray(work.rates[:, found[:, 0]] * view.slot_s)
+        of = classes(view)
+        self.kind, self.limit, self.progress = of.kind, of.limit, of.progress
+        self.room = np.repeat(of.gpus[:, None], view.slots, axis=1)
         self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
         self.packing = Packing(self.room.ravel().astype(float), view.size, floor=0.0, worth=self.worth)
         self.anything = Domain.of(self.packing)
-        alone = (self.limit * self.progress).sum(axis=1) * (view.slots - view.arrival)
-        self.possible: Ints = np.flatnonzero(alone >= work.work * (1 - ROUNDING))
+        self.possible = able(view, of)
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best use of GPUs by every job at the prices ``(c·T,)`` in a domain; see :class:`.Priced`."""
