@@ -16,7 +16,6 @@ from schedgap.instances import clock
 from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, MAKESPAN, MEAN
 from schedgap.instances.views.hadar import View
 from schedgap.models import intervals
-from schedgap.models.columns import statement
 from schedgap.models.hadar.fluid import gangs
 from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.simulated import bounds_simulations
@@ -165,18 +164,18 @@ def build_mean(view: View, forks: bool = False) -> pyo.ConcreteModel:
     - :math:`f_{s,i,r}`: the part of the GPUs of type r that it takes in interval i, times its length.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
-    .. math:: \min \sum_j \sum_{s \in S_j'} c_s \cdot x_{j,s}
+    .. math:: \max -\sum_j \sum_{s \in S_j'} c_s \cdot x_{j,s}
     .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,r} \cdot x_{j,s} \le |i| \quad \forall i, r \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
 
-    The master maximises the negative sum; the mean takes off the arrivals. Gangs advance on one type after another,
+    The mean is that of this sum without its sign, less the arrivals. Gangs advance on one type after another,
     copies on all types side by side, in continuous time. A gang of mixed types counts as in Gavel's makespan LP.
 
     Duals: the prices of the GPUs of a type in an interval, at which the least costs of the jobs less the price of all
     GPUs are a bound (:mod:`schedgap.models.intervals`).
     """
-    found, fluid = intervals.least_completion(gangs(view, forks, grain=0.0), 0.0, SolveOptions())
-    return statement(fluid.packing, found.columns)
+    run = gangs(view, forks, grain=0.0)
+    return intervals.stated(intervals.completing(run, 0.0, intervals.completion_edges(run, 0.0)))
 
 
 def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome:

@@ -28,14 +28,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.models.columns import Columns, Domain, Generated, GenerationOptions, Packing, Priced, generate
+from schedgap.models.columns import (
+    Columns,
+    Domain,
+    Generated,
+    GenerationOptions,
+    Packing,
+    Priced,
+    generate,
+    statement,
+)
 from schedgap.models.single_machine import Jobs
 from schedgap.models.solve import Solution, SolveOptions, TracePoint, peak_mb
 
@@ -162,10 +173,13 @@ UNSURE = 2e-4
 CLOSE = 3e-4
 """Part of a bound by which it may differ from its master."""
 
+ROUNDS = 20
+"""Rounds of pricing for a statement in Pyomo."""
+
 USED = 0.8
 """Part of the time limit after which no pricing begins."""
 
-BETTER = 5e-4
+BETTER = 1e-3
 """Part of a bound by which cutting has to improve it to go on."""
 
 
@@ -180,10 +194,24 @@ def first_edges(run: Jobs, horizon: float, whole: bool) -> Array:
     return np.unique(np.append(np.rint(edges[:-1]), horizon)) if whole else edges
 
 
-def least_completion(run: Jobs, grain: float, options: SolveOptions) -> tuple[Generated, Fluid]:
-    """Return what column generation proves about the negative of the least weighted sum of completion times.
+def completion_edges(run: Jobs, grain: float) -> Array:
+    """Return the first edges of a problem of completion times.
 
     After the time in which the cluster would do all work anyhow, an interval without end takes nothing.
+    """
+    weights = np.full(len(run.group), 1 / len(run.group))
+    horizon = float(run.start.max() + run.alone.max() + run.volume(weights).sum())
+    whole = grain > 0
+    return np.append(first_edges(run, math.ceil(horizon) if whole else horizon, whole), np.inf)
+
+
+def completing(run: Jobs, grain: float, edges: Array) -> Fluid:
+    """Return the problem of the largest negative weighted sum of completion times, over edges."""
+    return Fluid(run, edges, completions(run, edges, grain), must=True)
+
+
+def least_completion(run: Jobs, grain: float, options: SolveOptions) -> tuple[Generated, Fluid]:
+    """Return what column generation proves about the negative of the least weighted sum of completion times.
 
     Parameters
     ----------
@@ -194,15 +222,14 @@ def least_completion(run: Jobs, grain: float, options: SolveOptions) -> tuple[Ge
     options
         Time limit, seed and threads.
     """
-    weights = np.full(len(run.group), 1 / len(run.group))
-    horizon = float(run.start.max() + run.alone.max() + run.volume(weights).sum())
-    whole = grain > 0
-    edges = np.append(first_edges(run, math.ceil(horizon) if whole else horizon, whole), np.inf)
+    return tightest(partial(completing, run, grain), completion_edges(run, grain), grain > 0, options)
 
-    def posed(cuts: Array) -> Fluid:
-        return Fluid(run, cuts, completions(run, cuts, grain), must=True)
 
-    return tightest(posed, edges, whole, options)
+def stated(fluid: Fluid) -> pyo.ConcreteModel:
+    """Return the master over the columns of some rounds of pricing, in Pyomo."""
+    pricing = Pricing(fluid)
+    found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, iterations=ROUNDS))
+    return statement(fluid.packing, found.columns)
 
 
 def tightest(

@@ -11,10 +11,9 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, View
-from schedgap.models.columns import statement
 from schedgap.models.hadar.common import best_progress, somebody_rejected
 from schedgap.models.hadar.forked import able, classes
-from schedgap.models.intervals import Fluid, Goal, first_edges, solution_of, tightest
+from schedgap.models.intervals import Fluid, Goal, first_edges, solution_of, stated, tightest
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, no_reason
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
@@ -144,9 +143,7 @@ def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.
     the jobs are a bound; payoffs are a greedy choice of intervals (:mod:`schedgap.models.intervals`).
     """
     run = gangs(view, forks)
-    edges = first_edges(run, float(view.slots), whole=True)
-    found, fluid = tightest(partial(posed, view, run, complete), edges, True, SolveOptions())
-    return statement(fluid.packing, found.columns)
+    return stated(posed(view, run, complete, first_edges(run, float(view.slots), whole=True)))
 
 
 def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:

@@ -10,7 +10,6 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.views.zhou import ARCHITECTURES, ROUNDING, View
 from schedgap.models import intervals
-from schedgap.models.columns import statement
 from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
@@ -27,19 +26,18 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
     - :math:`f_{s,i,k,r}`: what these parts take in interval i, as a part of all capacity, times slots.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
-    .. math:: \min \sum_j \sum_{s \in S_j'} w_j \cdot c_s \cdot x_{j,s}
+    .. math:: \max -\sum_j \sum_{s \in S_j'} w_j \cdot c_s \cdot x_{j,s}
     .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,k,r} \cdot x_{j,s} \le |i| \quad \forall i, k, r \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
 
-    The master maximises the negative. What a part of the work takes at least is that of the relaxation to a single
+    The bound is its negative. What a part of the work takes at least is that of the relaxation to a single
     machine, whose weights are prices here, of every resource of every class in every interval.
 
     Duals: these prices. At any of them, the least costs of the jobs, a greedy choice of intervals each, less the price
     of all capacity are a bound (:mod:`schedgap.models.intervals`).
     """
     run = run_of(view.architectures[name])
-    found, fluid = intervals.least_completion(run, 1.0, SolveOptions())
-    return statement(fluid.packing, found.columns)
+    return intervals.stated(intervals.completing(run, 1.0, intervals.completion_edges(run, 1.0)))
 
 
 def bound(view: View, options: SolveOptions, name: str) -> Outcome:
