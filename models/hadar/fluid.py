@@ -11,6 +11,7 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, View
+from schedgap.models.hadar.columns import too_large
 from schedgap.models.hadar.common import best_progress, somebody_rejected
 from schedgap.models.hadar.forked import able, classes
 from schedgap.models.intervals import Fluid, Goal, first_edges, solution_of, stated, tightest
@@ -179,6 +180,7 @@ for _name, _problem, _complete, _forks in (
             source="Fluid relaxation over intervals of time, by column generation",
             procedure=partial(bound, complete=_complete, forks=_forks),
             skip=somebody_rejected if _complete else no_reason,
+            too_large=too_large,
             example="paper/hadar-fig1",
         )
     )
