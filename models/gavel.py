@@ -1,18 +1,29 @@
-"""Gavel's makespan policy as a fluid LP (Narayanan et al., OSDI 2020, §4.2): a bound on the makespan of gangs."""
+"""Gavel's makespan policy as a fluid LP (Narayanan et al., OSDI 2020, §4.2): a bound on the makespan of gangs.
+
+And what else bounds simulations of gangs, and of jobs that run as copies: their mean completion times.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.views.gavel import MAKESPAN
+from schedgap.instances import clock
+from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, MAKESPAN, MEAN
 from schedgap.instances.views.hadar import View
-from schedgap.models.registry import model, no_decision
-from schedgap.models.solve import counted
+from schedgap.models import intervals
+from schedgap.models.hadar.fluid import gangs
+from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.simulated import bounds_simulations
+from schedgap.models.single_machine import best_bound
+from schedgap.models.solve import SolveOptions, counted
 
 
+@bounds_simulations("gavel.makespan_fluid", "ttd_s", from_arrival=True)
 @model(
     "gavel.makespan_fluid",
     problem=MAKESPAN.id,
@@ -81,3 +92,122 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     m.seconds = pyo.Objective(rule=lambda m: m.makespan, sense=pyo.minimize)
     counted(m, ((part, view.slot_s) for part in (m.makespan, m.one_after_another, m.gpu_seconds)))
     return m
+
+
+@bounds_simulations("gavel.makespan_copies", "ttd_s", forks=True, from_arrival=True)
+@model(
+    "gavel.makespan_copies",
+    problem=COPIES.id,
+    kind="relaxation",
+    decode=no_decision,
+    source="Gavel §4.2, makespan policy, for HadarE's copies of jobs",
+    example="paper/hadar-fig1",
+)
+def build_copies(view: View) -> pyo.ConcreteModel:
+    r"""Return the fluid makespan LP of jobs that run as several copies at once, each at its own rate (HadarE).
+
+    - :math:`j, r`: jobs, GPU types.
+    - :math:`d_j^r = E_j / (m_j^r X_j^r)`: seconds that all copies of j on type r together need for all of its work,
+      with up to :math:`W_j` GPUs of every server of the type, :math:`m_j^r` in all.
+    - :math:`e_j^r = E_j / (C^r X_j^r)`: seconds that all GPUs of the type need for it.
+    - :math:`a_j`: start of the slot in which the job arrives.
+    - ``makespan`` :math:`M \ge 0`: end of the last job, in seconds.
+    - ``x`` :math:`x_{j,r} \ge 0`: part of the work of j that is done on type r.
+
+    .. math:: \min M
+    .. math:: \sum_r x_{j,r} \ge 1 \quad \forall j \label{work_done}
+    .. math:: a_j + d_j^r x_{j,r} \le M \quad \forall j, r \label{side_by_side}
+    .. math:: \sum_j e_j^r x_{j,r} \le M - \min_j a_j \quad \forall r \label{gpu_seconds}
+
+    Copies on different types run side by side, so that each type has a row of its own for every job.
+
+    Duals: those of the last two families say what makes the makespan as long as it is.
+    """
+    run = gangs(view, forks=True, grain=0.0)
+    pairs = [(int(j), int(r)) for j, r in np.argwhere(np.isfinite(run.amount))]
+    m = pyo.ConcreteModel()
+    m.JOBS = pyo.RangeSet(0, view.size - 1)
+    m.PAIRS = pyo.Set(dimen=2, initialize=pairs)
+    m.TYPES = pyo.Set(initialize=sorted({r for _, r in pairs}))
+    m.ON = pyo.Set(m.JOBS, initialize={j: [r for i, r in pairs if i == j] for j in m.JOBS})
+    m.USERS = pyo.Set(m.TYPES, initialize={r: [j for j, i in pairs if i == r] for r in m.TYPES})
+    m.a = pyo.Param(m.JOBS, initialize=dict(enumerate((view.arrival * view.slot_s).tolist())))
+    m.first = pyo.Param(initialize=float(view.arrival.min() * view.slot_s))
+    m.d = pyo.Param(m.PAIRS, initialize={pair: float(run.time[pair] * view.slot_s) for pair in pairs})
+    m.e = pyo.Param(m.PAIRS, initialize={pair: float(run.amount[pair] * view.slot_s) for pair in pairs})
+    m.x = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
+    m.makespan = pyo.Var(domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.JOBS)
+    def work_done(m: Any, j: int) -> Any:
+        return sum(m.x[j, r] for r in m.ON[j]) >= 1
+
+    @m.Constraint(m.PAIRS)
+    def side_by_side(m: Any, j: int, r: int) -> Any:
+        return m.a[j] + m.d[j, r] * m.x[j, r] <= m.makespan
+
+    @m.Constraint(m.TYPES)
+    def gpu_seconds(m: Any, r: int) -> Any:
+        return sum(m.e[j, r] * m.x[j, r] for j in m.USERS[r]) <= m.makespan - m.first
+
+    m.total = pyo.Objective(expr=m.makespan, sense=pyo.minimize)
+    return m
+
+
+def build_mean(view: View, forks: bool = False) -> pyo.ConcreteModel:
+    r"""Return the fluid relaxation of mean completion times over intervals, and the columns generated for it.
+
+    - :math:`i`: intervals of length :math:`|i|`, the last one without end; :math:`r`: GPU types.
+    - :math:`s \in S_j'`: columns of j, an interval in which j completes, and the parts of its work that it does on each
+      type in each interval.
+    - :math:`c_s`: at most the completion time of any schedule that does these parts and completes in this interval.
+    - :math:`f_{s,i,r}`: the part of the GPUs of type r that it takes in interval i, times its length.
+    - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
+
+    .. math:: \max -\sum_j \sum_{s \in S_j'} c_s \cdot x_{j,s}
+    .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,r} \cdot x_{j,s} \le |i| \quad \forall i, r \label{within}
+    .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
+
+    The mean is that of this sum without its sign, less the arrivals. Gangs advance on one type after another,
+    copies on all types side by side, in continuous time. A gang of mixed types counts as in Gavel's makespan LP.
+
+    Duals: the prices of the GPUs of a type in an interval, at which the least costs of the jobs less the price of all
+    GPUs are a bound (:mod:`schedgap.models.intervals`).
+    """
+    run = gangs(view, forks, grain=0.0)
+    return intervals.stated(intervals.completing(run, 0.0, intervals.completion_edges(run, 0.0)))
+
+
+def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcome:
+    """Bound the mean completion time, in seconds: by column generation over intervals, or by one machine if better.
+
+    See Also
+    --------
+    schedgap.models.intervals : the proof.
+    schedgap.models.single_machine.best_bound : the other bound.
+    """
+    began = clock.now()
+    run = gangs(view, forks, grain=0.0)
+    solution = intervals.solution_of(intervals.least_completion(run, 0.0, options)[0], -1)
+    other = best_bound(run)
+    if solution.bound is None or other.value > solution.bound:
+        solution = replace(solution, bound=other.value, termination=f"bound: {other.name}")
+    assert solution.bound is not None
+    mean = (solution.bound * view.slot_s - float(view.workload.arrival_s[run.which].sum())) / len(run.which)
+    times = replace(solution.times, solve_s=clock.now() - began)
+    # The trace is of the sum.
+    return Outcome(replace(solution, bound=mean, times=times, trace=()), None)
+
+
+for _id, _problem, _forks in (("gavel.jct", MEAN, False), ("gavel.jct_copies", COPIES_MEAN, True)):
+    bounds_simulations(_id, "jct_mean_s", forks=_forks)(
+        model(
+            _id,
+            problem=_problem.id,
+            kind="bound",
+            decode=no_decision,
+            source="Fluid relaxation over intervals of time, by column generation",
+            procedure=partial(mean_bound, forks=_forks),
+            example="paper/hadar-fig1",
+        )(partial(build_mean, forks=_forks))
+    )

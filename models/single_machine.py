@@ -50,6 +50,20 @@ INTERVALS = 40
 """Intervals of the statement in Pyomo."""
 
 
+class Ways(NamedTuple):
+    """The ``q`` ways in which jobs of ``g`` kinds do their work, those of each kind from `first` ``(g,)`` on.
+
+    By each, all work takes a `time` ``(q,)`` at least; a job has a `kind` ``(n,)`` and is `size` ``(n,)`` times as
+    large. Jobs go from one way to another, or go several at once if they are `together`.
+    """
+
+    first: Ints
+    time: Array
+    kind: Ints
+    size: Array
+    together: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Jobs(ABC):
     """What bounds need of ``n`` jobs, at least one, on ``d`` resources.
@@ -73,9 +87,23 @@ class Jobs(ABC):
     group: Ints
     speed: Array
 
+    @property
     @abstractmethod
+    def ways(self) -> Ways:
+        """How jobs can do their work."""
+
+    @abstractmethod
+    def cost(self, weights: Array) -> Array:
+        """Return ``(q,)`` how long all work of each way takes the whole cluster, for weights ``(d,)``."""
+
+    @abstractmethod
+    def takes(self, weights: Array, which: Ints) -> Array:
+        """Return ``(m, d)`` what all work takes of the resources by ways `which` ``(m,)``, where that costs least."""
+
     def volume(self, weights: Array) -> Array:
         """Return ``(n,)`` how long each job's work takes the whole cluster at least, for weights ``(d,)``."""
+        ways = self.ways
+        return np.asarray(ways.size * np.minimum.reduceat(self.cost(weights), ways.first)[ways.kind])
 
 
 def shortest_first(start: Array, volume: Array) -> float:

@@ -18,8 +18,8 @@ from schedgap.instances.views.hadar import Schedule, View
 from schedgap.models.solve import SolveOptions
 
 
-def bound(view: View) -> float:
-    solution = models.get("gavel.makespan_fluid").run(view).solution
+def bound(view: View, model: str = "gavel.makespan_fluid") -> float:
+    solution = models.get(model).run(view).solution
     assert solution.status == "optimal"
     assert solution.bound is not None
     return solution.bound
@@ -35,6 +35,18 @@ def test_no_schedule_beats_the_fluid_bound(instance: Instance) -> None:
     assert verdict.objective is not None
     assert verdict.objective == (schedule.slot.max() + 1) * view.slot_s
     assert bound(view) <= verdict.objective * (1 + 1e-9)
+    assert bound(view, "gavel.makespan_copies") <= bound(view) * (1 + 1e-9)
+
+
+@given(instances_of(jobs=3))
+@settings(max_examples=6)
+def test_no_schedule_has_a_lower_mean_than_its_bounds(instance: Instance) -> None:
+    view = gavel.view(with_long_horizon(instance))
+    schedule, last = slotted.schedule(view, fifo), np.zeros(view.size)
+    np.maximum.at(last, schedule.job, (schedule.slot + 1) * view.slot_s)
+    mean = float((last - view.workload.arrival_s).mean())
+    assert bound(view, "gavel.jct") <= mean * (1 + 1e-9)
+    assert bound(view, "gavel.jct_copies") <= mean * (1 + 1e-9)
 
 
 @given(instances_of(jobs=2, slots=4))
@@ -54,6 +66,17 @@ def test_a_schedule_that_completes_all_in_a_horizon_needs_the_bound(instance: In
 def test_one_job_on_two_types_is_as_fast_as_the_faster() -> None:
     view = gavel.view(linear([{"gpus": 2, "epochs": 12, "rates": {"a": 3.0, "b": 1.0}}], {"a": 2, "b": 2}, slots=9))
     assert bound(view) == pytest.approx(2.0)
+    assert bound(view, "gavel.jct") == pytest.approx(2.0)
+    # Copies run on all four GPUs at once.
+    assert bound(view, "gavel.makespan_copies") == pytest.approx(12 / 8)
+    assert bound(view, "gavel.jct_copies") == pytest.approx(12 / 8)
+
+
+def test_on_one_gpu_the_least_mean_is_that_of_the_shortest_first() -> None:
+    jobs = [{"gpus": 1, "epochs": length, "rates": {"a": 1.0}} for length in (3, 1, 2)]
+    view = gavel.view(linear(jobs, {"a": 1}, slots=20))
+    for model in ("gavel.jct", "gavel.jct_copies"):
+        assert bound(view, model) == pytest.approx((1 + 3 + 6) / 3)
 
 
 def test_jobs_share_the_types_by_comparative_advantage() -> None:

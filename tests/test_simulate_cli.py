@@ -24,7 +24,7 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
 from schedgap.harness.page.simulate import blocks, headline
-from schedgap.harness.simulate.bounds import JCT, TTD, Bound, compared, lower_bound
+from schedgap.harness.simulate.bounds import SIMULATED, Bound, compared, lower_bound
 from schedgap.harness.simulate.row import FIELDS, Simulation, SimulationRow
 from schedgap.harness.simulate.run import resolve
 from schedgap.harness.simulate.task import SimulationTask, history_file
@@ -34,6 +34,8 @@ from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import to_json as instance_json
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
 from schedgap.instances.schema import Instance, Published
+
+TTD, JCT = SIMULATED["gavel.makespan_fluid"], SIMULATED["synergy.jct"]
 
 TINY = "gen/20jobs"
 
@@ -256,7 +258,9 @@ def test_a_notebook_gets_a_table_and_histories(found: sg.Simulation) -> None:
     gangs, forks = found.rows[2], found.rows[1]
     assert gangs.ttd_bound_ratio is not None
     assert gangs.ttd_bound_ratio >= 1
-    assert forks.ttd_bound_s is None, "copies are not bound by what gangs can do"
+    assert forks.ttd_bound_from == "gavel.makespan_copies", "copies are not bound by what gangs can do"
+    assert (gangs.jct_bound_from, forks.jct_bound_from) == ("gavel.jct", "gavel.jct_copies")
+    assert all(one.jct_bound_ratio is not None and one.jct_bound_ratio >= 1 for one in (gangs, forks))
     assert found.rows[0].round_s == 900
     assert "hadar.fifo" in to_fragment(found)
 
@@ -430,7 +434,7 @@ def test_policies_that_give_out_cpus_have_numbers_of_their_own(shared: sg.Simula
         assert one.jct_bound_from == "synergy.jct"
         assert one.jct_bound_ratio >= 1
         assert one.ttd_bound_from == "synergy.makespan_fluid", "Gavel's bound knows rates without CPUs only"
-    assert (other.lp1_share, other.cpu_given, other.jct_bound_s) == (None, None, None)
+    assert (other.lp1_share, other.cpu_given, other.jct_bound_from) == (None, None, "gavel.jct")
     assert other.ttd_bound_ratio is not None
     assert [one.profiling_s for one in shared.rows] == [0.0, 0.0, 600.0]
     assert set(shared.rounds) == {"synergy.proportional.fifo", "synergy.tune.fifo"}

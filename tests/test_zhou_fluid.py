@@ -17,19 +17,28 @@ from zhou_solved import BOTH, architecture, run
 from schedgap import instances
 from schedgap.harness.verify import VERIFIERS
 from schedgap.instances.arrays import Array
+from schedgap.instances.elastic.options import largest
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture
 from schedgap.models import single_machine
+from schedgap.models._intervals import curves
 from schedgap.models.solve import build, solve
 from schedgap.models.zhou import fluid
 
 
 def thriftiest(a: Architecture, job: int, weights: Array) -> float:
     """Least volume of a job, by looking at every number of workers and PSs on every kind of host."""
-    m, found = a.classes, math.inf
+    points = choices(a, job, weights)
+    return min((cost * max(1.0, 1 / rate) for rate, cost in points if rate > 0), default=math.inf)
+
+
+def choices(a: Architecture, job: int, weights: Array) -> list[tuple[float, float]]:
+    """Parts of its work that a job can do in a slot at most, and what they cost, by every number of workers and PSs."""
+    m, found = a.classes, []
     total = m.capacity * m.count[:, None]
     each = weights.reshape(total.shape)
+    fit = largest(m, a.id == "ra", int(a.most.max()))
 
     def cost(need: Array, fits: NDArray[np.bool_]) -> float:
         parts = np.divide(need, total, out=np.zeros_like(total), where=total > 0)
@@ -40,6 +49,8 @@ def thriftiest(a: Architecture, job: int, weights: Array) -> float:
         x = cost(e, room > 0)
         for p, together in product(range(len(m.ps)) if a.id == "ps" else (-1,), (True, False)):
             y, least = 0.0, 0
+            if number > fit[kind_, max(p, 0), int(together)]:
+                continue
             if p >= 0:
                 z = m.ps[p]
                 holds = (z <= m.capacity * (1 + 1e-9)).all(axis=1)
@@ -50,7 +61,8 @@ def thriftiest(a: Architecture, job: int, weights: Array) -> float:
             if p >= 0 and least == 0:
                 continue
             seconds = a.rates.slots(job, kind_, p, number, together)
-            found = min(found, (number * x + least * y) * max(1.0, a.work[job] * seconds / number))
+            if np.isfinite(paid := number * x + least * y):
+                found.append((number / (a.work[job] * seconds), paid))
     return found
 
 
@@ -85,6 +97,27 @@ def test_volumes_are_those_of_the_thriftiest_choice(case: Instance, name: str, s
     assert (run_.alone <= run_.earliest - run_.start).all()
 
 
+@given(cases.small(jobs=3), st.sampled_from(BOTH), st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_no_choice_is_below_the_curve_of_what_rates_cost(case: Instance, name: str, seed: int) -> None:
+    """The bound over intervals rests on it: in a slot, no number of workers is cheaper than a mixture of the ways."""
+    a = architecture(case, name)
+    if not (a.weight > 0).any():
+        return
+    run_ = fluid.run_of(a)
+    ways, weights = run_.ways, np.random.default_rng(seed).dirichlet(np.ones(len(run_.group)))
+    first = np.append(ways.first, len(ways.time))
+    unit, rate, _, steps = curves(run_.cost(weights)[None], ways.time, first, False)
+    for i, job in enumerate(np.flatnonzero(a.weight > 0).tolist()):
+        for done, cost in choices(a, job, weights):
+            left, paid = min(done, 1.0) * (1 - 1e-7), 0.0
+            for s in range(steps[i, 0]):
+                part = min(left, rate[i, 0, s])
+                left, paid = left - part, paid + part * unit[i, 0, s]
+            assert left <= 1e-7
+            assert paid <= cost * (1 + 1e-6)
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6), st.sampled_from(BOTH))
 @settings(max_examples=25)
 def test_on_one_gpu_the_fluid_of_equal_weights_is_the_optimum(jobs: list[tuple[int, int]], name: str) -> None:
@@ -101,6 +134,9 @@ def test_on_one_gpu_the_fluid_of_equal_weights_is_the_optimum(jobs: list[tuple[i
     bound = run(f"zhou.{name}.fluid", view).solution.bound
     assert bound is not None
     assert total * (1 - 1e-3) <= bound <= total * (1 + 1e-9)
+    over_time = run(f"zhou.{name}.intervals", view).solution.bound
+    assert over_time is not None
+    assert over_time <= total * (1 + 1e-9)
 
 
 @given(cases.small(), st.sampled_from(BOTH))
@@ -137,11 +173,15 @@ def test_interrupting_can_be_better_than_any_uninterrupted_schedule_and_no_worse
     bound = run("zhou.ra.fluid", view).solution.bound
     assert bound is not None
     assert 5 * 3 + 5 <= bound <= 21
+    over_time = run("zhou.ra.intervals", view).solution.bound
+    assert over_time is not None
+    assert 5 * 3 + 5 <= over_time <= 21
 
 
 def test_jobs_of_no_weight_have_a_fluid_of_nothing() -> None:
     view = zhou.view(cases.instance([cases.job(weight=0.0)]))
     assert run("zhou.ps.fluid", view).solution.bound == 0
+    assert run("zhou.ps.intervals", view).solution.bound == 0
     assert run("zhou.ps.offline", view).solution.objective == 0
 
 

@@ -9,10 +9,10 @@ from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
 from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
-from schedgap.harness.simulate.bounds import BOUNDS
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.table import Block, Column, explained, table
 from schedgap.harness.text import ABSENT, clean, number, percent, seconds
+from schedgap.models.simulated import SIMULATED
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -106,7 +106,7 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
 
     columns: list[Column[Bound]] = [
         Column("instance", "instance", "", lambda bound: names.get(bound.fingerprint, ""), css="instance"),
-        Column("of", "of", "", lambda bound: what[BOUNDS[bound.model].metric]),
+        Column("of", "of", "", lambda bound: what[SIMULATED[bound.model].metric]),
         Column("model", "model", "", lambda bound: clean(bound.model, 60), css="method"),
         Column("seconds", "at least", "", text, lambda bound: bound.seconds, align="right"),
         Column("took_s", "took", "", lambda b: seconds(b.took_s), lambda bound: bound.took_s, align="right"),

@@ -17,36 +17,16 @@ from schedgap.instances.canonical import validate
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon, Instance
+from schedgap.models import MODELS
+from schedgap.models.simulated import SIMULATED, SimulationBound
 
 ENDLESS = 2**31
 """Slots of a horizon that ends after everything."""
 
 
-@dataclass(frozen=True)
-class BoundSpec:
-    """A model that bounds a time of simulations, the row's field `metric`, from below.
-
-    Its slots are as long as the rounds, so that no simulated job could start earlier. It bounds policies that give out
-    CPUs and memory where it is `sensitive`, else the others; no model bounds jobs that fork. `from_arrival` says that
-    the time counts from the first arrival, where the model counts it from 0.
-    """
-
-    metric: str
-    model: str
-    sensitive: bool
-    from_arrival: bool
-
-    def applies(self, policy: PolicySpec) -> bool:
-        """Return whether it bounds a policy."""
-        return not policy.forks and policy.sensitive == self.sensitive
-
-
-TTD = BoundSpec("ttd_s", "gavel.makespan_fluid", sensitive=False, from_arrival=True)
-TTD_SENSITIVE = BoundSpec("ttd_s", "synergy.makespan_fluid", sensitive=True, from_arrival=True)
-JCT = BoundSpec("jct_mean_s", "synergy.jct", sensitive=True, from_arrival=False)
-
-BOUNDS = {spec.model: spec for spec in (TTD, TTD_SENSITIVE, JCT)}
-"""Bounds by model."""
+def applies(bound: SimulationBound, policy: PolicySpec) -> bool:
+    """Return whether a model bounds a policy."""
+    return (policy.sensitive, policy.forks) == (bound.sensitive, bound.forks)
 
 
 @dataclass(frozen=True)
@@ -70,17 +50,18 @@ class BoundTask(Task[Bound]):
         """Solve the model."""
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         began = clock.now()
-        found = lower_bound(BOUNDS[self.model], instance, self.round_s)
+        found = lower_bound(SIMULATED[self.model], instance, self.round_s)
         return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key)
 
 
 def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
     """Return the models that bound some policy; `whole` says that completion times are those of all jobs."""
     chosen = list(policies)
-    return [spec.model for spec in BOUNDS.values() if (whole or spec is not JCT) and any(map(spec.applies, chosen))]
+    known = [spec for spec in SIMULATED.values() if whole or spec.metric != MEAN]
+    return [spec.model for spec in known if any(applies(spec, policy) for policy in chosen)]
 
 
-def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float | None:
+def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> float | None:
     """Return a certified lower bound on a metric in rounds of that length, in seconds.
 
     Raises
@@ -88,8 +69,6 @@ def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float |
     NotApplicableError
         If the model cannot run on the instance.
     """
-    from schedgap.models import MODELS
-
     spec = MODELS.get(bound.model)
     endless = instance.model_copy(update={"horizon": Horizon(slot_s=round_s, slots=ENDLESS)})
     view = PAPERS.get(spec.paper).view(endless)
@@ -101,7 +80,9 @@ def lower_bound(bound: BoundSpec, instance: Instance, round_s: float) -> float |
     return found - float(view.workload.arrival_s.min())
 
 
-PREFIX = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean completion time")}
+MEAN = "jct_mean_s"
+
+PREFIX = {"ttd_s": ("ttd", "TTD"), MEAN: ("jct", "mean completion time")}
 """Metric with a bound → how its fields begin, and its name."""
 
 Bounds = Mapping[tuple[str, str], Bound]
@@ -114,7 +95,7 @@ def compared(rows: Sequence[SimulationRow], instances: Mapping[str, Instance], b
     for row in rows:
         beside = {other.policy: other for other in rows if other.fingerprint == row.fingerprint}
         bounded = _with_ratios(row, beside)
-        for model in BOUNDS:
+        for model in SIMULATED:
             bounded = _with_bound(bounded, bounds.get((row.fingerprint, model)))
         out.append(bounded)
     out = with_published(out, instances)
@@ -153,11 +134,13 @@ def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
     Bounds are about all jobs: where some are left, or completion times are those of a window, there is nothing to
     compare.
     """
-    if bound is None or bound.seconds is None or not BOUNDS[bound.model].applies(POLICIES.get(row.policy)):
+    if bound is None or bound.seconds is None:
         return row
-    spec, least_s, model = BOUNDS[bound.model], bound.seconds, bound.model
+    spec, least_s, model = SIMULATED[bound.model], bound.seconds, bound.model
     time_s = getattr(row, spec.metric)
-    if time_s is None or row.unfinished or (row.window and spec is JCT):
+    if not applies(spec, POLICIES.get(row.policy)) or time_s is None:
+        return row
+    if row.unfinished or (row.window and spec.metric == MEAN):
         return row
     prefix, name = PREFIX[spec.metric]
     row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": model})

@@ -31,14 +31,17 @@ def describe(v: View) -> str:
     return f"{v.size} jobs on {v.gpus}, slots of {v.slot_s:g} s; objective: end of the last job's last slot"
 
 
-MAKESPAN = Problem("gavel.makespan", "earliest end of the last job when every job completes", "min", "s")
+COPIES = Problem("gavel.makespan_copies", "earliest end of the last job with jobs as several copies", "min", "s")
+MAKESPAN = Problem("gavel.makespan", "earliest end of the last job when every job completes", "min", "s", COPIES.id)
+COPIES_MEAN = Problem("gavel.mean_copies", "least mean completion time with jobs as several copies", "min", "s")
+MEAN = Problem("gavel.mean", "least mean completion time of all jobs", "min", "s", COPIES_MEAN.id)
 
 PAPERS.register(
     PaperSpec(
         id="gavel",
         title="Narayanan et al.: Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads",
         view=view,
-        problems=(MAKESPAN,),
+        problems=(COPIES, MAKESPAN, COPIES_MEAN, MEAN),
         decision=Schedule,
         describe=describe,
     )

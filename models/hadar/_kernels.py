@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 
 from schedgap.instances.clock import njit
@@ -373,49 +371,3 @@ def price(prices, room, which, jobs, machines, worth, floor, uses, covers, sever
             r, t = divmod(bounds[1, u], slots)
             held[r, t], free[r, t], forced[t] = 0, room[r, t], False
     return found
-
-
-@njit(cache=True)
-def price_forked(prices, which, arrival, work, progress, limit, worth, out):  # type: ignore[no-untyped-def]
-    """Price jobs that may run on any number of GPUs at once; see :class:`schedgap.models.hadar.forked.ForkedPricing`.
-
-    Work is bought where it is cheapest: going over the last slot, a heap holds the cheapest (slot, type) pairs so far
-    that together do the work; what falls out of it never comes back.
-
-    Parameters
-    ----------
-    prices
-        ``(k, T)`` prices of GPUs.
-    which, arrival, work
-        Jobs to price; of all jobs, arrival slots and work.
-    progress, limit
-        ``(n, k)`` iterations of one GPU in a slot, and the most GPUs a job can use of a type.
-    worth
-        ``(n, T)`` utilities.
-    out
-        ``most``, ``last`` ``(len(which),)``: payoff, and last slot (-1: none pays).
-    """
-    most, last = out
-    types, slots = prices.shape
-    for i in range(len(which)):
-        j = which[i]
-        most[i], last[i] = 0.0, -1
-        heap = [(0.0, 0.0)]
-        heap.clear()
-        done, cost, least = 0.0, 0.0, np.inf
-        for t in range(arrival[j], slots):
-            for r in range(types):
-                if limit[j, r] > 0 and progress[j, r] > 0:
-                    unit, amount = prices[r, t] / progress[j, r], limit[j, r] * progress[j, r]
-                    heapq.heappush(heap, (-unit, amount))
-                    done += amount
-                    cost += unit * amount
-                    least = min(least, unit)
-            while len(heap) > 0 and done - heap[0][1] >= work[j]:
-                unit, amount = heapq.heappop(heap)
-                done -= amount
-                cost += unit * amount
-            if done >= work[j] * (1 - DONE):
-                payoff = worth[j, t] - cost + (done - work[j]) * -heap[0][0]
-                if payoff > most[i]:
-                    most[i], last[i] = payoff, t

@@ -1,18 +1,45 @@
-"""A bound for schedules in which jobs run as several copies at once (HadarE)."""
+r"""Jobs as several copies at once (HadarE), by column generation over the GPUs that all copies of a job hold.
+
+A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so that what matters of a slot is how
+many GPUs of which type a job holds. Servers of one type and size are a *class*: :math:`m` of them with :math:`c` GPUs
+hold up to :math:`m \min(W_j, c)` GPUs of a job. Whole GPUs of a class within these limits, and within what there is,
+can be put onto its servers, dealt out to them in turns, job after job: of n GPUs of a job a server gets
+:math:`\lceil n/m \rceil` at most, and of all GPUs as many as any other or one more.
+
+The cheapest GPUs that do a job's work by a last slot are a knapsack: all that matters is how many GPUs there are of
+each rate, since the cheapest cells come first. :mod:`schedgap.models.hadar._copies` finds it exactly.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
+from scipy.special import gammaln, logsumexp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.hadar import FORKED, ROUNDING, View
-from schedgap.models.columns import Columns, Domain, GenerationOptions, Packing, Priced, generate, statement
-from schedgap.models.hadar.columns import too_large
-from schedgap.models.registry import MODELS, ModelSpec, Outcome
+from schedgap.instances.views.hadar import FORKED, ROUNDING, Schedule, View
+from schedgap.models.columns import (
+    Choice,
+    Columns,
+    Domain,
+    GenerationOptions,
+    Packing,
+    PackingOptions,
+    PackingProblem,
+    Priced,
+    generate,
+    solve_in_phases,
+    statement,
+)
+from schedgap.models.hadar.columns import BOUND_SHARE, too_large
+from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
 from schedgap.models.solve import Solution, SolveOptions, Status
 
 ENDED: dict[str, Status] = {
@@ -23,9 +50,43 @@ ENDED: dict[str, Status] = {
 }
 """Statuses by why column generation ended; a bound holds with each."""
 
+NOTHING = -1e200
+"""What every column pays more than."""
+
+
+class Classes(NamedTuple):
+    """Servers of one type and size: GPU type and `gpus` in all ``(c,)``; the class of each server ``(h,)``.
+
+    ``limit (n, c)`` are the GPUs that all copies of a job hold at most, which do ``progress (n, c)`` each in a slot.
+    """
+
+    gpu_type: Ints
+    gpus: Ints
+    kind: Ints
+    limit: Ints
+    progress: Array
+
+
+def classes(view: View) -> Classes:
+    """Return the classes of servers, and what copies can hold of them."""
+    hosts, work = view.servers, view.workload
+    kinds = np.column_stack((hosts.gpu_type, hosts.gpus))
+    found, kind, count = np.unique(kinds, axis=0, return_inverse=True, return_counts=True)
+    limit = np.minimum(work.gpus[:, None], found[:, 1]) * count
+    progress = np.ascontiguousarray(work.rates[:, found[:, 0]] * view.slot_s)
+    return Classes(found[:, 0], found[:, 1] * count, kind.ravel(), limit, progress)
+
+
+def able(view: View, of: Classes) -> Ints:
+    """Return the jobs that copies can complete."""
+    alone = (of.limit * of.progress).sum(axis=1) * (view.slots - view.arrival)
+    return np.flatnonzero(alone >= view.workload.work * (1 - ROUNDING))
+
 
 class ForkedPricing:
     """The oracle: the cheapest GPUs that together do a job's work, for every last slot.
+
+    Capacities are (class of servers, slot), row ``c·T + t``; blocks are jobs, ends are last slots.
 
     Parameters
     ----------
@@ -35,74 +96,84 @@ class ForkedPricing:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.packing = Packing(np.repeat(view.capacity, view.slots).astype(float), view.size, floor=0.0)
-        work = view.workload
-        able = (view.servers.gpu_type[:, None] == np.arange(len(view.capacity))).astype(float)
-        self.limit: Array = np.minimum(work.gpus[:, None], view.servers.gpus) @ able
-        self.progress: Array = work.rates * view.slot_s
-        self.worth = np.array([view.utility(j) for j in range(view.size)])
-        alone = (self.limit * self.progress).sum(axis=1) * (view.slots - view.arrival)
-        self.possible: Ints = np.flatnonzero(alone >= work.work * (1 - ROUNDING))
+        of = classes(view)
+        self.kind, self.limit, self.progress = of.kind, of.limit, of.progress
+        self.room = np.repeat(of.gpus[:, None], view.slots, axis=1)
+        self.worth = np.array([view.utility(j) for j in range(view.size)]).reshape(view.size, view.slots)
+        self.packing = Packing(self.room.ravel().astype(float), view.size, floor=0.0, worth=self.worth)
+        self.anything = Domain.of(self.packing)
+        self.possible = able(view, of)
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
-        """Return the best use of GPUs by every job at the prices ``(k·T,)``; see :class:`.Priced`."""
-        from schedgap.models.hadar import _kernels as kernels
+        """Return the best use of GPUs by every job at the prices ``(c·T,)`` in a domain; see :class:`.Priced`."""
+        found = self._price(self.possible, prices.reshape(self.room.shape), self.room, domain)
+        most, by_end = np.full(self.view.size, -np.inf), np.full_like(self.worth, -np.inf)
+        most[self.possible], by_end[self.possible] = found[0], found[1]
+        return Priced(most, self._columns(*found[2:]), by_end)
 
-        by_slot = np.ascontiguousarray(prices.reshape(-1, self.view.slots))
-        count = len(self.possible)
-        most, last = np.zeros(count), np.zeros(count, np.int64)
-        work = self.view.workload.work
-        fixed = self.view.arrival, work, self.progress, self.limit, self.worth
-        kernels.price_forked(by_slot, self.possible, *fixed, (most, last))
-        everyone = np.zeros(self.view.size)
-        everyone[self.possible] = most
-        bought = [self._bought(by_slot, int(self.possible[i]), int(last[i])) for i in np.flatnonzero(last >= 0)]
-        return Priced(everyone, Columns.of(len(prices), bought))
+    def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
+        """Return the best use of GPUs by one job at `prices` within `room`, both ``(c·T,)``, if there is one."""
+        if job not in self.possible:
+            return None
+        shape = self.room.shape
+        free = np.rint(room).astype(np.int64).reshape(shape)
+        _, _, held, cell, gpus = self._price(np.array([job]), prices.reshape(shape), free, self.anything)
+        if not held[0]:
+            return None
+        return Choice(float(self.worth[job, (cell % self.view.slots).max()]), cell, gpus.astype(float))
 
-    def _bought(self, prices: Array, job: int, last: int) -> tuple[int, float, Ints, Array]:
-        """Return the column of a job's cheapest GPUs up to its last slot."""
-        types = np.flatnonzero((self.limit[job] > 0) & (self.progress[job] > 0))
-        slots = np.arange(self.view.arrival[job], last + 1)
-        unit = (prices[np.ix_(types, slots)] / self.progress[job, types, None]).ravel()
-        amount = np.repeat(self.limit[job, types] * self.progress[job, types], len(slots))
-        order = np.argsort(unit, kind="stable")
-        work = self.view.workload.work[job]
-        before = np.cumsum(amount[order]) - amount[order]
-        used = order[before < work]
-        done = np.minimum(amount[used], work - before[: len(used)])
-        which = types[used // len(slots)]
-        gpus = done / self.progress[job, which]
-        # Rounding leaves slivers of work, and HiGHS refuses coefficients below 1e-9.
-        kept = (done > ROUNDING * work) & (gpus > ROUNDING)
-        rows = which * self.view.slots + slots[used % len(slots)]
-        return job, float(self.worth[job, last]), rows[kept], gpus[kept]
+    def _price(self, which: Ints, prices: Array, room: Ints, domain: Domain) -> tuple[Array, Array, Ints, Ints, Ints]:
+        from schedgap.models.hadar import _copies as kernels
+
+        count, work = len(which), self.view.workload.work
+        floor = np.where(domain.must, NOTHING, 0.0)
+        uses = np.ascontiguousarray(np.array(domain.uses, np.int64).reshape(-1, 4).T)
+        fixed = (self.view.arrival, work, self.progress, self.limit), domain.worth, floor, uses
+        size = room.size + 40 * count
+        while True:
+            most, by_end, held = np.zeros(count), np.zeros((count, self.view.slots)), np.zeros(count, np.int64)
+            cell, gpus = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            used = kernels.price(np.ascontiguousarray(prices), room, which, *fixed, (most, by_end, held, cell, gpus))
+            if used >= 0:
+                most[most <= NOTHING] = -np.inf
+                return most, by_end, held, cell[:used], gpus[:used]
+            size *= 2
+
+    def _columns(self, held: Ints, cell: Ints, gpus: Ints) -> Columns:
+        """Return what was bought as columns; jobs that bought nothing have none."""
+        some = np.flatnonzero(np.diff(held, prepend=0))
+        starts = np.concatenate([[0], held[some]])
+        last = np.maximum.reduceat(cell % self.view.slots, starts[:-1]) if some.size else some
+        job = self.possible[some]
+        use = sp.csc_array((gpus.astype(float), cell, starts), shape=(self.room.size, len(job)))
+        return Columns(job, self.worth[job, last], use, last)
 
 
 def build_master(view: View) -> pyo.ConcreteModel:
-    r"""Return the LP over columns: how much of which GPUs the copies of every job hold, if GPUs could be divided (§V).
+    r"""Return the relaxation over columns: which GPUs the copies of every job hold (§V).
 
-    - :math:`s \in S_j'`: the columns, ways to do all work of a job by a last slot with up to :math:`m_j^r` GPUs of a
-      type.
-    - :math:`m_j^r = \sum_{h \colon r(h) = r} \min(W_j, c_h)`: GPUs of type r that all copies of a job hold at most.
+    - :math:`s \in S_j'`: the columns, ways to do all work of a job by a last slot with up to :math:`m_j^i` GPUs of a
+      class.
+    - :math:`i`: classes, of :math:`m_i` servers with :math:`c_i` GPUs of one type, :math:`C^i = m_i c_i`.
+    - :math:`m_j^i = m_i \min(W_j, c_i)`: GPUs of class i that all copies of a job hold at most.
     - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
 
     .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot x_{j,s} \tag{2}
-    .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{within}
+    .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,i} \cdot x_{j,s} \le C^i \quad \forall t, i \tag{2a} \label{within}
     .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
 
     A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so that each of these GPUs does
-    :math:`X_j^r L` iterations in a slot. Relaxed are that GPUs are whole, and what one server holds. Every schedule of
-    P1 is one with copies, too: the part of a gang on one server is a copy that is at least as fast as the gang's
-    slowest type.
+    :math:`X_j^r L` iterations in a slot. With whole columns this is the problem itself. Every schedule of P1 is one
+    with copies, too: the part of a gang on one server is a copy that is at least as fast as the gang's slowest type.
 
-    Duals: the prices of (2a) go to the pricing problem, which takes the cheapest progress first for every last slot. At
-    any prices the cost of all GPUs and the largest payoffs of the jobs add up to a bound on every schedule with copies.
+    Duals: the prices of (2a) go to the pricing problem, which finds the cheapest whole GPUs for every last slot. At any
+    prices the cost of all GPUs and the largest payoffs of the jobs add up to a bound on every schedule with copies.
 
     *Erratum.* Theorem 3 claims that utilisation grows strictly with the number of copies; it can be equal (R1 = 3, n =
     5: 3, 4 and 5 copies alike).
     """
     pricing = ForkedPricing(view)
-    return statement(pricing.packing, generate(Domain.of(pricing.packing), pricing).columns)
+    return statement(pricing.packing, generate(pricing.anything, pricing).columns)
 
 
 def forked_bound(view: View, options: SolveOptions) -> Outcome:
@@ -110,7 +181,7 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
     began = clock.now()
     pricing = ForkedPricing(view)
     built = clock.now()
-    found = generate(Domain.of(pricing.packing), pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
+    found = generate(pricing.anything, pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
     times = replace(found.times, build_s=built - began, solve_s=clock.now() - built - found.times.transfer_s)
     solution = Solution(
         status=ENDED.get(found.ended, "error"),
@@ -124,6 +195,90 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
     return Outcome(solution, None, found.prices.reshape(-1, view.slots))
 
 
+def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcome:
+    """Solve the problem with copies by branch and price, from the bound of column generation.
+
+    Parameters
+    ----------
+    view
+        What is to be scheduled.
+    options
+        Limits, gap, seed, known decisions.
+    seeded
+        Whether it starts from known decisions.
+
+    Returns
+    -------
+    Outcome
+        Its prices are ``(classes, T)``: what one more GPU of a class in a slot would add to the bound at most.
+
+    See Also
+    --------
+    solve_in_phases : how the search goes on, and what it can prove.
+    """
+    began = clock.now()
+    pricing = ForkedPricing(view)
+    posed = PackingProblem(
+        packing=pricing.packing,
+        oracle=pricing,
+        real=pricing.packing,
+        insert=pricing.insert,
+        expand=lambda prices: prices,
+        effort=PackingOptions(),
+        read=partial(read, pricing),
+        share=BOUND_SHARE,
+    )
+    answer = solve_in_phases(posed, options, clock.now() - began, seeded)
+    decision = answer.decision(lambda packed: decode(pricing, packed.columns))
+    return Outcome(answer.solution, decision, answer.generated.prices.reshape(pricing.room.shape))
+
+
+def some_columns(view: View) -> tuple[float, bool]:
+    """Return the logarithm of a number of columns that there are at least, and that it is a lower bound.
+
+    Counted are, on the class that does most in a slot, as many whole slots as a job needs, and what is left in another.
+    """
+    pricing = ForkedPricing(view)
+    total = [-np.inf]
+    for job in pricing.possible.tolist():
+        power = pricing.limit[job] * pricing.progress[job]
+        slots, best = int(view.slots - view.arrival[job]), int(power.argmax())
+        gpus = math.ceil(view.workload.work[job] / pricing.progress[job, best] * (1 - ROUNDING))
+        whole, rest = divmod(gpus, int(pricing.limit[job, best]))
+        if whole + (rest > 0) <= slots:
+            ways = gammaln(slots + 1) - gammaln(whole + 1) - gammaln(slots - whole + 1)
+            total.append(float(ways) + (math.log(slots - whole) if rest else 0.0))
+    return float(logsumexp(total)) / math.log(10), True
+
+
+def read(pricing: ForkedPricing, decision: Schedule) -> dict[int, Choice]:
+    """Return the columns of a decision, by job."""
+    row = pricing.kind[decision.server] * pricing.view.slots + decision.slot
+    found = {}
+    for job in np.unique(decision.job).tolist():
+        mine = decision.job == job
+        rows, entry = np.unique(row[mine], return_inverse=True)
+        held = np.bincount(entry, decision.gpus[mine]).astype(float)
+        found[job] = Choice(float(pricing.worth[job, decision.slot[mine].max()]), rows, held)
+    return found
+
+
+def decode(pricing: ForkedPricing, chosen: Columns) -> Schedule:
+    """Return the schedule of chosen columns, with the GPUs of a class dealt out to its servers in turns."""
+    use = chosen.use.tocoo()
+    each = np.repeat(np.arange(use.nnz), np.rint(use.data).astype(np.int64))
+    each = each[np.argsort(use.row[each], kind="stable")]
+    cell = use.row[each].astype(np.int64)
+    turn = np.arange(len(cell)) - np.searchsorted(cell, cell)
+    server = np.empty_like(cell)
+    for kind in range(len(pricing.room)):
+        hosts, mine = np.flatnonzero(pricing.kind == kind), cell // pricing.view.slots == kind
+        server[mine] = hosts[turn[mine] % len(hosts)]
+    table = np.column_stack((chosen.block[use.col[each]], cell % pricing.view.slots, server))
+    entries, gpus = np.unique(table, axis=0, return_counts=True)
+    return Schedule.of(np.column_stack((entries, gpus)))
+
+
 MODELS.register(
     ModelSpec(
         id="hadar.forked_bound",
@@ -131,10 +286,26 @@ MODELS.register(
         problem=FORKED.id,
         kind="relaxation",
         build=build_master,
-        decode=lambda view, model, solution: None,
-        source="HadarE §V, divisible copies, by column generation",
+        decode=no_decision,
+        source="HadarE §V, by column generation",
         procedure=forked_bound,
         too_large=too_large,
+        example="paper/hadar-fig1",
+    )
+)
+MODELS.register(
+    ModelSpec(
+        id="hadar.forked.columns",
+        paper="hadar",
+        problem=FORKED.id,
+        kind="exact",
+        build=build_master,
+        decode=no_decision,
+        source="HadarE §V, by column generation and branching",
+        procedure=columns,
+        too_large=too_large,
+        parameters=(SEEDED,),
+        implied=some_columns,
         example="paper/hadar-fig1",
     )
 )

@@ -13,7 +13,13 @@ from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
 from schedgap.models.registry import Outcome, model, no_decision
-from schedgap.models.single_machine import INTERVALS, Jobs, best_bound
+from schedgap.models.simulated import bounds_simulations
+from schedgap.models.single_machine import (
+    INTERVALS,
+    Jobs,
+    Ways,
+    best_bound,
+)
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.synergy.configurations import configurations, fitting
 
@@ -24,17 +30,27 @@ class Run(Jobs):
 
     `work` ``(n,)`` are iterations, `kind` ``(n,)`` the position of each job's kind in `first` ``(K,)``, where the
     configurations of each kind begin. An iteration per second takes part `use` ``(q, d)`` of each resource in each
-    configuration.
+    configuration, which has a `rate` ``(q,)``.
     """
 
     work: Array
     kind: Ints
     first: Ints
     use: Array
+    rate: Array
 
-    def volume(self, weights: Array) -> Array:
-        """Return ``(n,)`` seconds of the whole cluster that each job takes at least, for weights ``(d,)``."""
-        return np.asarray(self.work * np.minimum.reduceat(self.use @ weights, self.first)[self.kind])
+    @property
+    def ways(self) -> Ways:
+        """Configurations; an iteration is the unit of work."""
+        return Ways(self.first, 1 / self.rate, self.kind, self.work)
+
+    def cost(self, weights: Array) -> Array:
+        """Return ``(q,)`` seconds of the whole cluster that an iteration takes in each configuration."""
+        return np.asarray(self.use @ weights)
+
+    def takes(self, weights: Array, which: Ints) -> Array:
+        """Return ``(m, d)`` what an iteration takes in configurations."""
+        return np.asarray(self.use[which])
 
 
 def run_of(view: View) -> Run:
@@ -66,6 +82,7 @@ def run_of(view: View) -> Run:
         kind=kind.ravel(),
         first=first,
         use=part / held.rate[:, None],
+        rate=held.rate,
     )
 
 
@@ -118,6 +135,7 @@ def build_intervals(
     )
 
 
+bounds_simulations("synergy.jct", "jct_mean_s", sensitive=True)(build_intervals)
 model(
     "synergy.jct",
     problem=RUN.id,

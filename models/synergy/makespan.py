@@ -9,10 +9,12 @@ import pyomo.environ as pyo
 
 from schedgap.instances.views.synergy import MAKESPAN, View
 from schedgap.models.registry import model, no_decision
+from schedgap.models.simulated import bounds_simulations
 from schedgap.models.solve import counted
 from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
 
+@bounds_simulations("synergy.makespan_fluid", "ttd_s", sensitive=True, from_arrival=True)
 @model(
     "synergy.makespan_fluid",
     problem=MAKESPAN.id,

@@ -17,7 +17,7 @@ from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ROUNDING, Architecture, View
 from schedgap.models.registry import Outcome, model, no_decision
-from schedgap.models.single_machine import Jobs, best_bound, build_intervals
+from schedgap.models.single_machine import Jobs, Ways, best_bound, build_intervals
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 from schedgap.models.zhou.common import skip
 
@@ -28,9 +28,18 @@ class Types(NamedTuple):
     part: Array
     fits: Bools
 
+    def cost(self, weights: Array) -> Array:
+        """Return ``(k, i)`` what one of each type takes of the cluster on each class, for weights ``(i, R)``."""
+        return np.where(self.fits, (self.part * weights).sum(axis=2), np.inf)
+
     def least(self, weights: Array) -> Array:
         """Return ``(k,)`` what one of each type takes of the cluster at least, for weights ``(i, R)``."""
-        return np.asarray(np.where(self.fits, (self.part * weights).sum(axis=2), np.inf).min(axis=1))
+        return np.asarray(self.cost(weights).min(axis=1))
+
+    def takes(self, weights: Array) -> Array:
+        """Return ``(k, i, R)`` what one of each type takes where it takes least."""
+        at = self.cost(weights).argmin(axis=1)
+        return np.where((np.arange(weights.shape[0]) == at[:, None])[:, :, None], self.part, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,23 +55,38 @@ class Run(Jobs):
     ps_type: Ints
     worker_slots: Array
     ps_slots: Array
+    time: Array
     worker: Types
     ps: Types
 
-    def volume(self, weights: Array) -> Array:
-        """Return ``(n,)`` slots of the whole cluster that each job takes at least, for weights ``(d,)``."""
+    @property
+    def ways(self) -> Ways:
+        """The choices, whose unit of work is the whole job."""
+        n = len(self.first)
+        return Ways(self.first, self.time, np.arange(n), np.ones(n))
+
+    def cost(self, weights: Array) -> Array:
+        """Return ``(q,)`` slots of the whole cluster that each choice takes at least, for weights ``(d,)``."""
         each = weights.reshape(self.worker.part.shape[1:])
         cost = self.worker_slots * self.worker.least(each)[self.worker_type]
         if len(self.ps.part):
             cost += self.ps_slots * self.ps.least(each)[self.ps_type]
-        return np.asarray(np.minimum.reduceat(cost, self.first))
+        return np.asarray(cost)
+
+    def takes(self, weights: Array, which: Ints) -> Array:
+        """Return ``(m, d)`` what choices take, on the cheapest classes."""
+        each = weights.reshape(self.worker.part.shape[1:])
+        taken = self.worker_slots[which, None, None] * self.worker.takes(each)[self.worker_type[which]]
+        if len(self.ps.part):
+            taken += self.ps_slots[which, None, None] * self.ps.takes(each)[self.ps_type[which]]
+        return np.asarray(taken.reshape(len(which), len(weights)))
 
 
 def run_of(a: Architecture) -> Run:
     """Return the jobs with a positive weight (there is one), and the choices of theirs that can need least."""
     jobs, m = np.flatnonzero(a.weight > 0), a.classes
     alone, rows = _ring(a, jobs) if a.id == "ra" else _with_servers(a, jobs)
-    job, worker_type, ps_type, worker_slots, ps_slots = rows
+    job, worker_type, ps_type, worker_slots, ps_slots, time = rows
     total = m.capacity * m.count[:, None]
     start = a.arrival[jobs].astype(float)
     hosts = np.array([fitting(m.capacity, z) > 0 for z in m.ps], bool).reshape(len(m.ps), m.size)
@@ -78,6 +102,7 @@ def run_of(a: Architecture) -> Run:
         ps_type=ps_type,
         worker_slots=worker_slots,
         ps_slots=ps_slots,
+        time=time,
         worker=Types(_parts(m.worker, total), m.room > 0),
         ps=Types(_parts(m.ps, total), hosts),
     )
@@ -88,25 +113,38 @@ def _parts(need: Array, total: Array) -> Array:
     return np.divide(need[:, None], total, out=out, where=total > 0)
 
 
-Rows = tuple[Ints, Ints, Ints, Array, Array]
-"""Choices by job: job, worker type, PS type, worker slots, PS slots, ``(q,)`` each."""
+Rows = tuple[Ints, Ints, Ints, Array, Array, Array]
+"""Choices by job: job, worker type, PS type, worker slots, PS slots, slots at least, ``(q,)`` each."""
 
 
 def _ring(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
-    """Return ``(n,)`` times alone, and the choices of rings: of every type one worker, whose 1/ρ is the least."""
+    r"""Return ``(n,)`` times alone, and the choices of rings: numbers of workers of every type.
+
+    One worker costs least. The rate of :math:`\Phi \ge 2` workers is convex in :math:`\Phi`, so that what a rate
+    costs is concave: above the line from 2 workers to the most that need more than a slot; with one more, a slot is
+    enough.
+    """
     most = np.minimum(a.most[jobs, None, None], largest(a.classes, True, int(a.most.max()))[:, 0])
     work, update, transfer = (x[jobs] for x in (a.work[:, None] * (1 - ROUNDING), a.rates.update, a.rates.transfer))
     single = work * a.rates.compute[jobs]
-    able = (most[:, :, 1] > 0) & np.isfinite(single)
-    alone = np.where(able, single, np.inf)
-    # From two workers on more are faster; two may be slower than one.
+    number, slots = np.ones((4, *most.shape)), np.full((4, *most.shape), np.inf)
+    slots[0, :, :, 1] = np.where((most[:, :, 1] > 0) & np.isfinite(single), single, np.inf)
     for one, others in ((0, update + transfer), (1, update)):
-        number = np.maximum(most[:, :, one], 2)
-        slots = (single + work * others * (number - 1) / number) / number
-        alone = np.where(most[:, :, one] > 1, np.minimum(alone, slots), alone)
-    job, worker_type = np.nonzero(able)
-    rows = job, worker_type, np.zeros_like(job), np.maximum(single, 1.0)[job, worker_type], np.zeros(len(job))
-    return np.maximum(alone.min(axis=1), 1.0), rows
+        more = work * others
+        # Φ workers need more than a slot below the larger root of Φ² − (single + more)·Φ + more.
+        half = (single + more) / 2
+        root = half + np.sqrt(np.maximum(half**2 - more, 0.0))
+        several = np.clip(np.ceil(root) - 1, 2, np.maximum(most[:, :, one], 2))
+        for i, count in enumerate((np.full_like(several, 2), several, several + 1), start=1):
+            number[i, :, :, one] = count
+            able = (count <= most[:, :, one]) & np.isfinite(single)
+            slots[i, :, :, one] = np.where(able, (single + more * (count - 1) / count) / count, np.inf)
+    which = np.nonzero(np.isfinite(slots.transpose(1, 2, 3, 0)))
+    time = np.maximum(slots.transpose(1, 2, 3, 0)[which], 1.0)
+    workers = number.transpose(1, 2, 3, 0)[which] * time
+    job, worker_type = which[:2]
+    rows = job, worker_type, np.zeros_like(job), workers, np.zeros(len(job)), time
+    return np.maximum(slots.min(axis=(0, 2, 3)), 1.0), rows
 
 
 def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
@@ -114,7 +152,7 @@ def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
     machines, rates = a.classes, a.rates
     fit = largest(machines, False, int(a.most.max()))
     shape = (len(jobs), *fit.shape, 2)
-    workers, servers = np.full(shape, np.inf), np.zeros(shape)
+    workers, servers, time = np.full(shape, np.inf), np.zeros(shape), np.ones(shape)
     alone = np.full(len(jobs), np.inf)
     for m, p, one in np.ndindex(*fit.shape):
         slots = rates.compute[jobs, m] + rates.update[jobs, p] + (0.0 if one else rates.transfer[jobs, m])
@@ -129,11 +167,12 @@ def _with_servers(a: Architecture, jobs: Ints) -> tuple[Array, Rows]:
         some = able[few[able] > 0]
         workers[some, m, p, one, 0] = asked[some]
         servers[some, m, p, one, 0] = asked[some] * serving.share(few[some])
+        time[some, m, p, one, 0] = asked[some] / few[some]
         some = able[enough[able] <= most[able]]
         workers[some, m, p, one, 1] = enough[some]
         servers[some, m, p, one, 1] = serving.fewest(enough[some])
     where = np.nonzero(np.isfinite(workers))
-    rows = where[0], where[1], where[2], workers[where], servers[where]
+    rows = where[0], where[1], where[2], workers[where], servers[where], time[where]
     return np.maximum(alone, 1.0), rows
 
 
@@ -218,7 +257,7 @@ def _build(view: View, name: str) -> pyo.ConcreteModel:
     beside s PSs, so that s PSs serve up to :math:`G(s) + \lfloor s B/b \rfloor` workers, where :math:`G(s)` is the most
     workers that fit beside s PSs on any server (other hosts only add to the cost). Up to :math:`W/\rho` workers a
     mini-batch costs :math:`(x + y s/N)/\rho`: the smallest s/N is enough. Beyond, a slot suffices and the smallest N
-    is. In a ring, one worker alone is the cheapest.
+    is. In a ring, one worker alone is the cheapest; more are choices that are faster.
 
     See Also
     --------

@@ -1,0 +1,172 @@
+"""Compiled loops of the pricing over intervals; :mod:`schedgap.models.intervals` explains and calls them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.instances.clock import njit
+
+MISSING = 1e-12
+"""Part of a job's work that may be missing: rounding."""
+
+STEPS = 12
+"""Most steps of a curve; beyond, the last one goes on, which is below the curve."""
+
+
+ENDLESS = 1e9
+"""How many times as fast as by any way work is done in a last step that goes on."""
+
+
+@njit(cache=True)
+def curves(cost, time, first, together):  # type: ignore[no-untyped-def]
+    """Return the least cost of work per unit of time in each interval as convex curves of how much is done.
+
+    Curves go in steps: ``unit (g, K, S)`` is what work costs in a step, ``rate (g, K, S)`` how much per unit of time it
+    adds, ``way (g, K, S)`` the way that it ends with, ``steps (g, K)`` their number.
+
+    Parameters
+    ----------
+    cost
+        ``(K, q)`` what all work costs by each way, in each interval.
+    time
+        ``(q,)`` how long it takes.
+    first
+        ``(g + 1,)`` where the ways of each kind of job begin.
+    together
+        Whether ways go on side by side; otherwise they share the time, and a step goes from one to a faster one.
+    """
+    kinds, intervals = len(first) - 1, len(cost)
+    shape = (kinds, intervals, STEPS)
+    unit, rate, way = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64)
+    steps = np.zeros((kinds, intervals), np.int64)
+    for g in range(kinds):
+        fastest = (1 / time[first[g] : first[g + 1]]).max()
+        for i in range(intervals):
+            used = np.zeros(first[g + 1] - first[g], np.bool_)
+            speed, paid = 0.0, 0.0
+            while steps[g, i] < STEPS:
+                best, at = np.inf, -1
+                for w in range(first[g], first[g + 1]):
+                    if used[w - first[g]] or not np.isfinite(cost[i, w]) or (not together and 1 / time[w] <= speed):
+                        continue
+                    slope = cost[i, w] if together else (cost[i, w] / time[w] - paid) / (1 / time[w] - speed)
+                    if slope < best or (slope == best and time[w] < time[at]):
+                        best, at = slope, w
+                if at < 0:
+                    break
+                s = steps[g, i]
+                used[at - first[g]] = True
+                unit[g, i, s], way[g, i, s] = max(best, 0.0), at
+                rate[g, i, s] = 1 / time[at] - (0.0 if together else speed)
+                speed, paid = 1 / time[at], cost[i, at] / time[at]
+                steps[g, i] += 1
+            if steps[g, i] == STEPS:
+                rate[g, i, STEPS - 1] += ENDLESS * fastest
+    return unit, rate, way, steps
+
+
+@njit(cache=True)
+def price(curve, jobs, goal, floor, out):  # type: ignore[no-untyped-def]
+    """Find for every job the interval in which it should end, and how much of its work to do in each step before.
+
+    Steps of earlier intervals are kept in the order of what work costs in them. In the last one, work costs what it
+    delays the end by as well, but for what is done until the first end that counts.
+
+    Parameters
+    ----------
+    curve
+        See :func:`curves`.
+    jobs
+        Kind and size of each job, and the time ``(n, K)`` that it has in each interval.
+    goal
+        ``(n, K)`` each: value of the first end in an interval, what is lost by a part of the work as long as the job,
+        and the part that is done until that end.
+    floor
+        ``(n,)`` payoffs must beat this.
+    out
+        ``payoff (n,)``, ``last (n,)`` (-1: none), ``part (n, K, S)``.
+    """
+    unit, rate, _, steps = curve
+    kind, size, room = jobs
+    value, slope, free = goal
+    payoff, last, part = out
+    intervals = unit.shape[1]
+    order, most = np.empty(intervals * STEPS, np.int64), np.empty((intervals, STEPS))
+    for j in range(len(kind)):
+        g = kind[j]
+        payoff[j], last[j] = floor[j], -1
+        known, there = 0, 0.0
+        for k in range(intervals):
+            for s in range(steps[g, k]):
+                most[k, s] = min(1.0, room[j, k] * rate[g, k, s] / size[j])
+                there += most[k, s]
+            if there >= 1.0 - MISSING and value[j, k] > payoff[j]:
+                offer = unit[g] * size[j], most, steps[g]
+                paid = value[j, k] - cheapest(offer, slope[j, k], free[j, k], order[:known], k, part[j])
+                if paid > payoff[j]:
+                    payoff[j], last[j] = paid, k
+            for s in range(steps[g, k]):
+                i = known
+                while i > 0 and unit[g, order[i - 1] // STEPS, order[i - 1] % STEPS] > unit[g, k, s]:
+                    order[i] = order[i - 1]
+                    i -= 1
+                order[i] = k * STEPS + s
+                known += 1
+        part[j] = 0.0
+        if last[j] >= 0:
+            k, offer = last[j], (unit[g] * size[j], most, steps[g])
+            before = order[:known][order[:known] < k * STEPS]
+            cheapest(offer, slope[j, k], free[j, k], before, k, part[j])
+
+
+@njit(cache=True)
+def cheapest(offer, slope, free, order, k, part):  # type: ignore[no-untyped-def]
+    """Return the least cost of all work up to interval `k`, from steps before in that order; fill `part`."""
+    unit, most, steps = offer
+    left, cost, step, done = 1.0, 0.0, 0, 0.0
+    part[k] = 0.0
+    at = 0
+    while left > 0 and (at < len(order) or step < steps[k]):
+        late = done >= free - MISSING
+        own = unit[k, step] + (slope if late else 0.0) if step < steps[k] else np.inf
+        i, s = (order[at] // STEPS, order[at] % STEPS) if at < len(order) else (k, 0)
+        if at < len(order) and unit[i, s] < own:
+            taken = min(left, most[i, s])
+            part[i, s] = taken
+            cost += taken * unit[i, s]
+            at += 1
+        else:
+            room = most[k, step] - part[k, step]
+            taken = min(left, room if late else min(room, free - done))
+            part[k, step] += taken
+            cost += taken * own
+            done += taken
+            if taken >= room:
+                step += 1
+        left -= taken
+    return cost
+
+
+@njit(cache=True)
+def times(curve, jobs, time, together, last, part, out):  # type: ignore[no-untyped-def]
+    """Write how long each job uses which way in each interval: ``job, interval, way, time``; return how many these are.
+
+    Where ways share the time, a step that is partly taken lies between two ways.
+    """
+    _, rate, way, steps = curve
+    kind, size, room = jobs
+    job, interval, ways, amount = out
+    found = 0
+    for j in range(len(kind)):
+        for i in range(last[j] + 1):
+            faster = 0.0
+            for s in range(steps[kind[j], i] - 1, -1, -1):
+                if part[j, i, s] > 0 and np.isfinite(room[j, i]):
+                    w = way[kind[j], i, s]
+                    job[found], interval[found], ways[found] = j, i, w
+                    amount[found] = part[j, i, s] * size[j] * time[w]
+                    if not together:
+                        full = min(1.0, part[j, i, s] * size[j] / (room[j, i] * rate[kind[j], i, s])) * room[j, i]
+                        amount[found], faster = max(full - faster, 0.0), full
+                    found += 1
+    return found

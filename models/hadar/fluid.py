@@ -1,0 +1,186 @@
+"""Bounds whose size does not grow with the slots: gangs, or their copies, as a fluid over intervals of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyomo.environ as pyo
+
+from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, View
+from schedgap.models.hadar.columns import too_large
+from schedgap.models.hadar.common import best_progress, somebody_rejected
+from schedgap.models.hadar.forked import able, classes
+from schedgap.models.intervals import Fluid, Goal, first_edges, solution_of, stated, tightest
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, no_reason
+from schedgap.models.single_machine import Jobs, Ways
+from schedgap.models.solve import SolveOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Gangs(Jobs):
+    """Jobs `which` ``(n,)``, times in slots; resources are GPU types.
+
+    All work of a job on type r takes the part ``amount (n, k)`` of its GPUs for a slot, infinite where it cannot run,
+    and ``time (n, k)`` slots of a gang, or of all copies on this type, which run `together` with those on others.
+    """
+
+    which: Ints
+    amount: Array
+    time: Array
+    together: bool
+
+    @property
+    def ways(self) -> Ways:
+        """Types, whose unit of work is the whole job."""
+        n, k = self.amount.shape
+        return Ways(np.arange(n) * k, self.time.ravel(), np.arange(n), np.ones(n), self.together)
+
+    def cost(self, weights: Array) -> Array:
+        """Return ``(n·k,)`` slots of the whole cluster that all work takes on each type, for weights ``(k,)``."""
+        able = np.isfinite(self.amount)
+        return np.multiply(self.amount, weights, out=np.full_like(self.amount, np.inf), where=able).ravel()
+
+    def takes(self, weights: Array, which: Ints) -> Array:
+        """Return ``(m, k)`` what all work takes, which is on one type."""
+        k = self.amount.shape[1]
+        return np.where(np.arange(k) == which[:, None] % k, self.amount.ravel()[which, None], 0.0)
+
+
+def gangs(view: View, forks: bool = False, grain: float = 1.0) -> Gangs:
+    """Return the jobs that can complete.
+
+    Parameters
+    ----------
+    view
+        GPUs, slots, jobs.
+    forks
+        Whether jobs run as copies, by which they can use more GPUs at once.
+    grain
+        Slots that a job takes at least; 0 where it can end within one.
+    """
+    work = view.workload
+    if forks:
+        copies = classes(view)
+        of_type = copies.gpu_type[:, None] == np.arange(len(view.capacity))
+        jobs, speed = able(view, copies), (copies.limit * copies.progress) @ of_type
+        fastest = speed.sum(axis=1)[jobs]
+    else:
+        jobs, speed = view.possible, view.progress * (view.capacity > 0)
+        fastest = np.array([best_progress(view, j) for j in jobs.tolist()])
+    needed = (work.work[jobs] * (1 - ROUNDING))[:, None]
+    per_slot = work.rates[jobs] * view.slot_s * view.capacity
+    amount = np.divide(needed, per_slot, out=np.full(per_slot.shape, np.inf), where=per_slot > 0)
+    time = np.divide(needed, speed[jobs], out=np.full(per_slot.shape, np.inf), where=per_slot > 0)
+    if not forks:  # a gang holds its GPUs for whole slots, also where it needs less than one
+        amount *= np.maximum(grain / time, 1.0)
+    start, alone = view.arrival[jobs].astype(float), np.maximum(needed[:, 0] / fastest, grain)
+    return Gangs(
+        start=start,
+        alone=alone,
+        earliest=start + (np.ceil(alone) if grain else alone),
+        weight=np.ones(len(jobs)),
+        group=np.zeros(len(view.capacity), np.int64),
+        speed=np.maximum(view.capacity, 1).astype(float),
+        which=jobs,
+        amount=amount,
+        time=np.maximum(time, grain),
+        together=forks,
+    )
+
+
+def utilities(view: View, run: Gangs, edges: Array) -> Goal:
+    """Return what ends are worth by last slots, between edges in whole slots.
+
+    A line from the utility of the first end in an interval to that of any other is above all others.
+    """
+    cuts = edges.astype(np.int64)
+    begin, slot = cuts[:-1], np.arange(cuts[0], cuts[-1])
+    inside = np.repeat(np.arange(len(begin)), np.diff(cuts))
+    shape = len(run.which), len(begin)
+    value, slope, free = np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape)
+    for i, job in enumerate(run.which.tolist()):
+        worth = view.utility(job)
+        first = np.maximum(begin, int(run.earliest[i]) - 1)
+        some = first < cuts[1:]
+        value[i, some] = worth[first[some]]
+        free[i] = np.maximum(first + 1 - np.maximum(begin, int(run.start[i])), 0) / run.alone[i]
+        later = slot - first[inside]
+        lost = worth[np.minimum(first[inside], slot)] - worth[slot]
+        each = np.divide(lost, later, out=np.full(len(slot), np.inf), where=later > 0)
+        least = np.minimum.reduceat(each, begin - cuts[0])
+        slope[i] = np.where(np.isfinite(least), least, 0.0) * run.alone[i]
+    return Goal(value, slope, free)
+
+
+def posed(view: View, run: Gangs, must: bool, edges: Array) -> Fluid:
+    """Return the problem over edges in whole slots."""
+    return Fluid(run, edges, utilities(view, run, edges), must)
+
+
+def build_fluid(view: View, complete: bool = False, forks: bool = False) -> pyo.ConcreteModel:
+    r"""Return the fluid relaxation over intervals, and the columns that generation made for it.
+
+    - :math:`i`: intervals of :math:`|i|` slots.
+    - :math:`s \in S_j'`: columns of j, an interval in which j ends, and the parts :math:`f_{s,i}` of its work that it
+      does on the type :math:`r` in interval i, :math:`f_{s,i,r}`.
+    - :math:`d_j^r = E_j N_j / (X_j^r L)`: GPU slots that j needs on type r.
+    - :math:`v_s`: at least the utility of any schedule that ends in this interval and does these parts of its work.
+    - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
+
+    .. math:: \max \sum_j \sum_{s \in S_j'} v_s \cdot x_{j,s}
+    .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,r} \cdot d_j^r / C^r \cdot x_{j,s} \le |i| \quad \forall i, r
+        \label{within}
+    .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \label{once}
+
+    (an equation where every job completes). A gang that holds several types advances at the rate of the slowest, so
+    that each GPU, counted at its own rate, does no less. Relaxed are that work is done in whole slots, and what happens
+    within an interval; its rows are as many as intervals and types, however many slots there are.
+
+    Duals: the prices of the GPUs of a type in an interval. At any prices, what all GPUs cost and the largest payoffs of
+    the jobs are a bound; payoffs are a greedy choice of intervals (:mod:`schedgap.models.intervals`).
+    """
+    run = gangs(view, forks)
+    return stated(posed(view, run, complete, first_edges(run, float(view.slots), whole=True)))
+
+
+def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:
+    """Bound by column generation over intervals, which are cut in halves where that can matter.
+
+    See Also
+    --------
+    schedgap.models.intervals : the proof.
+    """
+    began = clock.now()
+    run = gangs(view, forks)
+    if not len(run.which):
+        return Outcome(solution_of(None, 1), None)
+    edges = first_edges(run, float(view.slots), whole=True)
+    found, _ = tightest(partial(posed, view, run, complete), edges, True, options)
+    solution = solution_of(found, 1)
+    return Outcome(replace(solution, times=replace(solution.times, solve_s=clock.now() - began)), None)
+
+
+for _name, _problem, _complete, _forks in (
+    ("hadar.fluid", UTILITY, False, False),
+    ("hadar.fluid.complete", COMPLETE, True, False),
+    ("hadar.fluid.forked", FORKED, False, True),
+):
+    MODELS.register(
+        ModelSpec(
+            id=_name,
+            paper="hadar",
+            problem=_problem.id,
+            kind="bound",
+            build=partial(build_fluid, complete=_complete, forks=_forks),
+            decode=no_decision,
+            source="Fluid relaxation over intervals of time, by column generation",
+            procedure=partial(bound, complete=_complete, forks=_forks),
+            skip=somebody_rejected if _complete else no_reason,
+            too_large=too_large,
+            example="paper/hadar-fig1",
+        )
+    )

@@ -1,0 +1,35 @@
+"""Which models bound what simulations measure: they say so where they are defined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Build = TypeVar("Build", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class SimulationBound:
+    """A model that bounds a time of simulations, the row's field `metric`, from below.
+
+    Its slots are as long as the rounds, so that no simulated job could start earlier. It bounds policies that give out
+    CPUs and memory where it is `sensitive`, policies that run jobs as copies where it `forks` them, else the others.
+    `from_arrival` says that the time counts from the first arrival, where the model counts it from 0.
+    """
+
+    model: str
+    metric: str
+    sensitive: bool = False
+    forks: bool = False
+    from_arrival: bool = False
+
+
+SIMULATED: dict[str, SimulationBound] = {}
+"""By model, in the order of registration; of several that bound the same, the best counts."""
+
+
+def bounds_simulations(model: str, metric: str, **settings: bool) -> Callable[[Build], Build]:
+    """Register the model of that id, whose builder is decorated; the settings are those of :class:`SimulationBound`."""
+    SIMULATED[model] = SimulationBound(model, metric, **settings)
+    return lambda build: build
