@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import math
 import os
 import selectors
@@ -67,7 +66,7 @@ class ProgramError(RuntimeError):
 class Message(Record):
     """Base of what is sent, and of its parts."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
 
 
 class ServerFacts(Message):
@@ -311,11 +310,12 @@ class Scheduler:
         if not newline:
             raise ProgramError(f"{when}: {self._how_it_ended()}")
         if more:
-            raise ProgramError(f"{when}: more than one line answers {_start(line + newline + more)}")
+            raise ProgramError(f"{when}: the program answered more than one line: {_start(line + newline + more)}")
         try:
             return kind.model_validate_json(line)
         except ValidationError as error:
-            raise ProgramError(f"{when}: the answer {_start(line)}: {describe(error, kind)}") from None
+            what = describe(error, kind).removeprefix(" = ")
+            raise ProgramError(f"{when}: {what} (the program answered: {_start(line)})") from None
 
     def _exchange(self, rest: bytes, when: str) -> bytes:
         """Write a line and read what answers it until a line or the output ends.
@@ -340,7 +340,7 @@ class Scheduler:
                     answer += part
                     if not part or b"\n" in part:
                         return bytes(answer)
-        raise ProgramError(f"{when}: a line of more than {MOST_BYTES >> 20} MB answers")
+        raise ProgramError(f"{when}: the program answered a line of more than {MOST_BYTES >> 20} MB")
 
     def _write(self, rest: bytes) -> bytes:
         """Write what the pipe takes and return what is left; nothing is left for a program that reads no more."""
@@ -383,7 +383,7 @@ def _line(message: Message) -> bytes:
 def _start(line: bytes) -> str:
     """Return the start of an answer as messages show it."""
     text = line[:61].decode(errors="replace")
-    return json.dumps(text if len(text) <= 60 else text[:59] + "…", ensure_ascii=False)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _hello(state: State, settings: Mapping[str, str]) -> Hello:
