@@ -45,11 +45,17 @@ class Registry(Generic[T]):
     ----------
     kind
         What the entries are, in the singular, for messages (``"model"``).
+
+    Attributes
+    ----------
+    families
+        Functions that make the specs of ids such as ``exec:./mine`` on demand, by what stands before the colon.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T] = {}
+        self.families: dict[str, Callable[[str], T]] = {}
         plugins.registries[kind] = self
 
     @property
@@ -120,6 +126,8 @@ class Registry(Generic[T]):
         """
         if name in self._all:
             return self._all[name]
+        if make := self.families.get(name.partition(":")[0]):
+            return make(name)
         base, _, settings = name.partition("?")
         if base not in self._all:
             raise UnknownNameError(unknown(self.kind, base, self._all))

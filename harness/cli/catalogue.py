@@ -1,10 +1,11 @@
-"""Commands about what there is to run: ``list``, ``show``, ``import`` and ``explain``."""
+"""Commands about what there is to run: ``list``, ``schema``, ``show``, ``import`` and ``explain``."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
+from json import dumps as json_of
 from pathlib import Path
 from typing import Annotated
 
@@ -79,6 +80,23 @@ def _papers() -> list[tuple[str, ...]]:
 
     counts = [[str(sum(m.paper == p.id for m in group)) for group in (MODELS, HEURISTICS)] for p in PAPERS]
     return [(p.id, *count, p.title) for p, count in zip(PAPERS, counts, strict=True)]
+
+
+class Schema(StrEnum):
+    """What ``harness schema`` prints."""
+
+    POLICY = "policy"
+
+
+@app.command()
+def schema(
+    what: Annotated[Schema, typer.Argument(help="policy: what simulate says to the program of --policy exec:…")],
+) -> None:
+    """Print the JSON Schema of what is exchanged with programs from elsewhere."""
+    from schedgap.heuristics.simulator.program import schema as of_policies
+
+    schemas = {Schema.POLICY: of_policies}
+    typer.echo(json_of(schemas[what](), indent=2, ensure_ascii=False))
 
 
 @app.command()

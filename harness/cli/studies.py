@@ -92,8 +92,8 @@ def simulate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies); several may follow. "
-            "Repeatable. Default: those that Hadar's section IV compares."
+            help="hadar, gavel, yarn-cs, an id or a pattern ('hadar.*'; harness list policies), exec:./program; "
+            "several may follow. Repeatable. Default: those that Hadar's section IV compares."
         ),
     ] = None,
     round_s: Annotated[float | None, typer.Option(help="Seconds of a round. Default: the instance's slot.")] = None,

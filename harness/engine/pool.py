@@ -114,10 +114,11 @@ class Worker:
         return self.task.failed(*reason)
 
     def stop(self) -> None:
-        """End it at once."""
+        """End it, and what it has started, at once."""
         self.pipe.close()
-        with suppress(ProcessLookupError, TypeError):  # Process.kill() does nothing once the server is dead
-            os.kill(self.process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+        for end in (os.kill, os.killpg):  # Process.kill() does nothing once the server is dead
+            with suppress(OSError, TypeError):
+                end(self.process.pid, signal.SIGKILL)  # type: ignore[arg-type]
 
 
 STARTS = 3
@@ -135,7 +136,9 @@ def _serve(pipe: Connection, given: Sequence[Plugin]) -> None:
     """Run the tasks that come through a pipe, until it is closed.
 
     Ctrl-C and standard output are left to the main process, which it does not outlive (a solve would run to its limit).
+    Nor does a program that it starts: that is in its group of processes, which ends as a whole.
     """
+    os.setpgid(0, 0)
     gc.set_threshold(50_000)  # collections are a tenth of the time of importing numba or Pyomo, and of simulating
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -167,7 +170,7 @@ def _end_with_main() -> None:
     # Not os.getppid(): a forked worker's parent is the fork server, which lives as long as its workers do.
     if main := multiprocessing.parent_process():
         main.join()
-        os._exit(1)
+        os.killpg(0, signal.SIGKILL)
 
 
 def _cause(exitcode: int | None) -> str:

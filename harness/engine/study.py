@@ -219,7 +219,7 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
         "kind": kind,
         **meta,
         "command": " ".join([meta["command"], *map(shlex.quote, plugins.options())]),
-        "plugins": [plugin.described() for plugin in plugins.loaded()],
+        "plugins": [*meta.get("plugins", ()), *(plugin.described() for plugin in plugins.loaded())],
         "needs": [],
         "plan": [],
         "started_utc": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",

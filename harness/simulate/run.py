@@ -22,6 +22,7 @@ from schedgap.harness.table import to_json as json_of
 from schedgap.harness.table import to_parquet, types_of
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, Rules, runnable, servers, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window
+from schedgap.heuristics.simulator.program import named
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -84,6 +85,7 @@ def simulate(
     """
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
     chosen = resolve(policies := list(policies))
+    programs = {spec.id: named(spec.id) for spec in chosen}
     loaded = [load(ref) for ref in references]
     rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
     for one in loaded:
@@ -91,7 +93,7 @@ def simulate(
             raise UsageError(f"window = {window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
     texts = [to_json(one) for one in loaded]
     tasks = [
-        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, limits=limits)
+        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, programs[spec.id], limits=limits)
         for one, text, rule in zip(loaded, texts, rules, strict=True)
         for spec in chosen
     ]
@@ -111,6 +113,7 @@ def simulate(
         "command": command or command_line(options, "simulate"),
         "limits": asdict(limits),
         "policies": [spec.id for spec in chosen],
+        "plugins": [{"name": p.id, "kind": "program", "digest": p.digest} for p in programs.values() if p],
         "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
     }
     bounds = [
@@ -196,8 +199,8 @@ def resolve(names: Iterable[str]) -> list[PolicySpec]:
     """Return the policies of these names, each once, in the order in which they are named first.
 
     A name is an id (``hadar.gavel``), a shell pattern (``hadar.*``), the end of an id (``gavel``, ``yarn-cs``), or a
-    paper (``hadar``) for its own online algorithm; several may be joined by commas. One that matches nothing raises an
-    `UnknownNameError`, which names the nearest known ones.
+    paper (``hadar``) for its own online algorithm, or a program (``exec:./mine``); several may be joined by commas. One
+    that matches nothing raises an `UnknownNameError`, which names the nearest known ones.
     """
     chosen: dict[str, PolicySpec] = {}
     for name in (part.strip() for text in names for part in text.split(",")):
@@ -207,6 +210,8 @@ def resolve(names: Iterable[str]) -> list[PolicySpec]:
 
 def _matching(name: str) -> list[PolicySpec]:
     short, question, settings = name.partition("?")
+    if short.partition(":")[0] in POLICIES.families:
+        return [POLICIES.get(name)]
     plain = short.lower().replace("-", "_")
     exact = [spec for wanted in (plain, f"{plain}.online") for spec in POLICIES if spec.id == wanted]
     ending = [spec for spec in POLICIES if spec.id.partition(".")[2] == plain]

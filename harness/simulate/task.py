@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ from schedgap.harness.verify import differ
 from schedgap.harness.verify.history import check
 from schedgap.harness.verify.rounds_bound import most_progress
 from schedgap.harness.verify.sensitive import SLACK, Pooled, Speeds
-from schedgap.heuristics.simulator import POLICIES, Rules, Trace, servers, simulate, workload
+from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, servers, simulate, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window, measure, part_used
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
@@ -45,8 +46,11 @@ WHOLE = frozenset({"stragglers", "restarts", "waiting", *WIDTHS})
 
 
 def history_file(row: SimulationRow) -> str:
-    """Return the file of a row's history, inside the results folder."""
-    return f"schedules/{re.sub(r'[^a-z0-9_.?&=-]', '_', row.policy)}-{row.fingerprint[:12]}-{row.seed}.json.gz"
+    """Return the file of a row's history, inside the results folder; paths of programs can be long and much alike."""
+    name = re.sub(r"[^a-z0-9_.?&=-]", "_", row.policy)
+    if ":" in row.policy:
+        name = f"{name[-60:]}-{row.key[:8]}"
+    return f"schedules/{name}-{row.fingerprint[:12]}-{row.seed}.json.gz"
 
 
 def history_content(trace: Trace) -> dict[str, Any]:
@@ -171,7 +175,7 @@ class SimulationResult(RowResult):
 
 @dataclass(frozen=True)
 class SimulationTask(Task[SimulationResult]):
-    """A policy to simulate on an instance, which travels as JSON text."""
+    """A policy to simulate on an instance, which travels as JSON text; `program` is what the policy runs, if any."""
 
     instance_json: str
     instance_name: str
@@ -180,11 +184,13 @@ class SimulationTask(Task[SimulationResult]):
     seed: int
     rules: Rules
     window: Window = ALL
+    program: Program | None = None
 
     def identity(self) -> Mapping[str, Any]:
         """Return all that the result depends on: content, policy, rules, window and seed."""
         rules = {name: str(value) for name, value in asdict(self.rules).items()}
-        return {"of": [self.fingerprint, self.policy, self.seed, rules, str(self.window)]}
+        program = self.program.digest if self.program else ""
+        return {"of": [self.fingerprint, self.policy, program, self.seed, rules, str(self.window)]}
 
     def blank_row(self, **known: Any) -> SimulationRow:
         """Return the row of this task before anything is known about its result."""
@@ -214,10 +220,13 @@ class SimulationTask(Task[SimulationResult]):
         spec = POLICIES.get(self.policy)
         began = clock.now()
         rules = spec.rules(self.rules)
-        policy = spec.build(instance, partial(_optimum, self.seed))
         work, cluster = workload(instance), servers(instance)
         tables = profiles(instance, work, cluster) if rules.sensitive else None
-        trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
+        built = (
+            self.program.start() if self.program else nullcontext(spec.build(instance, partial(_optimum, self.seed)))
+        )
+        with built as policy:
+            trace = simulate(work, cluster, policy, profiles=tables, **vars(rules))
         simulated = clock.now()
         verdict, metrics = check(instance, trace, rules), measure(trace, self.window)
         violations = list(verdict.violations)

@@ -31,11 +31,12 @@ what a history is judged by is in :mod:`schedgap.heuristics.simulator.metrics`. 
 To add a policy, write a function (or an object with ``__call__`` where it remembers things) from
 :class:`State` to :class:`Assignment` and register a :class:`PolicySpec`. Jobs are named by their index in the
 workload everywhere, so that what a policy remembers stays valid. The arrays a policy sees are not to be
-written to.
+written to. Programs of other languages are asked by :mod:`schedgap.heuristics.simulator.program`.
 """
 
 from schedgap.heuristics.simulator.engine import runnable, simulate
 from schedgap.heuristics.simulator.policies import POLICIES, PolicySpec
+from schedgap.heuristics.simulator.program import Program, ProgramError
 from schedgap.heuristics.simulator.state import (
     NOTHING,
     Assignment,
@@ -54,6 +55,8 @@ __all__ = [
     "InvalidAssignmentError",
     "Policy",
     "PolicySpec",
+    "Program",
+    "ProgramError",
     "Rules",
     "Servers",
     "Shares",

@@ -1,0 +1,420 @@
+"""Schedulers from elsewhere: ``exec:./my_scheduler`` names a program of any language that decides round by round.
+
+The program reads one JSON object per line from its standard input and answers each, but the last, with one line on its
+standard output (``harness schema policy`` prints the schema)::
+
+    {"type": "hello", "version": 1, …}       cluster and jobs, once      {"type": "hello", "version": 1}
+    {"type": "state", "round": 7, …}         at the start of a round     {"type": "assignment", "round": 7, "run": […]}
+    {"type": "end"}                          nothing more follows
+
+Jobs, servers and GPU types are named by their index in ``hello``. The program must flush each line. What it writes to
+standard error is dropped, but for the last line, which is quoted if the program fails. Running it is running code of
+whoever wrote it: it happens only where a user names it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import math
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import numpy as np
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from schedgap.heuristics.simulator.policies import POLICIES, PolicySpec
+from schedgap.heuristics.simulator.state import Assignment, State
+from schedgap.instances.canonical import describe, read_bytes
+from schedgap.instances.errors import UsageError
+from schedgap.instances.parameters import pairs
+from schedgap.instances.schema import Record, rule
+
+VERSION = 1
+"""Version of the protocol."""
+
+FAMILY = "exec"
+"""What the ids of programs begin with, before a colon."""
+
+MOST_BYTES = 2**24
+"""Longest line of an answer: an assignment on the 100,000 servers of the largest simulation has a third of it."""
+
+LARGEST = 2**31 - 1
+"""Largest index and number of GPUs that an answer may have."""
+
+GRACE_S = 1.0
+"""Seconds in which a program that was told the end may end by itself."""
+
+HINTS = {
+    errno.ENOEXEC: "it is neither compiled for this machine nor a script that begins with #!/usr/bin/env python3 or so",
+    errno.ENOENT: "the interpreter that its first line names is not there",
+}
+"""Why the system cannot run a file that exists, where its own words do not tell."""
+
+
+class ProgramError(RuntimeError):
+    """A program died, or its answer is not in the protocol; the message says which, and in which round."""
+
+
+class Message(Record):
+    """Base of what is sent, and of its parts."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
+
+
+class ServerFacts(Message):
+    """A server."""
+
+    name: str
+    gpu_type: int
+    """Index into `gpu_types`."""
+    gpus: int
+    cpus: float
+    memory_gb: float
+
+
+class JobFacts(Message):
+    """What does not change about a job; an online scheduler uses it only once a state has the job."""
+
+    id: str
+    tenant: str
+    arrival_s: float
+    leave_s: float | None
+    """When its tenant leaves; null for never."""
+    gpus: int
+    """Its gang: it runs with so many GPUs or not at all."""
+    iterations: float
+    """Its work."""
+    weight: float
+    rates: tuple[float, ...]
+    """Iterations per second of one GPU of each type; 0 where it cannot run. A gang runs at its slowest type's rate."""
+
+
+class Hello(Message):
+    """The first line: cluster and jobs, in the order of their indices."""
+
+    type: Literal["hello"] = "hello"
+    version: int = VERSION
+    round_s: float
+    """Seconds of a round."""
+    settings: dict[str, str]
+    """What follows the ``?`` of the policy's name: ``exec:./mine?alpha=2`` sends ``{"alpha": "2"}``."""
+    gpu_types: tuple[str, ...]
+    servers: tuple[ServerFacts, ...]
+    jobs: tuple[JobFacts, ...]
+
+
+class Ready(Message):
+    """The program's answer to ``hello``."""
+
+    type: Literal["hello"] = rule('the answer to "hello" has the type "hello"')
+    version: int = rule(f"this harness speaks version {VERSION}", ge=VERSION, le=VERSION)
+
+
+class Entry(Message):
+    """GPUs of one server that a job holds in a round; each pair of job and server at most once."""
+
+    job: int = rule("a job is named by its index, from 0", ge=0, le=LARGEST)
+    server: int = rule("a server is named by its index, from 0", ge=0, le=LARGEST)
+    gpus: int = rule("an entry has at least one GPU", ge=1, le=LARGEST)
+
+
+class JobState(Message):
+    """A job that has arrived and is unfinished."""
+
+    job: int
+    remaining: float
+    """Iterations left."""
+    starved: int
+    """Rounds since it last ran, or since it arrived."""
+    attained_s: float
+    """GPU-seconds received so far."""
+
+
+class Round(Message):
+    """The state at the start of a round."""
+
+    type: Literal["state"] = "state"
+    round: int
+    time_s: float
+    jobs: tuple[JobState, ...]
+    """In the order of their indices."""
+    running: tuple[Entry, ...]
+    """What these jobs held in the previous round. A job that then holds other GPUs loses time to a restart."""
+
+
+class Answer(Message):
+    """The program's answer to a state: who runs in this round; jobs that are not named wait."""
+
+    type: Literal["assignment"] = rule('the answer to a state has the type "assignment"')
+    round: int = rule("the number of the round that was asked about", ge=0, le=LARGEST)
+    run: tuple[Entry, ...] = rule("a list of {job, server, gpus}")
+
+
+class End(Message):
+    """The last line, without an answer."""
+
+    type: Literal["end"] = "end"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a line, in either direction."""
+    sent = TypeAdapter(Annotated[Hello | Round | End, Field(discriminator="type")])
+    answered = TypeAdapter(Annotated[Ready | Answer, Field(discriminator="type")])
+    parts, both = TypeAdapter.json_schemas(
+        [("sent", "serialization", sent), ("answered", "validation", answered)],
+        title=f"Policies of harness simulate, version {VERSION}",
+        description=__doc__,
+    )
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **{name: both[name] for name in ("title", "description")},
+        "anyOf": [
+            {"title": "from the harness", **parts["sent", "serialization"]},
+            {"title": "from the program", **parts["answered", "validation"]},
+        ],
+        "$defs": both["$defs"],
+    }
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program as it was when it was named: a later version of it is refused.
+
+    `path` is absolute; `folder` is the one in which the program runs, that of the command.
+    """
+
+    id: str
+    path: str
+    folder: str
+    digest: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def start(self) -> Scheduler:
+        """Start it.
+
+        Raises
+        ------
+        ProgramError
+            If it has changed, or the system cannot run it.
+        """
+        if _digest(self.path) != self.digest:
+            raise ProgramError(f"{self.path} was changed after the run began; --resume runs it again")
+        return Scheduler(self)
+
+
+def named(id: str) -> Program | None:
+    """Return the program that the id of a policy names, ``None`` if it is another policy's.
+
+    Raises
+    ------
+    UsageError
+        If there is no such program, or it cannot be executed.
+    """
+    family, _, rest = id.partition(":")
+    if family != FAMILY:
+        return None
+    name, question, query = rest.partition("?")
+    if not name:
+        raise UsageError(f"policy {id!r}: it names no program; write {FAMILY}:./my_scheduler")
+    settings = pairs(query, id, f"{FAMILY}:{name}?name=value&name=value") if question else {}
+    path = os.path.abspath(Path(name).expanduser())
+    digest = _digest(path)
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"{path}: it is not executable; to make it so: chmod +x {name}")
+    return Program(id, path, os.getcwd(), digest, settings)
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(read_bytes(Path(path))).hexdigest()[:16]
+
+
+def _spec(id: str) -> PolicySpec:
+    """Return the policy of that id; whether there is such a program is asked where it is named or built."""
+
+    def build(instance: object, oracle: object) -> Scheduler:
+        program = named(id)
+        assert program
+        return program.start()
+
+    return PolicySpec(id, FAMILY, build=build, source="a program")
+
+
+POLICIES.families[FAMILY] = _spec
+
+M = TypeVar("M", bound=Message)
+
+
+class Scheduler:
+    """A policy that asks a running program; a context manager, at whose end the program has ended."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._greeted, self._said = False, b""
+        # Workers are started with a safe path, which the program's interpreter is not to inherit.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+        try:
+            self._process = subprocess.Popen(
+                [program.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd=program.folder,
+                env=environment,
+            )
+        except OSError as error:
+            why = HINTS.get(error.errno or 0, error.strerror)
+            raise ProgramError(f"{program.path} cannot be run: {why}") from None
+        self._in, self._out, self._err = (
+            pipe.fileno() for pipe in (self._process.stdin, self._process.stdout, self._process.stderr) if pipe
+        )
+        for pipe in (self._in, self._err):
+            os.set_blocking(pipe, False)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return what the program answers to a state."""
+        if not self._greeted:
+            self._ask(_hello(state, self.program.settings), Ready, "hello")
+            self._greeted = True
+        when = f"round {state.round}"
+        answer = self._ask(_round(state), Answer, when)
+        if answer.round != state.round:
+            raise ProgramError(f"{when}: the program answered about round {answer.round}")
+        return Assignment.of([(entry.job, entry.server, entry.gpus) for entry in answer.run])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Tell the program the end, if all went well, and end it."""
+        with suppress(OSError, subprocess.TimeoutExpired), self._process as process:
+            try:
+                if kind is None and process.stdin:
+                    process.stdin.write(_line(End()))
+                    process.stdin.close()
+                    process.wait(GRACE_S)
+            finally:
+                process.kill()
+
+    def _ask(self, message: Message, kind: type[M], when: str) -> M:
+        """Send a message and return its answer."""
+        line, newline, more = self._exchange(_line(message), when).partition(b"\n")
+        if not newline:
+            raise ProgramError(f"{when}: {self._how_it_ended()}")
+        if more:
+            raise ProgramError(f"{when}: the program answered more than one line: {_start(line + newline + more)}")
+        try:
+            return kind.model_validate_json(line)
+        except ValidationError as error:
+            what = describe(error, kind).removeprefix(" = ")
+            raise ProgramError(f"{when}: {what} (the program answered: {_start(line)})") from None
+
+    def _exchange(self, rest: bytes, when: str) -> bytes:
+        """Write a line and read what answers it until a line or the output ends.
+
+        Both and standard error go on at the same time: a program may write before it has read all.
+        """
+        answer = bytearray()
+        with selectors.DefaultSelector() as pipes:
+            pipes.register(self._in, selectors.EVENT_WRITE)
+            pipes.register(self._out, selectors.EVENT_READ)
+            pipes.register(self._err, selectors.EVENT_READ)
+            while len(answer) <= MOST_BYTES:
+                ready = {key.fd for key, _ in pipes.select()}
+                if self._in in ready:
+                    rest = self._write(rest)
+                    if not rest:
+                        pipes.unregister(self._in)
+                if self._err in ready and not self._listen():
+                    pipes.unregister(self._err)
+                if self._out in ready:
+                    part = os.read(self._out, 1 << 16)
+                    answer += part
+                    if not part or b"\n" in part:
+                        return bytes(answer)
+        raise ProgramError(f"{when}: the program answered a line of more than {MOST_BYTES >> 20} MB")
+
+    def _write(self, rest: bytes) -> bytes:
+        """Write what the pipe takes and return what is left; nothing is left for a program that reads no more."""
+        try:
+            return rest[os.write(self._in, rest) :]
+        except BlockingIOError:
+            return rest
+        except BrokenPipeError:  # its answer may be there all the same, or the reason why it ended
+            return b""
+
+    def _listen(self) -> bool:
+        """Keep the end of what is on standard error; return whether more can come."""
+        try:
+            part = os.read(self._err, 1 << 16)
+        except BlockingIOError:
+            return True
+        self._said = (self._said + part)[-2000:]
+        return bool(part)
+
+    def _how_it_ended(self) -> str:
+        """Return how the program ended, with the last line that it wrote to standard error."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_S)
+        self._listen()
+        code = self._process.returncode
+        how = f"ended with exit code {code}"
+        if code is None:
+            how = "closed its standard output"
+        elif code < 0:
+            how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
+        lines = self._said.decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "")
+        return f"the program {how} and did not answer{': ' + last if last else ''}"
+
+
+def _line(message: Message) -> bytes:
+    return message.model_dump_json().encode() + b"\n"
+
+
+def _start(line: bytes) -> str:
+    """Return the start of an answer as messages show it."""
+    text = line[:61].decode(errors="replace")
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _hello(state: State, settings: Mapping[str, str]) -> Hello:
+    work, cluster = state.workload, state.servers
+    hosts = cluster.names, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb
+    tenants = (work.tenants[tenant] for tenant in work.tenant.tolist())
+    leave_s = (None if math.isinf(time_s) else time_s for time_s in work.leave_s.tolist())
+    rates = map(tuple, work.rates.tolist())
+    jobs = work.ids, tenants, work.arrival_s, leave_s, work.gpus, work.work, work.weight, rates
+    return Hello(
+        round_s=state.round_s,
+        settings=dict(settings),
+        gpu_types=work.gpu_types,
+        servers=_records(ServerFacts, *hosts),
+        jobs=_records(JobFacts, *jobs),
+    )
+
+
+def _round(state: State) -> Round:
+    before = state.previous
+    here = np.isin(before.job, state.jobs)
+    held = (before.job[here], before.server[here], before.gpus[here])
+    return Round(
+        round=state.round,
+        time_s=state.time_s,
+        jobs=_records(JobState, state.jobs, state.remaining, state.starved, state.attained_s),
+        running=_records(Entry, *held),
+    )
+
+
+def _records(kind: type[M], *columns: Iterable[Any]) -> tuple[M, ...]:
+    """Return a record for each row of columns, which are in the order of its fields."""
+    rows = zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in columns), strict=True)
+    return tuple(kind(**dict(zip(kind.model_fields, row, strict=True))) for row in rows)
