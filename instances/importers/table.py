@@ -110,7 +110,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
     if not text.strip():
-        raise InstanceError(f"{path}: empty: a trace has at least one job")
+        raise InstanceError(f"{path}: empty: a header and one or more lines are wanted")
     if text.count("\n") > MAX_LINES:
         limit = f"{MAX_LINES} lines (instances.importers.table.MAX_LINES)"
         raise InstanceError(f"{path}: {text.count(chr(10))} lines are more than the limit of {limit}")
@@ -205,14 +205,14 @@ def to_frame(
         for values, position in zip(fields, positions, strict=True):
             values.append(line[position].strip())
     if not numbers:
-        raise InstanceError(f"{path}: only a header: a trace has at least one job")
+        raise InstanceError(f"{path}: only a header: one or more lines follow it")
     index = np.array(numbers)
     data = {c.name: convert(path, index, values, c) for c, values in zip(columns, fields, strict=True)}
     return pd.DataFrame(data, index=index)
 
 
-def convert(path: Path, lines: NDArray[np.int64], values: list[str], column: Column) -> pd.Series:
-    """Return the values of one column by its kind, or raise on the first that is wrong."""
+def convert(path: Path, lines: NDArray[np.int64], values: list[str], column: Column, at: str = "line") -> pd.Series:
+    """Return the values of one column by its kind, or raise on the first that is wrong; `at` is what `lines` number."""
     raw = pd.Series(values, index=lines, dtype=object)
     empty = raw == ""
     good: pd.Series
@@ -229,7 +229,7 @@ def convert(path: Path, lines: NDArray[np.int64], values: list[str], column: Col
         wrong |= empty
     if wrong.any():
         line = first_where(wrong)
-        raise InstanceError(f"{path}: line {line}: {column.name} = {shown(raw.loc[line])}: {column.right}")
+        raise InstanceError(f"{path}: {at} {line}: {column.name} = {shown(raw.loc[line])}: {column.right}")
     return good
 
 
