@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from conftest import Command
 
 import schedgap as sg
 from schedgap.harness.compare.methods import bounding
-from schedgap.harness.compare.run import read_run, unbounded
+from schedgap.harness.compare.run import collected, read_run, unbounded
 from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.engine.study import Finished
 from schedgap.harness.page.compare import headline
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import to_json
@@ -82,6 +84,18 @@ def test_a_model_that_was_skipped_gives_way_to_the_next() -> None:
     assert asked == [spec.id for spec in bounding("hadar", "hadar.utility")]
     failed = MethodResult(tasks[0].blank_row(status="error").replace(method=asked[0]), helps=True)
     assert unbounded(tasks, [done[0], failed]) == []  # it ran and found nothing; another one would take as long
+
+
+def test_a_wrong_bound_is_shown_though_nobody_asked_for_it() -> None:
+    instance = sg.load("gen/20jobs")
+    task = MethodTask("", instance.name, instance.fingerprint, "hadar.srtf")
+    decided = task.blank_row(status="feasible", objective=10.0, verified=True)
+    model = replace(task, method="hadar.p2.columns", helps=True)
+    for bound, shown in ((12.0, ["hadar.srtf"]), (5.0, ["hadar.p2.columns", "hadar.srtf"])):
+        helped = MethodResult(model.blank_row(status="optimal", own_bound=bound), helps=True)
+        found = collected(Finished({}, {instance.fingerprint: instance}, [MethodResult(decided), helped]))
+        assert [row.method for row in found.rows] == shown
+        assert found.ok == (bound == 12.0)
 
 
 def test_nothing_is_bounded_where_nothing_was_decided() -> None:
