@@ -588,9 +588,9 @@ WRONG = {
     ),
     "control character": ("itp", ITP + "a\x1b[31m,0,1,1\n", r'job_id = "a\u001b[31m": the name of the job'),
     "long name": ("itp", ITP + "a" * 999 + ",0,1,1\n", "the name of the job"),
-    "only a header": ("itp", ITP, "only a header: a trace has at least one job"),
-    "empty": ("itp", "", "empty: a trace has at least one job"),
-    "blank lines": ("itp", " \n\n", "empty: a trace has at least one job"),
+    "only a header": ("itp", ITP, "only a header: one or more lines follow it"),
+    "empty": ("itp", "", "empty: a header and one or more lines are wanted"),
+    "blank lines": ("itp", " \n\n", "empty: a header and one or more lines are wanted"),
     "binary": ("itp", "\x7fELF\x00\x01", "a binary file (byte 4 is 0), not a text trace"),
     "no GPU job": ("itp", ITP + "a,0,1,0\n", "no job to schedule: 1 of 1 job left out: they ask for 0 GPUs"),
     "no date": (

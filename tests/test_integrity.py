@@ -33,7 +33,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     """Return the folder of a small run of that kind."""
     results = tmp_path_factory.mktemp("runs")
     found = {
-        "compare": lambda: sg.compare("paper/oef-eq1", METHODS, jobs=1, results=results),
+        "compare": lambda: sg.compare("paper/oef-eq1", METHODS, jobs=1, bound=False, results=results),
         "simulate": lambda: sg.simulate("paper/hadar-fig1", ["srtf"], jobs=1, results=results),
         "audit": lambda: sg.audit(claims=["oef.slip.*"], effort=0.1, jobs=1, results=results),
     }[request.param]()
@@ -45,7 +45,9 @@ def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the folder of a comparison, to be spoiled."""
     kept = tmp_path_factory.getbasetemp() / "kept"
     if not kept.exists():
-        shutil.copytree(str(sg.compare("paper/oef-eq1", METHODS, jobs=1, results=tmp_path / "new").folder), kept)
+        shutil.copytree(
+            str(sg.compare("paper/oef-eq1", METHODS, jobs=1, bound=False, results=tmp_path / "new").folder), kept
+        )
     return Path(shutil.copytree(kept, tmp_path / "run"))
 
 
@@ -89,7 +91,9 @@ def test_one_damaged_file_leaves_the_other_rows(folder: Path, command: Command) 
     assert (told.returncode, "left out: " + kept.meta["damaged"][0] in told.stderr) == (0, True)
     assert command("verify", folder).returncode == 1
     ran: list[str] = []
-    again = sg.compare("paper/oef-eq1", METHODS, resume=folder, on_result=lambda result: ran.append(result.row.method))
+    again = sg.compare(
+        "paper/oef-eq1", METHODS, bound=False, resume=folder, on_result=lambda result: ran.append(result.row.method)
+    )
     assert (ran, len(again.rows)) == (["oef.gavel"], 3)
     assert not list(folder.glob(".*.partial"))
     assert command("verify", folder).returncode == 0
@@ -100,7 +104,7 @@ def test_a_damaged_line_is_named_until_its_result_is_there_again(folder: Path) -
     (folder / "rows.jsonl").write_bytes(b"\n".join([lines[0], lines[1][:-9] + b"0" + lines[1][-8:], lines[2]]) + b"\n")
     kept = reopen(folder)
     assert (len(kept.rows), kept.meta["damaged"]) == (2, ["1 damaged line of the journal, 1 result missing"])
-    sg.compare("paper/oef-eq1", METHODS, resume=folder)
+    sg.compare("paper/oef-eq1", METHODS, bound=False, resume=folder)
     assert (len(reopen(folder).rows), reopen(folder).meta["damaged"]) == (3, [])
 
 

@@ -7,7 +7,7 @@ They are ``compare``, ``sweep``, ``simulate``, ``audit`` and ``adversary``; ``re
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -29,9 +29,11 @@ from schedgap.harness.cli.app import (
     say_damage,
     stdout,
     study,
+    write,
 )
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format, show
+from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 
 
@@ -52,6 +54,12 @@ def compare(
         Path | None,
         typer.Option(metavar="DIR", help="Copy the certificates of bounds, with their instances, into this folder."),
     ] = None,
+    bound: Annotated[
+        bool, typer.Option(help="Run the cheapest model that bounds a problem, too, where no chosen method does.")
+    ] = True,
+    decisions: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write every decision as CSV and JSON, too (harness verify).")
+    ] = None,
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
@@ -59,9 +67,17 @@ def compare(
     from schedgap.harness.compare.run import compare as run
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
-    found = run(instance, method, paper, seeds=seed, limits=limits, **running)
+    if decisions:
+        decisions.mkdir(parents=True, exist_ok=True)
+    found = run(instance, method, paper, seeds=seed, limits=limits, bound=bound, **running)
     if certificates and found.folder:
         export(found.folder, certificates)
+    if decisions:
+        from schedgap.harness.decisions import save
+
+        count, without = save(found, decisions)
+        left_out = f"; those of {', '.join(without)} have no file format" if without else ""
+        say(f"decisions: {decisions} ({count}, as CSV and JSON{left_out})")
     return found
 
 
@@ -247,14 +263,35 @@ def diff(
 
 @app.command()
 def verify(
-    folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Results folder of any command; or, with --instance, files of decisions.")
+    ],
+    instance: Annotated[str | None, typer.Option(help="What the decisions in the files are about.")] = None,
+    problem: Annotated[str | None, typer.Option(help="Id of the problem they decide (hadar.utility).")] = None,
+    bound: Annotated[bool, typer.Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
+    time_limit: Annotated[float, typer.Option(help="Seconds that it may take.")] = Limits.time_limit_s,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Check every decision, history and certificate of a results folder again; exit code 1 if one does not hold."""
+    """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""
+    if instance is None and problem is None:
+        _verify_folder(paths, output)
+    if instance is None or problem is None:
+        raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
+    from schedgap.harness.compare.given import verify as run
+    from schedgap.harness.page import blocks
+
+    found = run(instance, problem, paths, bound=bound, limits=Limits(time_limit))
+    write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
+    raise typer.Exit(OK if found.ok else FAILED)
+
+
+def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
     from schedgap.harness.engine.study import check
 
-    found = check(folder)
+    if len(paths) > 1 or paths[0].is_file():
+        raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
+    found = check(paths[0])
     bad = [line for line in found if line[1]]
-    emit_lines(str(folder), ("result", "what is wrong"), found if output is not Format.TABLE else bad, output)
+    emit_lines(str(paths[0]), ("result", "what is wrong"), found if output is not Format.TABLE else bad, output)
     say(f"{len(found) - len(bad)} of {len(found)} results hold")
     raise typer.Exit(FAILED if bad else OK)

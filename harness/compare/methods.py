@@ -2,7 +2,8 @@
 
 A comparison runs in two stages. Heuristics and models that start from nothing come first; models that start from known
 decisions follow, each with all decisions of its problem and of wider and narrower ones that are feasible in its
-own. Heuristics of the problem that nobody asked for run for them, too, and stay out of the table.
+own. Heuristics of the problem that nobody asked for run for them, too, and stay out of the table. So do models that run
+for their bounds alone, at the end, where a decision has nothing to be measured against.
 """
 
 from __future__ import annotations
@@ -63,6 +64,18 @@ def related(spec: Spec) -> list[HeuristicSpec]:
         for h in HEURISTICS
         if h.paper == spec.paper and (spec.problem in paper.wider(h.problem) or h.problem in paper.wider(spec.problem))
     ]
+
+
+BOUNDING = ("matheuristic", "relaxation", "bound", "exact")
+"""Kinds of models that bound their problem, the cheapest first: one that generates its columns has an answer at sizes
+at which those that list them, or branch, have none."""
+
+
+def bounding(paper: str, problem: str) -> list[ModelSpec]:
+    """Return the models whose bounds hold for a problem: the nearest problem's first, cheap ones before others."""
+    wider = PAPERS.get(paper).wider(problem)
+    models = [spec for spec in MODELS if spec.problem in wider and spec.kind in BOUNDING]
+    return sorted(models, key=lambda spec: (wider.index(spec.problem), BOUNDING.index(spec.kind)))
 
 
 def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Sequence[Seed]:

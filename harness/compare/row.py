@@ -146,11 +146,14 @@ class Comparison(Found[Row]):
         Bound and incumbent over time: ``{instance, fingerprint, method, seed, limits, time_s, incumbent, bound}``.
     prices
         Prices that bounds come from, by :attr:`Row.name`, where a model gives them.
+    bounds
+        Rows of models that nobody asked for, which ran for their bounds.
     """
 
     decisions: Mapping[Name, Any] = field(default_factory=dict)
     traces: list[Mapping[str, Any]] = field(default_factory=list)
     prices: Mapping[Name, Any] = field(default_factory=dict)
+    bounds: list[Row] = field(default_factory=list)
 
     kind = "compare"
     fields = FIELDS

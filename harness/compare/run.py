@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from schedgap.harness.compare.certificates import proved
-from schedgap.harness.compare.methods import Spec, find_spec, related, select, specs, starts_from_decisions
+from schedgap.harness.compare.methods import (
+    BOUNDING,
+    Spec,
+    bounding,
+    find_spec,
+    related,
+    select,
+    specs,
+    starts_from_decisions,
+)
 from schedgap.harness.compare.row import Comparison, Name, Row
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import Opened, opened
@@ -38,6 +47,7 @@ def compare(
     *,
     seeds: Sequence[int] = (0,),
     limits: Limits | Mapping[str, Limits] | None = None,
+    bound: bool = True,
     command: str | None = None,
     **running: Unpack[Running],
 ) -> Comparison:
@@ -50,6 +60,9 @@ def compare(
     seeds, limits
         Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
         method runs once with each.
+    bound
+        Whether the cheapest model that bounds a problem runs, too, where no method asked for does. It is not in the
+        table; :attr:`Comparison.bounds` has its row.
     command
         How to reproduce the run, for the report; composed from the arguments where absent.
     **running
@@ -70,6 +83,7 @@ def compare(
         "paper": list(papers),
         "method": [method for method in methods if method != "*"],
         "seed": list(seeds) if tuple(seeds) != (0,) else [],
+        "no_bound": not bound,
         **next(iter(kinds.values())).given(Limits()),
     }
     limits_by_name = {name: asdict(one) for name, one in kinds.items()}
@@ -78,7 +92,7 @@ def compare(
         "seeds": list(seeds),
         "limits": limits_by_name.get("", limits_by_name),
     }
-    return execute(STUDY, staged(plan(loaded, chosen, seeds, kinds)), meta, instances=loaded, **running)
+    return execute(STUDY, staged(plan(loaded, chosen, seeds, kinds), bound=bound), meta, instances=loaded, **running)
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
@@ -136,10 +150,11 @@ def compare_here(
     return collected(Finished(meta, {instance.fingerprint: instance}, done))
 
 
-def staged(tasks: Sequence[MethodTask], helpers: bool = True) -> Stages:
+def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = False) -> Stages:
     """Return the stages of a comparison: models that start from known decisions come last, with those of the others.
 
-    `helpers` says whether heuristics that only these models need run as well.
+    `helpers` says whether heuristics that only these models need run as well, `bound` whether models follow that bound
+    what has no bound then.
     """
     last = [task for task in tasks if starts_from_decisions(find_spec(task.method))]
     first = [task for task in tasks if not starts_from_decisions(find_spec(task.method))]
@@ -151,12 +166,32 @@ def staged(tasks: Sequence[MethodTask], helpers: bool = True) -> Stages:
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:
             return first
-        if len(done) > len(first):
-            return []
+        if not last or len(done) > len(first):
+            return unbounded(tasks, done) if bound else []
         verified = {result.row.name: result.decision for result in done if result.row.verified}
         return [replace(task, known=_known(task, verified)) for task in last]
 
     return stages
+
+
+def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
+    """Return tasks for the bounds that verified decisions lack: the cheapest model that has not been skipped.
+
+    One bound of a problem is enough for all seeds and limits; it runs as the first task on the instance does.
+    """
+    status = {(one.row.fingerprint, one.row.method): one.row.status for one in done}
+    first = {task.fingerprint: task for task in reversed(tasks)}
+    found: dict[tuple[str, str], MethodTask] = {}
+    for one, row in zip(done, certify(one.row for one in done), strict=True):
+        if one.helps or row.best_bound is not None or not row.verified:
+            continue
+        for spec in bounding(row.paper, row.problem):
+            place = row.fingerprint, spec.id
+            if place not in status:
+                found[place] = replace(first[row.fingerprint], method=spec.id, helps=True)
+            if status.get(place) != "skipped":
+                break
+    return list(found.values())
 
 
 def _place(task: MethodTask, method: str) -> Name:
@@ -171,20 +206,23 @@ def _known(task: MethodTask, verified: Mapping[Name, Any]) -> tuple[tuple[str, A
 
 def collected(found: Finished) -> Comparison:
     """Put results into a comparison: in the order of the plan, with bounds, gaps and ratios certified."""
-    results = _shown(found)
+    results = _ordered(found)
+    certified = list(zip(results, certify(one.row for one in results), strict=True))
+    shown = [(one, row) for one, row in certified if not one.helps or row.wrong]
     return Comparison(
         meta=found.meta,
         folder=found.folder,
-        rows=with_published(certify(one.row for one in results), found.instances, [one.decided for one in results]),
+        rows=with_published([row for _, row in shown], found.instances, [one.decided for one, _ in shown]),
         instances=found.instances,
-        decisions=Opened({r.row.name: r.decision for r in results if r.decision is not None}),
-        traces=[_point(r.row, *point) for r in results for point in r.trace],
-        prices={r.row.name: r.prices for r in results if r.prices is not None},
+        decisions=Opened({one.row.name: one.decision for one, _ in shown if one.decision is not None}),
+        traces=[_point(one.row, *point) for one, _ in shown for point in one.trace],
+        prices={one.row.name: one.prices for one, _ in shown if one.prices is not None},
+        bounds=[row for one, row in certified if one.helps and not row.wrong],
     )
 
 
-def _shown(found: Finished) -> list[MethodResult]:
-    """Return the results of methods that were asked for, in the order of instances and of registration.
+def _ordered(found: Finished) -> list[MethodResult]:
+    """Return all results but heuristics that only helped, in the order of instances and of registration.
 
     It raises `UsageError` where only unnamed limits tell two rows of a method apart, as in merged folders.
     """
@@ -195,8 +233,8 @@ def _shown(found: Finished) -> list[MethodResult]:
         method = result.row.method
         return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
 
-    results = sorted((result for result in found.results if not result.helps), key=place)
-    for name, count in Counter(result.row.name for result in results).items():
+    results = sorted((one for one in found.results if not one.helps or one.row.kind in BOUNDING), key=place)
+    for name, count in Counter(one.row.name for one in results if not one.helps).items():
         if count > 1:
             where = found.instances[name[0]].name
             raise UsageError(f"{name[1]} on {where} ran under two limits of the same name; name them in the sweep file")

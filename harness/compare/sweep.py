@@ -162,7 +162,8 @@ def sweep(
 ) -> Comparison:
     """Run a sweep file and return certified rows; see :func:`schedgap.harness.compare.run.compare`.
 
-    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process.
+    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process. Only
+    methods that the file names run.
     """
     instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
     asked = read(path, **{name: value for name, value in instead.items() if value})
@@ -174,6 +175,7 @@ def sweep(
         asked.papers,
         seeds=asked.seeds,
         limits=asked.kinds(limits),
+        bound=False,
         command=command_line(options, "sweep", str(path)),
         **running,
     )

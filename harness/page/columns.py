@@ -82,7 +82,7 @@ COMPARE: tuple[Column[Row], ...] = (
         "kind",
         "exact: a model that runs until its optimum is proved or a limit reached; matheuristic: a heuristic with a "
         "model inside, which certifies a bound but cannot always close the gap; relaxation, bound: only "
-        "bounds; online: the paper's own algorithm; baseline: what it is compared with.",
+        "bounds; online: the paper's own algorithm; baseline: what it is compared with; given: read from a file.",
         priority=2,
     ),
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),

@@ -15,7 +15,7 @@ from schedgap.harness.page.columns import SUMMARY
 from schedgap.harness.page.frame import NAMED, Group, Page
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import Block, Column, Line, Table, explained, table, visible
-from schedgap.harness.text import clean, number, numbers, percent, plain, seconds
+from schedgap.harness.text import clean, number, numbers, percent, plain, seconds, some
 from schedgap.instances.registry import PAPERS
 
 MAX_ROWS = 60
@@ -166,7 +166,7 @@ def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, flo
 
 # ---------------------------------------------------------------- sentences
 
-HEURISTIC_KINDS = ("online", "baseline")
+HEURISTIC_KINDS = ("online", "baseline", "given")
 
 
 def headline(run: Comparison) -> str:
@@ -187,20 +187,32 @@ def lead(run: Comparison) -> str:
     if len(known) < 2:
         return headline(run)
     named = _and([f"{_name(group)} {_amount(group)} {_side(group)}" for group in known])
-    took = _bound_time([row for group in known for row in group], run.rows)
+    took = _bound_time([row for group in known for row in group], [*run.rows, *run.bounds])
     return _answered(run, f"{_where(run.rows)}, how far from the optimum: {named}; {took}.")
 
 
 def answers(run: Comparison) -> list[tuple[str, str]]:
     """Return the sentence about each paper, with the paper's id."""
-    found = [(rows[0].paper, _answer(rows, run.rows)) for rows in frame.grouped(run.rows, "paper")]
+    found = [(rows[0].paper, _answer(rows, [*run.rows, *run.bounds])) for rows in frame.grouped(run.rows, "paper")]
     return [(paper, text) for paper, text in found if text]
 
 
 def _answered(run: Comparison, answer: str) -> str:
     skipped = sum(row.status == "skipped" for row in run.rows)
     noun = "result was" if skipped == 1 else "results were"
-    return frame.answered(run, "results", answer, f"{skipped} {noun} skipped, for reasons given below." * bool(skipped))
+    told = f"{skipped} {noun} skipped, for reasons given below." * bool(skipped)
+    return frame.answered(run, "results", answer, _unasked(run.bounds), told)
+
+
+def _unasked(bounds: Sequence[Row]) -> str:
+    """Return which models ran for their bounds though nobody asked for them, and which of them found none."""
+    ran = [row for row in bounds if row.status != "skipped"]
+    if not ran:
+        return ""
+    names = list(dict.fromkeys(_name([row]) for row in ran))
+    none = list(dict.fromkeys(f"{_name([row])} ({row.status})" for row in ran if row.own_bound is None))
+    found = f"; {some(none)} found none" if none else ""
+    return f"{_and(names)} ran, too, for {'its bound' if len(names) == 1 else 'their bounds'}{found} (off: --no-bound)."
 
 
 def _where(rows: Sequence[Row]) -> str:

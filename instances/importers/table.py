@@ -100,7 +100,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise InstanceError(f"{path}: not UTF-8 text (byte {error.start})") from error
     if not text.strip():
-        raise InstanceError(f"{path}: empty: a trace has at least one job")
+        raise InstanceError(f"{path}: empty: a header and one or more lines are wanted")
     if text.count("\n") > MAX_LINES:
         limit = f"{MAX_LINES} lines (instances.importers.table.MAX_LINES)"
         raise InstanceError(f"{path}: {text.count(chr(10))} lines are more than the limit of {limit}")
@@ -163,15 +163,15 @@ def parse(
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {width}")
         rows[number] = [line[place].strip() for place in columns]
     if not rows:
-        raise InstanceError(f"{path}: only a header: a trace has at least one job")
+        raise InstanceError(f"{path}: only a header: one or more lines follow it")
     table = pd.DataFrame(
         list(rows.values()), index=list(rows), columns=[c.name for c in columns.values()], dtype=object
     )
     return pd.DataFrame({column.name: convert(path, table[column.name], column) for column in columns.values()})
 
 
-def convert(path: Path, raw: pd.Series, column: Column) -> pd.Series:
-    """Return the values of one column by its kind, or raise on the first that is wrong."""
+def convert(path: Path, raw: pd.Series, column: Column, at: str = "line") -> pd.Series:
+    """Return the values of one column by its kind, or raise on the first wrong one; `at` is what lines are called."""
     empty = raw == ""
     good: pd.Series
     if column.kind == "text":
@@ -187,7 +187,7 @@ def convert(path: Path, raw: pd.Series, column: Column) -> pd.Series:
         wrong |= empty
     if wrong.any():
         line = first_where(wrong)
-        raise InstanceError(f"{path}: line {line}: {column.name} = {shown(raw.loc[line])}: {column.right}")
+        raise InstanceError(f"{path}: {at} {line}: {column.name} = {shown(raw.loc[line])}: {column.right}")
     return good
 
 

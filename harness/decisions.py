@@ -1,0 +1,362 @@
+"""Decisions in files, for programs elsewhere: ``harness compare --decisions`` writes them, ``harness verify`` reads.
+
+A file is CSV with a header, or JSON, ``{"problem": ID, "rows": [{column: value, …}, …]}``. Both have the same columns,
+in any order; times are seconds since the start of the instance, on borders of the problem's slots.
+
+Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, a line per job, server and time in which the job
+holds so many GPUs; ``type`` instead of ``server`` names a GPU type, whose servers are then filled in order. Elastic
+jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, a line per uninterrupted
+run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``): ``tenant,type,devices``; pairs that
+are absent have nothing. A job that does not appear is rejected.
+
+A_online's windows and a placer's rounds are no part of a file: they say how a decision was found.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from schedgap.harness.compare.row import Comparison
+from schedgap.harness.verify.rules import Rows, refuse
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.canonical import read_mapping, write_atomically
+from schedgap.instances.elastic import Elastic, Runs
+from schedgap.instances.errors import UsageError
+from schedgap.instances.importers.table import Column, convert, parse_headed, read_text, shown, split
+from schedgap.instances.registry import PAPERS, unknown
+from schedgap.instances.views import hadar, oef, zhou
+
+MAX_CELLS = 20_000_000
+"""Most pairs of a line and a slot that a schedule of gangs may have; they take 32 bytes each."""
+
+ON_BORDER = 1e-9
+"""Relative error of a time that lies on a border of slots."""
+
+_job = Column("job", "text", "the id of a job")
+_start = Column("start", "number", "seconds since the start of the instance, 0 or more")
+_end = Column("end", "number", "seconds since the start of the instance, after the start")
+_server = Column("server", "text", "the name of a server (harness show)")
+_count = "a whole number, {} or more"
+GANG = (_job, _start, _end, _server, Column("gpus", "whole", _count.format(1), low=1))
+BY_TYPE = (*GANG[:3], Column("type", "text", "a GPU type of the cluster"), GANG[-1])
+ELASTIC = (
+    *(_job, _start, _end, _server),
+    Column("worker_type", "text", "a worker type of the instance"),
+    Column("workers", "whole", _count.format(0)),
+    Column("ps_type", "text", "a type of parameter servers, empty in a ring", blank=True),
+    Column("ps", "whole", _count.format(0)),
+)
+SHARES = (
+    Column("tenant", "text", "the id of a tenant"),
+    Column("type", "text", "a GPU type of the cluster"),
+    Column("devices", "number", "a number of devices, 0 or more"),
+)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a file: its columns by name, converted; the index is the number of the line, or of the row."""
+
+    path: Path
+    at: str
+    frame: pd.DataFrame
+
+    def where(self, row: int) -> str:
+        """Return which line a row is."""
+        return f"{self.at} {self.frame.index[row]}"
+
+    def refuse(self, wrong: Bools, field: str, right: str, before: Ints | None = None) -> None:
+        """Raise on the first line that is `wrong` in a field; ``{before}`` in `right` names the row in `before`."""
+        if wrong.any():
+            row = int(wrong.argmax())
+            other = "" if before is None else self.where(int(before[row]))
+            value = shown(self.frame[field].iloc[row])
+            raise UsageError(f"{self.path}: {self.where(row)}: {field} = {value}: {right.format(before=other)}")
+
+    def whole(self, field: str) -> Ints:
+        """Return whole numbers."""
+        return self.frame[field].to_numpy().astype(np.int64)
+
+    def indices(self, field: str, names: Sequence[str]) -> Ints:
+        """Return which of the names each line has, or raise on one that is not known."""
+        found = pd.Index(names).get_indexer(pd.Index(self.frame[field]))
+        if (found < 0).any():
+            row = int((found < 0).argmax())
+            said = unknown(field.replace("_", " "), self.frame[field].iloc[row], names)
+            raise UsageError(f"{self.path}: {self.where(row)}: {field}: {said}")
+        return found.astype(np.int64)
+
+    def borders(self, field: str, slot_s: float) -> Ints:
+        """Return the slots that begin at these times, or raise, with the first time that is on no border."""
+        slots = self.frame[field].to_numpy(float) / slot_s
+        nearest = np.round(slots)
+        off = np.abs(slots - nearest) > ON_BORDER * np.maximum(nearest, 1)
+        more = f" ({off.sum()} such times in this column)" if off.sum() > 1 else ""
+        self.refuse(off, field, f"not on a border of slots, which are {slot_s:g} s long{more}")
+        return nearest.astype(np.int64)
+
+    def times(self, slot_s: float, last: int | None = None) -> tuple[Ints, Ints]:
+        """Return first slots, and those after the last ones, counted from 0; `last` is the end of the horizon."""
+        start, end = self.borders("start", slot_s), self.borders("end", slot_s)
+        self.refuse(end <= start, "end", "a time after the start")
+        if last is not None:
+            self.refuse(end > last, "end", f"the horizon ends at {last * slot_s:.15g} s")
+        return start, end
+
+    def once(self, field: str, what: str, *keys: Ints) -> None:
+        """Raise on the first line that has the same keys as one before it."""
+        table = np.stack(keys, axis=1)
+        _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        before = first[group.reshape(-1)]
+        self.refuse(before < np.arange(len(table)), field, f"{what} as in {{before}}", before)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names without repetition: virtual tenants of one model and several speedups have one label."""
+    found = pd.Series(names, dtype=object)
+    number = found.groupby(found).cumcount()
+    return [f"{name}#{i + 1}" if i else name for name, i in zip(names, number, strict=True)]
+
+
+def _named(names: Sequence[str], indices: Ints) -> list[str]:
+    return [names[i] for i in indices.tolist()]
+
+
+def _seconds(slots: Ints, slot_s: float) -> list[float]:
+    return [int(time) if time == int(time) else time for time in (slots * slot_s).tolist()]
+
+
+# ---------------------------------------------------------------- gangs
+
+
+def _gangs(view: hadar.View, decision: hadar.Schedule, problem: str) -> list[Sequence[Any]]:
+    """Return a column per field: slots that follow one another with the same GPUs of a server are one line."""
+    order = np.lexsort((decision.slot, decision.server, decision.job))
+    arrays = decision.job, decision.slot, decision.server, decision.gpus
+    job, slot, server, gpus = (np.asarray(array)[order] for array in arrays)
+    new = np.ones(job.size, bool)
+    same = [column[1:] == column[:-1] for column in (job, server, gpus)]
+    new[1:] = ~(np.logical_and.reduce(same) & (slot[1:] == slot[:-1] + 1))
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], job.size)[: first.size] - 1
+    return [
+        _named(_distinct(view.workload.ids), job[first]),
+        _seconds(slot[first], view.slot_s),
+        _seconds(slot[last] + 1, view.slot_s),
+        _named(_distinct(view.servers.names), server[first]),
+        gpus[first].tolist(),
+    ]
+
+
+def _schedule(view: hadar.View, lines: Lines, problem: str) -> hadar.Schedule:
+    """Return the schedule; GPUs given by type are put onto servers, unless a type has too few."""
+    field = "server" if "server" in lines.frame else "type"
+    names = view.servers.names if field == "server" else view.workload.gpu_types
+    job, place = lines.indices("job", _distinct(view.workload.ids)), lines.indices(field, _distinct(names))
+    (start, end), gpus = lines.times(view.slot_s, view.slots), lines.whole("gpus")
+    _apart(lines, field, job, place, start, end)
+    size = end - start
+    if size.sum() > MAX_CELLS:
+        raise UsageError(f"{lines.path}: {size.sum()} pairs of a line and a slot, more than {MAX_CELLS}")
+    row = np.repeat(np.arange(job.size), size)
+    slot = np.arange(row.size) - np.repeat(np.cumsum(size) - size, size) + start[row]
+    if field == "server":
+        return hadar.Schedule(job[row], slot, place[row], gpus[row])
+    held = Rows({"place": names.__getitem__}, slot=slot, place=place[row]).by("slot", "place")
+    given, there = held.total(gpus[row]), view.capacity[held.place]
+    told = "slot {slot}: {given} GPUs of type {place} given out, {there} available{more}"
+    refuse(held.broken(given > there, told, " (too many in {count} slots and types)", given=given, there=there))
+    return hadar.placed(view, job[row], slot, place[row], gpus[row])
+
+
+def _apart(lines: Lines, field: str, job: Ints, place: Ints, start: Ints, end: Ints) -> None:
+    """Raise on a line in whose time its job is at the same place already."""
+    order = np.lexsort((start, place, job))
+    overlap, before = np.zeros(job.size, bool), np.zeros(job.size, np.int64)
+    same = (job[order][1:] == job[order][:-1]) & (place[order][1:] == place[order][:-1])
+    overlap[order[1:]] = same & (start[order][1:] < end[order][:-1])
+    before[order[1:]] = order[:-1]
+    lines.refuse(overlap, "start", f"overlaps with {{before}}, of the same job and {field}", before)
+
+
+# ---------------------------------------------------------------- elastic jobs
+
+
+def _elastic(view: Any, problem: str) -> tuple[Elastic, int]:
+    """Return what jobs and machines are to a problem, and the slot that begins at time 0."""
+    return (view.architectures[problem.split(".")[1]], 1) if isinstance(view, zhou.View) else (view, 0)
+
+
+def _runs(view: Any, decision: Runs, problem: str) -> list[Sequence[Any]]:
+    of, first = _elastic(view, problem)
+    run, start = decision.run, decision.start - first
+    return [
+        _named(_distinct(of.ids), decision.job[run]),
+        _seconds(start[run], view.slot_s),
+        _seconds((start + decision.slots)[run], view.slot_s),
+        _named(_distinct(of.machines.names), decision.server),
+        _named(of.machines.worker_types, decision.worker_type[run]),
+        decision.workers.tolist(),
+        _named([*of.machines.ps_types, ""], decision.ps_type[run]),  # the type −1 of a ring is the last one
+        decision.ps.tolist(),
+    ]
+
+
+def _plan(view: Any, lines: Lines, problem: str) -> Runs:
+    """Return the runs: lines of one job, time and types are one."""
+    of, first = _elastic(view, problem)
+    job, server = lines.indices("job", _distinct(of.ids)), lines.indices("server", _distinct(of.machines.names))
+    worker, (start, end) = lines.indices("worker_type", of.machines.worker_types), lines.times(view.slot_s)
+    ring = not of.machines.ps_types
+    ps = lines.indices("ps_type", [""] if ring else of.machines.ps_types) - ring
+    keys, run = np.unique(np.stack((job, start, end, worker, ps), axis=1), axis=0, return_inverse=True)
+    run = run.reshape(-1)
+    lines.once("server", "the same job, time and server", run, server)
+    kind = zhou.Schedule if isinstance(view, zhou.View) else Runs
+    columns = keys[:, 0], keys[:, 1] + first, keys[:, 2] - keys[:, 1], keys[:, 3], keys[:, 4]
+    return kind(*columns, run, server, lines.whole("workers"), lines.whole("ps"))
+
+
+# ---------------------------------------------------------------- shares
+
+
+def _shares(view: oef.View, decision: oef.Allocation, problem: str) -> list[Sequence[Any]]:
+    devices: Array = np.asarray(decision.devices, float)
+    tenant, kind = np.nonzero(devices)
+    return [
+        _named(_distinct(view.labels), tenant),
+        _named(view.gpu_types, kind),
+        devices[tenant, kind].tolist(),
+    ]
+
+
+def _allocation(view: oef.View, lines: Lines, problem: str) -> oef.Allocation:
+    tenant, kind = lines.indices("tenant", _distinct(view.labels)), lines.indices("type", view.gpu_types)
+    lines.once("tenant", "the same tenant and type", tenant, kind)
+    devices = np.zeros_like(view.speedups)
+    devices[tenant, kind] = lines.frame["devices"].to_numpy(float)
+    return oef.Allocation(devices)
+
+
+# ---------------------------------------------------------------- files
+
+
+@dataclass(frozen=True)
+class Form:
+    """How decisions of a paper stand in files: columns, alternatives of which the first is written; both ways."""
+
+    columns: tuple[tuple[Column, ...], ...]
+    written: Callable[[Any, Any, str], list[Sequence[Any]]]
+    read: Callable[[Any, Lines, str], Any]
+
+
+_GANGS, _ELASTIC = Form((GANG, BY_TYPE), _gangs, _schedule), Form((ELASTIC,), _runs, _plan)
+FORMS = {
+    "admission": _ELASTIC,
+    "gavel": _GANGS,
+    "hadar": _GANGS,
+    "oef": Form((SHARES,), _shares, _allocation),
+    "zhou": _ELASTIC,
+}
+"""The form of each paper's decisions, where it has one."""
+
+
+def form(paper: str) -> Form:
+    """Return the form of a paper's decisions, or raise `UsageError` where they have none."""
+    if paper not in FORMS:
+        raise UsageError(f"decisions of {paper} have no file format; those of {', '.join(FORMS)} have one")
+    return FORMS[paper]
+
+
+def read(path: Path, view: Any, problem: str) -> Any:
+    """Return the decision in a file.
+
+    Raises
+    ------
+    UsageError
+        On the first line that is not what the format asks for, with file, line and field.
+    RefusedError
+        If GPUs are given by type, and there are too few of one.
+    """
+    one = form(problem.partition(".")[0])
+    return one.read(view, _lines(path, one, problem), problem)
+
+
+def _lines(path: Path, one: Form, problem: str) -> Lines:
+    if path.suffix.lower() == ".json":
+        return Lines(path, "row", _from_json(path, one, problem))
+    if path.suffix.lower() != ".csv":
+        raise UsageError(f"{path}: a file of decisions ends in .csv or .json")
+    text = read_text(path)
+    number, header = next(split(path, text, ",", '"'))
+    columns = _columns(f"{path}: line {number}", [name.strip() for name in header], one.columns)
+    return Lines(path, "line", parse_headed(path, text, columns))
+
+
+def _columns(where: str, names: Sequence[str], known: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
+    """Return the alternative of columns that these are."""
+    for columns in known:
+        if sorted(names) == sorted(column.name for column in columns):
+            return columns
+    wanted = ", or ".join(",".join(column.name for column in columns) for columns in known)
+    raise UsageError(f"{where}: columns {shown(','.join(names))}: they are {wanted}")
+
+
+def _from_json(path: Path, one: Form, problem: str) -> pd.DataFrame:
+    content = read_mapping(path)
+    if content.get("problem", problem) != problem:
+        raise UsageError(f"{path}: problem = {shown(content['problem'])}: the file is read as {problem}")
+    rows = content.get("rows")
+    if not isinstance(rows, list) or not rows:
+        raise UsageError(f"{path}: rows = {shown(rows)}: a list of one or more objects")
+    known = one.columns
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise UsageError(f"{path}: row {number}: {shown(row)}: an object with fields")
+        known = (_columns(f"{path}: row {number}", list(row), known),)
+    (columns,) = known
+    index = np.arange(1, len(rows) + 1)
+    raw = {c.name: pd.Series([_text(row[c.name]) for row in rows], index=index, dtype=object) for c in columns}
+    return pd.DataFrame({c.name: convert(path, raw[c.name], c, "row") for c in columns})
+
+
+def _text(value: Any) -> str:
+    """Return a value of JSON as a field of CSV has it."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+def save(found: Comparison, folder: Path) -> tuple[int, list[str]]:
+    """Write every decision of a comparison as CSV and JSON; return how many, and the papers that have no format.
+
+    What its checker calls malformed is left out: its numbers need not mean any job or server.
+    """
+    rows = [row for row in found.rows if row.objective is not None and row.name in found.decisions]
+    seeds = {row.seed for row in rows}
+    for row in (known := [row for row in rows if row.paper in FORMS]):
+        view = PAPERS.get(row.paper).view(found.instances[row.fingerprint])
+        parts = [row.method, row.fingerprint[:8] * (len(found.instances) > 1), f"seed{row.seed}" * (len(seeds) > 1)]
+        name = re.sub(r"[^A-Za-z0-9_.=-]", "_", "-".join(filter(None, parts)))
+        for suffix, content in _contents(view, found.decisions[row.name], row.problem).items():
+            write_atomically(folder / f"{name}.{suffix}", content.encode())
+    return len(known), sorted({row.paper for row in rows} - set(FORMS))
+
+
+def _contents(view: Any, decision: Any, problem: str) -> dict[str, str]:
+    """Return a decision as the text of files, by suffix."""
+    one = form(problem.partition(".")[0])
+    names = [column.name for column in one.columns[0]]
+    rows = list(zip(*one.written(view, decision, problem), strict=True))
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([names, *rows])
+    lines = ",\n".join(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in rows)
+    return {"csv": table.getvalue(), "json": f'{{"problem": {json.dumps(problem)}, "rows": [\n{lines}\n]}}\n'}

@@ -1,0 +1,109 @@
+"""The gap of one method alone: the model that bounds its problem runs as well, out of the table, and is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+import schedgap as sg
+from schedgap.harness.compare.methods import bounding
+from schedgap.harness.compare.run import collected, read_run, unbounded
+from schedgap.harness.compare.task import MethodResult, MethodTask
+from schedgap.harness.engine.study import Finished
+from schedgap.harness.page.compare import headline
+from schedgap.heuristics import HEURISTICS
+from schedgap.instances.canonical import to_json
+from schedgap.models import MODELS
+
+EQ1 = "paper/oef-eq1"
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_method_alone_has_a_certified_gap_unless_told_not_to(command: Command, bound: bool) -> None:
+    words = [] if bound else ["--no-bound"]
+    done = command(
+        "compare", "--instance", EQ1, "--method", "oef.maxmin", "--no-report", "--jobs", 1, "--format", "json", *words
+    )
+    (row,) = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert row["bound_from"] == ("oef.sharing_incentive" if bound else None)
+    assert (row["gap"] is not None) == bound
+    folder = Path(done.stderr.partition("results: ")[2].splitlines()[0])
+    meta = json.loads((folder / "run.json").read_text())
+    assert ("--no-bound" in meta["command"]) != bound
+
+
+def test_the_gap_is_the_one_beside_the_model_itself(tmp_path: Path) -> None:
+    alone = sg.compare(EQ1, ["oef.maxmin"], jobs=1, results=tmp_path)
+    together = {row.method: row for row in sg.compare(EQ1, ["oef.maxmin", "oef.sharing_incentive"], jobs=1).rows}
+    (row,), (bound,) = alone.rows, alone.bounds
+    assert row.gap == together["oef.maxmin"].gap
+    assert bound.method == "oef.sharing_incentive"
+    assert headline(alone).endswith("oef.sharing_incentive ran, too, for its bound (off: --no-bound).")
+    assert "took" in headline(alone)
+    assert alone.folder is not None
+    again = read_run(alone.folder)
+    assert (again.rows, again.bounds) == (alone.rows, alone.bounds)
+
+
+def test_a_resumed_run_keeps_the_bound(tmp_path: Path) -> None:
+    folder = sg.compare(EQ1, ["oef.maxmin"], jobs=1, results=tmp_path).folder
+    ran: list[str] = []
+    again = sg.compare(EQ1, ["oef.maxmin"], jobs=1, resume=folder, on_result=lambda one: ran.append(one.row.method))
+    assert ran == []
+    assert again.rows[0].bound_from == "oef.sharing_incentive"
+    sg.compare(EQ1, ["oef.*"], jobs=1, resume=folder, on_result=lambda one: ran.append(one.row.method))
+    assert "oef.sharing_incentive" in ran  # asked for now, so it is in the table
+
+
+def test_one_bound_is_enough_for_all_seeds_and_none_runs_where_a_method_has_one() -> None:
+    several = sg.compare(EQ1, ["oef.maxmin", "oef.rounding"], seeds=[0, 1], jobs=1)
+    assert [row.method for row in several.bounds] == ["oef.efficiency", "oef.sharing_incentive"]
+    assert all(row.gap is not None for row in several.rows)
+    assert sg.compare(EQ1, ["oef.maxmin", "oef.efficiency"], jobs=1).bounds == []
+
+
+def test_models_of_the_problem_come_before_those_of_wider_ones() -> None:
+    found = [spec.id for spec in bounding("hadar", "hadar.complete")]
+    assert found[0] == "hadar.p2.columns.complete"
+    assert found.index("hadar.p2.columns") > found.index("hadar.p1.complete")
+
+
+def test_a_model_that_was_skipped_gives_way_to_the_next() -> None:
+    instance = to_json(sg.load("gen/20jobs"))
+    tasks = [MethodTask(instance, "x", "f", "hadar.srtf")]
+    decided = tasks[0].blank_row(status="feasible", objective=1.0, verified=True)
+    done, asked = [MethodResult(decided)], []
+    while found := unbounded(tasks, done):
+        asked += [task.method for task in found]
+        done += [MethodResult(task.blank_row(status="skipped"), helps=True) for task in found]
+    assert asked == [spec.id for spec in bounding("hadar", "hadar.utility")]
+    failed = MethodResult(tasks[0].blank_row(status="error").replace(method=asked[0]), helps=True)
+    assert unbounded(tasks, [done[0], failed]) == []  # it ran and found nothing; another one would take as long
+
+
+def test_a_wrong_bound_is_shown_though_nobody_asked_for_it() -> None:
+    instance = sg.load("gen/20jobs")
+    task = MethodTask("", instance.name, instance.fingerprint, "hadar.srtf")
+    decided = task.blank_row(status="feasible", objective=10.0, verified=True)
+    model = replace(task, method="hadar.p2.columns", helps=True)
+    for bound, shown in ((12.0, ["hadar.srtf"]), (5.0, ["hadar.p2.columns", "hadar.srtf"])):
+        helped = MethodResult(model.blank_row(status="optimal", own_bound=bound), helps=True)
+        found = collected(Finished({}, {instance.fingerprint: instance}, [MethodResult(decided), helped]))
+        assert [row.method for row in found.rows] == shown
+        assert found.ok == (bound == 12.0)
+
+
+def test_nothing_is_bounded_where_nothing_was_decided() -> None:
+    found = sg.compare("gen/20jobs", ["hadar.p1"], jobs=1)
+    assert ([row.status for row in found.rows], found.bounds) == (["skipped"], [])
+
+
+def test_every_problem_with_heuristics_has_a_model_that_bounds_it() -> None:
+    missing = {spec.problem for spec in HEURISTICS if not bounding(spec.paper, spec.problem)}
+    assert missing == set()
+    assert all(spec.kind != "baseline" for spec in MODELS for spec in bounding(spec.paper, spec.problem))
