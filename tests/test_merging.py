@@ -14,6 +14,7 @@ import schedgap as sg
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import read_run
 from schedgap.harness.diffing import Difference, diff, signed_rank_p
+from schedgap.harness.engine.sealed import SEAL, sealed
 from schedgap.harness.engine.study import merge
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.difference import lines, sentence
@@ -74,7 +75,8 @@ def test_what_cannot_be_one_table(parts: list[Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"oef.cooperative on paper/oef-eq1 ran under two limits of the same name"):
         merge([parts[0], longer], tmp_path)
     meta = json.loads((longer / "run.json").read_text())
-    (longer / "run.json").write_text(json.dumps(meta | {"code": "another"}))
+    del meta[SEAL]
+    (longer / "run.json").write_text(json.dumps(sealed(meta | {"code": "another"})))
     with pytest.raises(UsageError, match="measured by other code"):
         merge([parts[0], longer], tmp_path)
 

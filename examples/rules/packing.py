@@ -221,16 +221,29 @@ class Complete(Hadar):
 
 
 class Forked(Hadar):
-    """A job runs as copies on any servers, of up to a gang of GPUs each; GPUs and work can be divided."""
+    """A job runs as copies on any servers, of up to a gang of GPUs each; GPUs and work can be divided.
+
+    Prices are those of the GPUs of all servers of one type and size, by slot.
+    """
+
+    def prepare(self, data, horizon):
+        super().prepare(data, horizon)
+        count = {}
+        for g in self.groups:
+            kind = self.types.index(g["gpu_type"]), g["gpus"]
+            count[kind] = count.get(kind, 0) + g["count"]
+        self.kinds = [(r, gpus, count[r, gpus]) for r, gpus in sorted(count)]
+        self.capacity = [gpus * servers for _, gpus, servers in self.kinds]
 
     def answer(self, j, worth, which, uses):
         gang, a, best, prices = self.jobs[j]["gpus"], self.arrival[j], int(worth[-1]), self.prices[which]
-        most = [sum(g["count"] * min(gang, g["gpus"]) for g in self.groups if g["gpu_type"] == r) for r in self.types]
-        able = [r for r, rate in enumerate(self.rates[j]) if most[r] and rate > 0]
-        each = np.repeat(self.rates[j][able] * self.slot_s, self.slots - a).reshape(len(able), -1)
+        most = np.array([servers * min(gang, gpus) for _, gpus, servers in self.kinds])
+        rate = self.rates[j][[r for r, _, _ in self.kinds]]
+        able = [i for i in range(len(rate)) if most[i] and rate[i] > 0]
+        each = np.repeat(rate[able] * self.slot_s, self.slots - a).reshape(len(able), -1)
         with np.errstate(over="ignore"):
             price = np.minimum(prices[able, a:] / each, 1e300)
-        room = each * np.array(most)[able][:, None]
+        room = each * most[able][:, None]
         for t in range(self.slots - a):
             order = np.argsort(price[:, : t + 1], axis=None)
             there = room[:, : t + 1].ravel()[order]

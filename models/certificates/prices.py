@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ import numpy as np
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
+from schedgap.instances.views.hadar import ROUNDING
 from schedgap.models.admission.columns import admitting
 from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
 from schedgap.models.certificates.tree import LARGEST, Leaf, Tree
-from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, generate, lagrangian
+from schedgap.models.columns import Columns, Covers, Domain, GenerationOptions, Oracle, Priced, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.pricing import Pricing as GangPricing
@@ -29,6 +30,9 @@ column, terms are a million times the bound."""
 
 MOST = 16.0
 """How many times more than all that is paid and gained together a job may be worth at an end that it cannot reach."""
+
+FEW = 10
+"""Leaves of trees that are kept where GPUs are divided: each takes seconds."""
 
 ROUNDINGS = 1000
 """Units by which the checker rounds down what a job pays."""
@@ -86,14 +90,20 @@ def leaf_bound(leaf: Leaf, oracle: Oracle, prices: Array) -> tuple[float, float]
     return value, float(prices @ domain.packing.limits) + float(np.abs(most[np.isfinite(most)]).sum())
 
 
-def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand: Callable[[Array], Array]) -> Tree:
+def grown(
+    outcome: Outcome,
+    domain: Domain,
+    prices: Callable[[], Array],
+    expand: Callable[[Array], Array],
+    largest: int = LARGEST,
+) -> Tree:
     """Return the tree of an outcome, or one leaf at the prices of the root where there is none, or it is too large.
 
     `prices` finds those of the root where the outcome has none; `expand` turns prices of a tree into those of the rows.
     """
     if outcome.tree is not None:
         tree = Tree.of(outcome.tree)
-        if len(tree.leaves) <= LARGEST:
+        if len(tree.leaves) <= largest:
             tree.prices = [expand(found) for found in tree.prices]
             return tree
     root = prices() if outcome.prices is None else outcome.prices.ravel()
@@ -103,14 +113,14 @@ def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand:
 def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
     """Prove a bound of Hadar's problems by prices of GPUs, those of the outcome or of the relaxation's columns."""
     forked = problem == hadar.FORKED.id
-    oracle = ForkedPricing(view) if forked else GangPricing(view, problem == hadar.COMPLETE.id)
+    oracle: Any = ForkedPricing(view) if forked else GangPricing(view, problem == hadar.COMPLETE.id)
     domain = Domain.of(oracle.packing)
     limits = GenerationOptions(time_limit_s=options.time_limit_s)
 
     def relaxed() -> Array:
         return generate(domain, oracle, limits, options).prices
 
-    tree = grown(outcome, domain, relaxed, lambda prices: prices)
+    tree = grown(outcome, domain, relaxed, lambda prices: prices, FEW if forked else LARGEST)
     covers = outcome.tree.domain.packing.covers if outcome.tree else domain.packing.covers
     told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
     if len(covers):
@@ -122,7 +132,36 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
         domain = replace(domain, packing=replace(domain.packing, known=covers))
         members = [np.flatnonzero(member).tolist() for member in covers.member]
         told["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), members, strict=True))
-    return by_prices(domain, oracle, oracle.worth, tree, told, missing=2 * MARGIN if forked else EXACT)
+    if forked:
+        return by_prices(domain, divided(view, oracle), oracle.worth, tree, told, missing=2 * MARGIN)
+    return by_prices(domain, oracle, oracle.worth, tree, told)
+
+
+def divided(view: hadar.View, exact: ForkedPricing) -> Oracle:
+    """Return a pricing of copies whose GPUs and work can be divided, as the checker has it; it misses no payoff."""
+    work = view.workload.work * (1 - ROUNDING)
+
+    @cache
+    def costs(prices: bytes) -> Array:
+        rows, found = np.frombuffer(prices).reshape(exact.room.shape), np.full(exact.worth.shape, np.inf)
+        for j in exact.possible.tolist():
+            able, a = np.flatnonzero(exact.limit[j] * exact.progress[j] > 0), int(view.arrival[j])
+            each = np.repeat(exact.progress[j, able][:, None], view.slots - a, axis=1)
+            price, room = rows[able, a:] / each, each * exact.limit[j, able][:, None]
+            for t in range(view.slots - a):
+                order = np.argsort(price[:, : t + 1], axis=None)
+                there = room[:, : t + 1].ravel()[order]
+                if there.sum() >= work[j]:
+                    done = np.clip(work[j] - (np.cumsum(there) - there), 0, there)
+                    found[j, a + t] = (done * price[:, : t + 1].ravel()[order]).sum()
+        return found
+
+    def price(prices: Array, domain: Domain) -> Priced:
+        with np.errstate(invalid="ignore"):
+            by_end = domain.worth - costs(prices.tobytes())
+        return Priced(by_end.max(axis=1), Columns.of(prices.size, ()), by_end)
+
+    return price
 
 
 def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1) -> Proof | None:
