@@ -69,7 +69,7 @@ def test_one_bound_is_enough_for_all_seeds_and_none_runs_where_a_method_has_one(
 
 def test_models_of_the_problem_come_before_those_of_wider_ones() -> None:
     found = [spec.id for spec in bounding("hadar", "hadar.complete")]
-    assert found[0] == "hadar.p2.columns.complete"
+    assert found[0] == "hadar.fluid.complete"
     assert found.index("hadar.p2.columns") > found.index("hadar.p1.complete")
 
 

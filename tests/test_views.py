@@ -15,8 +15,8 @@ from schedgap.instances.views import hadar
 
 def test_all_methods_of_a_paper_and_its_caption_share_one_view(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[str] = []
-    build = hadar._view
-    monkeypatch.setattr(hadar, "_view", lambda *args: built.append(args[0].name) or build(*args))
+    read = hadar.workload
+    monkeypatch.setattr(hadar, "workload", lambda instance: built.append(instance.name) or read(instance))
     instance = instances.load("paper/hadar-fig1").model_copy(update={"name": "seen once"})
     for method in ("hadar.online", "hadar.srtf", "hadar.p1", "gavel.makespan_fluid"):
         row = MethodTask(to_json(instance), instance.name, instance.fingerprint, method).run().row
