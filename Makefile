@@ -45,8 +45,8 @@ reference: install
 	$(BIN)/harness diff results/reference $(REFERENCE)/*-* --tolerance 1e-3
 
 keep-reference:
-	cd results/reference && rm -rf instances schedules
-	cd $(REFERENCE)/*-* && cp -r run.json rows.jsonl rows.parquet traces.parquet instances schedules $(CURDIR)/results/reference
+	cd results/reference && rm -rf instances schedules certificates
+	cd $(REFERENCE)/*-* && cp -r run.json *.jsonl *.parquet instances schedules certificates $(CURDIR)/results/reference
 
 bench: dev
 	@mkdir -p results/bench
