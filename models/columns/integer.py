@@ -166,7 +166,7 @@ class Packer:
             self.move(self.degree * self.warmth * self.options.hot ** (1 - part) * self.options.cold**part)
             self.done += 1
             if self.done == self.cycle:
-                self.cycle, self.done, self.warmth = 2 * self.cycle, 0, min(10 * self.warmth, 1.0)
+                self.cycle, self.done, self.warmth = 2 * self.cycle, 0, min(2 * self.warmth, 1.0)
 
     def move(self, temperature: float) -> None:
         """Take some blocks out and insert them anew; keep what is better, or not much worse."""
@@ -261,8 +261,8 @@ def liked(known: Columns, shares: Array, rows: int) -> dict[int, Choice]:
 
 
 FIRST = 0.01
-"""Part of the temperatures at which the first annealing takes place; each one later is ten times hotter, up to them.
-Few moves per block, all that 200 jobs get in a minute, bring most when cold; many when hot, as 50 jobs get."""
+"""Part of the temperatures at which the first annealing takes place; each later one, twice as long, is twice as hot. Few
+moves per block, all that 200 jobs get in a minute, bring most when cold; many, as 50 jobs get, when hot."""
 
 FEWEST_MOVES = 500
 
