@@ -261,8 +261,8 @@ def liked(known: Columns, shares: Array, rows: int) -> dict[int, Choice]:
 
 
 FIRST = 0.01
-"""Part of the temperatures at which the first annealing takes place; each later one, twice as long, is twice as hot. Few
-moves per block, all that 200 jobs get in a minute, bring most when cold; many, as 50 jobs get, when hot."""
+"""Part of the temperatures at which the first annealing takes place; each later one is twice as long and twice as hot.
+Few moves per block, all that 200 jobs get in a minute, bring most when cold; many, as 50 jobs get, when hot."""
 
 FEWEST_MOVES = 500
 
