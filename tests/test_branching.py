@@ -358,7 +358,7 @@ def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.fifo"]
     from schedgap.models.hadar.columns import read
 
-    read_back = read(view, Pricing(view), seed.decision)
+    read_back = read(Pricing(view).worth, view.servers.gpu_type, seed.decision)
     assert sum(choice.value for choice in read_back.values()) == pytest.approx(seed.objective)
     assert sum(choice.amounts.sum() for choice in read_back.values()) == seed.decision.gpus.sum()
 

@@ -7,14 +7,27 @@ the work, :mod:`schedgap.models.hadar.pricing` finds the schedules.
 from __future__ import annotations
 
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, placed
-from schedgap.models.columns import Choice, Columns, PackingOptions, PackingProblem, generate, solve_in_phases
+from schedgap.models.columns import (
+    Answer,
+    Choice,
+    Columns,
+    Domain,
+    Packing,
+    PackingOptions,
+    PackingProblem,
+    Priced,
+    generate,
+    solve_in_phases,
+)
 from schedgap.models.columns import statement as master
 from schedgap.models.hadar.common import somebody_rejected
 from schedgap.models.hadar.counting import gang_schedules
@@ -86,32 +99,56 @@ def columns(view: View, options: SolveOptions, complete: bool = False, *, seeded
     """
     began = clock.now()
     pricing = Pricing(view, complete)
+    effort = PackingOptions(hot=HOT, cold=COLD)
+    answer = search(pricing, view.servers.gpu_type, effort, options, clock.now() - began, seeded)
+    decision = answer.decision(lambda packed: decode(view, packed.columns))
+    return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots), answer.root)
+
+
+class Priceable(Protocol):
+    """A pricing whose rows are (kind of servers, slot), row ``kind·T + t``."""
+
+    packing: Packing
+    worth: Array
+
+    def __call__(self, prices: Array, domain: Domain) -> Priced:
+        """Return the best column of every job; see :class:`.Priced`."""
+        ...
+
+    def insert(self, job: int, room: Array, prices: Array) -> Choice | None:
+        """Return the best column of one job within `room`, if there is one."""
+        ...
+
+
+def search(
+    pricing: Priceable, kind: Ints, effort: PackingOptions, options: SolveOptions, built_s: float, seeded: bool
+) -> Answer:
+    """Bound and search by a pricing; `kind` is that of each server, `built_s` how long building took."""
     posed = PackingProblem(
         packing=pricing.packing,
         oracle=pricing,
         real=pricing.packing,
         insert=pricing.insert,
         expand=lambda prices: prices,
-        effort=PackingOptions(hot=HOT, cold=COLD),
-        read=partial(read, view, pricing),
+        effort=effort,
+        read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,
     )
-    answer = solve_in_phases(posed, options, clock.now() - began, seeded)
-    decision = answer.decision(lambda packed: decode(view, packed.columns))
-    return Outcome(answer.solution, decision, answer.generated.prices.reshape(-1, view.slots), answer.root)
+    return solve_in_phases(posed, options, built_s, seeded)
 
 
-def read(view: View, pricing: Pricing, decision: Schedule) -> dict[int, Choice]:
-    """Return the columns of a decision, by job."""
-    row = view.servers.gpu_type[decision.server] * view.slots + decision.slot
-    shape = view.size, len(view.capacity) * view.slots
+def read(worth: Array, kind: Ints, decision: Schedule) -> dict[int, Choice]:
+    """Return the columns of a decision, by job; jobs have `worth` by last slot, and each server its `kind`."""
+    size, slots = worth.shape
+    row = kind[decision.server] * slots + decision.slot
+    shape = size, (int(kind.max()) + 1) * slots
     held = sp.csr_array((decision.gpus.astype(float), (decision.job, row)), shape)
-    last = np.zeros(view.size, np.int64)
+    last = np.zeros(size, np.int64)
     np.maximum.at(last, decision.job, decision.slot)
     found = {}
     for job in np.unique(decision.job).tolist():
         mine = slice(held.indptr[job], held.indptr[job + 1])
-        found[job] = Choice(float(pricing.worth[job, last[job]]), held.indices[mine].astype(np.int64), held.data[mine])
+        found[job] = Choice(float(worth[job, last[job]]), held.indices[mine].astype(np.int64), held.data[mine])
     return found
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -32,13 +31,11 @@ from schedgap.models.columns import (
     GenerationOptions,
     Packing,
     PackingOptions,
-    PackingProblem,
     Priced,
     generate,
-    solve_in_phases,
     statement,
 )
-from schedgap.models.hadar.columns import BOUND_SHARE, too_large
+from schedgap.models.hadar.columns import search, too_large
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
 from schedgap.models.solve import Solution, SolveOptions, Status
 
@@ -218,17 +215,7 @@ def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcom
     """
     began = clock.now()
     pricing = ForkedPricing(view)
-    posed = PackingProblem(
-        packing=pricing.packing,
-        oracle=pricing,
-        real=pricing.packing,
-        insert=pricing.insert,
-        expand=lambda prices: prices,
-        effort=PackingOptions(),
-        read=partial(read, pricing),
-        share=BOUND_SHARE,
-    )
-    answer = solve_in_phases(posed, options, clock.now() - began, seeded)
+    answer = search(pricing, pricing.kind, PackingOptions(), options, clock.now() - began, seeded)
     decision = answer.decision(lambda packed: decode(pricing, packed.columns))
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(pricing.room.shape))
 
@@ -249,18 +236,6 @@ def some_columns(view: View) -> tuple[float, bool]:
             ways = gammaln(slots + 1) - gammaln(whole + 1) - gammaln(slots - whole + 1)
             total.append(float(ways) + (math.log(slots - whole) if rest else 0.0))
     return float(logsumexp(total)) / math.log(10), True
-
-
-def read(pricing: ForkedPricing, decision: Schedule) -> dict[int, Choice]:
-    """Return the columns of a decision, by job."""
-    row = pricing.kind[decision.server] * pricing.view.slots + decision.slot
-    found = {}
-    for job in np.unique(decision.job).tolist():
-        mine = decision.job == job
-        rows, entry = np.unique(row[mine], return_inverse=True)
-        held = np.bincount(entry, decision.gpus[mine]).astype(float)
-        found[job] = Choice(float(pricing.worth[job, decision.slot[mine].max()]), rows, held)
-    return found
 
 
 def decode(pricing: ForkedPricing, chosen: Columns) -> Schedule:
