@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,6 @@ column, terms are a million times the bound."""
 
 MOST = 16.0
 """How many times more than all that is paid and gained together a job may be worth at an end that it cannot reach."""
-
-FEW = 10
-"""Leaves of trees that are kept where GPUs are divided: each takes seconds."""
 
 ROUNDINGS = 1000
 """Units by which the checker rounds down what a job pays."""
@@ -90,20 +87,14 @@ def leaf_bound(leaf: Leaf, oracle: Oracle, prices: Array) -> tuple[float, float]
     return value, float(prices @ domain.packing.limits) + float(np.abs(most[np.isfinite(most)]).sum())
 
 
-def grown(
-    outcome: Outcome,
-    domain: Domain,
-    prices: Callable[[], Array],
-    expand: Callable[[Array], Array],
-    largest: int = LARGEST,
-) -> Tree:
+def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand: Callable[[Array], Array]) -> Tree:
     """Return the tree of an outcome, or one leaf at the prices of the root where there is none, or it is too large.
 
     `prices` finds those of the root where the outcome has none; `expand` turns prices of a tree into those of the rows.
     """
     if outcome.tree is not None:
         tree = Tree.of(outcome.tree)
-        if len(tree.leaves) <= largest:
+        if len(tree.leaves) <= LARGEST:
             tree.prices = [expand(found) for found in tree.prices]
             return tree
     root = prices() if outcome.prices is None else outcome.prices.ravel()
@@ -120,7 +111,7 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
     def relaxed() -> Array:
         return generate(domain, oracle, limits, options).prices
 
-    tree = grown(outcome, domain, relaxed, lambda prices: prices, FEW if forked else LARGEST)
+    tree = grown(outcome, domain, relaxed, lambda prices: prices)
     covers = outcome.tree.domain.packing.covers if outcome.tree else domain.packing.covers
     told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
     if len(covers):
@@ -132,18 +123,16 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
         domain = replace(domain, packing=replace(domain.packing, known=covers))
         members = [np.flatnonzero(member).tolist() for member in covers.member]
         told["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), members, strict=True))
-    if forked:
-        return by_prices(domain, divided(view, oracle), oracle.worth, tree, told, missing=2 * MARGIN)
-    return by_prices(domain, oracle, oracle.worth, tree, told)
+    proving, missing = (divided(view, oracle), 2 * MARGIN) if forked else (oracle, EXACT)
+    return by_prices(domain, proving, oracle.worth, tree, told, missing=missing)
 
 
 def divided(view: hadar.View, exact: ForkedPricing) -> Oracle:
     """Return a pricing of copies whose GPUs and work can be divided, as the checker has it; it misses no payoff."""
     work = view.workload.work * (1 - ROUNDING)
 
-    @cache
-    def costs(prices: bytes) -> Array:
-        rows, found = np.frombuffer(prices).reshape(exact.room.shape), np.full(exact.worth.shape, np.inf)
+    def costs(rows: Array) -> Array:
+        found = np.full(exact.worth.shape, np.inf)
         for j in exact.possible.tolist():
             able, a = np.flatnonzero(exact.limit[j] * exact.progress[j] > 0), int(view.arrival[j])
             each = np.repeat(exact.progress[j, able][:, None], view.slots - a, axis=1)
@@ -158,7 +147,7 @@ def divided(view: hadar.View, exact: ForkedPricing) -> Oracle:
 
     def price(prices: Array, domain: Domain) -> Priced:
         with np.errstate(invalid="ignore"):
-            by_end = domain.worth - costs(prices.tobytes())
+            by_end = domain.worth - costs(prices.reshape(exact.room.shape))
         return Priced(by_end.max(axis=1), Columns.of(prices.size, ()), by_end)
 
     return price

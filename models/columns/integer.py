@@ -47,7 +47,8 @@ class PackingOptions:
     ruined
         Most blocks that one move takes out.
     hot, cold
-        Temperatures at the beginning and at the end of an annealing, as parts of the bound per block.
+        Temperatures at the beginning and at the end of an annealing, as parts of the bound per block; the first
+        annealings take place at a part of them, from :data:`FIRST` on.
     time_limit_s
         Seconds until it ends; ``None`` for no limit.
     seed

@@ -197,8 +197,12 @@ class _Solve:
 
     def incumbent(self, packer: Packer) -> float:
         """Return the value of the best solution known, ``-inf`` without any."""
-        known = self.problem.sense * self.seeds[0].objective if self.seeds else -np.inf
-        return max(known, packer.incumbent)
+        return max(self.known, packer.incumbent)
+
+    @property
+    def known(self) -> float:
+        """Value of the best known decision, ``-inf`` without any."""
+        return self.problem.sense * self.seeds[0].objective if self.seeds else -np.inf
 
     def note(self, tree: Tree, packer: Packer) -> None:
         """Keep the bound in the trace, if it is better."""
@@ -221,13 +225,12 @@ class _Solve:
     def answer(self, bound: float, packed: Packed | None, tree: Tree | None, why: str) -> Answer:
         """Return what was found, with times and trace."""
         value = -np.inf if packed is None or packed.missing else packed.value
-        known = self.problem.sense * self.seeds[0].objective if self.seeds else -np.inf
-        seed = self.seeds[0] if known > value else None
+        seed = self.seeds[0] if self.known > value else None
         told = (
             f"{why} after {tree.nodes} nodes and {packed.moves} moves of ruin and recreate" if tree and packed else ""
         )
         told += f" from {len(self.seeds)} known decisions" if told else ""
-        solution = self.stated(bound, max(value, known), tree, why, told)
+        solution = self.stated(bound, max(value, self.known), tree, why, told)
         times = replace(
             self.generated.times,
             build_s=self.built_s,

@@ -62,8 +62,7 @@ NODES = 1000
 
 HOT, COLD = 0.5, 0.005
 """Temperatures of the search. On ``gen/50jobs`` a hundredth of them leaves 3.5 and 2.9 % open (``zhou.ps.columns``,
-``admission.columns``), these 1.4 and 2.6 %: jobs that cannot be interrupted change places at a cost. ``gen/200jobs``
-would rather have it colder: ``zhou.ps.columns`` has 3.6 % after 40 s of work, and had 3.4 % after 11 s."""
+``admission.columns``), these 1.3 and 2.6 %: jobs that cannot be interrupted change places at a cost."""
 
 KEPT_PRICES = 8
 """Prices whose sums are kept: those at which packing inserts again and again, and the last random ones."""
