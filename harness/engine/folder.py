@@ -183,15 +183,15 @@ def open_stored(path: Path, kind: str | None = None) -> Stored:
     if not (path / "run.json").exists():
         raise UsageError(f"{path}: not a results folder (no run.json); commands that run print where they write")
     with damage_explained(path):
-        text = read_bytes(inside(path, "run.json"))
-        version = parsed(text).get("schema_version")
+        content = parsed(read_bytes(inside(path, "run.json")))
+        version = content.get("schema_version")
         if version != SCHEMA_VERSION:
-            command = clean(parsed(text).get("command"), 200)
+            command = clean(content.get("command"), 200)
             raise UsageError(
                 f"{path}: written in version {clean(version, 20)} of the results' format, this program reads "
                 f"version {SCHEMA_VERSION}; run again: {command}"
             )
-        meta = unsealed(text, "run.json")
+        meta = unsealed(content, "run.json")
         _Meta.model_validate(meta)
         if kind is not None and meta["kind"] != kind:
             raise UsageError(f"{path}: results of harness {meta['kind']}, not of harness {kind}")
@@ -220,7 +220,7 @@ def _lines(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:
     found, damaged = {}, 0
     for line in read_bytes(inside(folder, JOURNAL)).split(b"\n")[:-1]:
         try:
-            entry = unsealed(line, "a line")
+            entry = unsealed(parsed(line), "a line")
             found[_Line.model_validate(entry).key] = entry
         except ValueError:
             damaged += 1

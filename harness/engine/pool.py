@@ -45,20 +45,22 @@ def run_all(tasks: Iterable[Task[R]], jobs: int = 0) -> Iterator[R]:
     if not waiting:
         return
     threads, module = max(task.limits.threads for task in waiting), type(waiting[0]).__module__
+    most = workers_for(jobs, threads)
     idle: list[Worker] = []
     busy: list[Worker] = []
     try:
         while waiting or busy:
-            while waiting and len(busy) < workers_for(jobs, threads):
+            while waiting and len(busy) < most:
                 worker = idle.pop() if idle else Worker(module, threads, loaded())
                 busy.append(worker)
                 worker.give(waiting.popleft())
             connection.wait([worker.pipe for worker in busy], max(0.0, min(worker.left_s for worker in busy)))
             for worker in [worker for worker in busy if worker.left_s <= 0 or worker.pipe.poll()]:
+                result = worker.result()
                 busy.remove(worker)
-                yield worker.result()
                 if not worker.pipe.closed:
                     idle.append(worker)
+                yield result  # every worker is in a list by now, and is stopped if nobody asks on
     finally:
         for worker in (*idle, *busy):
             worker.stop()

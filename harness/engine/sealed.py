@@ -42,18 +42,18 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**content, SEAL: _seal(content)}
 
 
-def unsealed(text: bytes, what: str) -> dict[str, Any]:
-    """Return the plain data in the text of what :func:`sealed` returned.
+def unsealed(content: Any, what: str) -> dict[str, Any]:
+    """Return the plain data of what :func:`sealed` returned.
 
     Raises
     ------
     ValueError
-        If the text is not JSON, or not what was written; `what` begins the message.
+        If it is not what was written; `what` begins the message.
     """
-    content = parsed(text)
-    if not isinstance(content, dict) or content.pop(SEAL, None) != _seal(content):
+    told = {name: value for name, value in content.items() if name != SEAL} if isinstance(content, dict) else {}
+    if not told or content.get(SEAL) != _seal(told):
         raise ValueError(f"{what} is not as it was written (its digest differs)")
-    return content
+    return told
 
 
 def _seal(content: Mapping[str, Any]) -> str:
