@@ -15,7 +15,8 @@ class SimulationBound:
 
     Its slots are as long as the rounds, so that no simulated job could start earlier. It bounds policies that give out
     CPUs and memory where it is `sensitive`, policies that run jobs as copies where it `forks` them, else the others.
-    `from_arrival` says that the time counts from the first arrival, where the model counts it from 0.
+    `from_arrival` says that the time counts from the first arrival, where the model counts it from 0; `limit_s` is how
+    many seconds it may take.
     """
 
     model: str
@@ -23,13 +24,14 @@ class SimulationBound:
     sensitive: bool = False
     forks: bool = False
     from_arrival: bool = False
+    limit_s: float = 20.0
 
 
 SIMULATED: dict[str, SimulationBound] = {}
 """By model, in the order of registration; of several that bound the same, the best counts."""
 
 
-def bounds_simulations(model: str, metric: str, **settings: bool) -> Callable[[Build], Build]:
+def bounds_simulations(model: str, metric: str, **settings: Any) -> Callable[[Build], Build]:
     """Register the model of that id, whose builder is decorated; the settings are those of :class:`SimulationBound`."""
     SIMULATED[model] = SimulationBound(model, metric, **settings)
     return lambda build: build
