@@ -6,7 +6,7 @@ INSTANCE ?= gen/200jobs
 # The lock pins every package that the extras below can pull in, and the build backend, too.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test test-thorough bench faults lint notebooks reference keep-reference lock clean
+.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -62,13 +62,15 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-notebooks: dev
-	$(PIP) --editable '.[notebooks]'
-	$(BIN)/python -m pytest --override-ini='addopts=' -q --nbmake notebooks
+# The site, in build/docs/index.html; lessons are executed, and what they print is kept until they change.
+docs: dev
+	$(PIP) --editable '.[docs]'
+	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
+	$(BIN)/python -m pytest tests/site -p no:cacheprovider --override-ini='addopts=' -q
 
 lock:
 	rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,notebooks]'
+	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,docs,notebooks]'
 	$(VENV)-lock/bin/pip freeze --exclude schedgap > requirements.lock
 	rm -rf $(VENV)-lock
 

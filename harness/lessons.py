@@ -34,10 +34,10 @@ def listing(*objects: Callable[..., Any]) -> Any:
     """Return the source of functions and classes of the project without their docstrings, for a cell to show."""
     from IPython.display import Markdown
 
-    return Markdown("```python\n" + "\n\n".join(map(_source, objects)) + "```")  # type: ignore[no-untyped-call]
+    return Markdown("```python\n" + "\n\n".join(map(source_of, objects)) + "```")  # type: ignore[no-untyped-call]
 
 
-def _source(of: Callable[..., Any]) -> str:
+def source_of(of: Callable[..., Any]) -> str:
     """Return the source of a function or class; of its docstring nothing but the first line."""
     lines = textwrap.dedent(inspect.getsource(of)).splitlines(keepends=True)
     definition = ast.parse("".join(lines)).body[0]

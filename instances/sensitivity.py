@@ -4,9 +4,8 @@ A job's table has levels of CPUs and of memory, as totals of the whole gang; its
 is that of the levels below (*floored to the grid*), and 0 below the lowest ones. Gangs over several servers advance at
 the pace of the GPU with the least of each.
 
-- Measured on a grid (:class:`~schedgap.instances.schema.MatrixSensitivity`): the levels per GPU times the gang's GPUs;
-the rate
-  on a GPU type is the job's rate there times the progress of the cell.
+- Measured on a grid (:class:`~schedgap.instances.schema.MatrixSensitivity`): the levels per GPU times the gang's
+  GPUs; the rate on a GPU type is the job's rate there times the progress of the cell.
 - An input pipeline (:class:`~schedgap.instances.schema.PipelineSensitivity`): whole CPUs, and memory in units of
   :data:`MEMORY_UNIT_GB` (Synergy, section 3.1), up to all that as many servers have as the gang needs; the rate is the
   least of computing, preparing and fetching.

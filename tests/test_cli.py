@@ -16,7 +16,7 @@ from conftest import HARNESS, Command
 from typer.main import get_command
 
 from schedgap.harness import page
-from schedgap.harness.cli import app
+from schedgap.harness.cli.app import app
 from schedgap.harness.compare import run as comparing
 from schedgap.harness.compare.row import FIELDS, FINISHED
 

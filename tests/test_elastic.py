@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances
-from schedgap.instances.elastic import Ledger, Machines, classes, fitting, options, runs_of
+from schedgap.instances.elastic import Ledger, Machines, classes, fitting, options_of, runs_of
 from schedgap.instances.elastic.machines import PLENTY
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
@@ -40,7 +40,7 @@ def length(a: Architecture) -> int:
 @given(cases.tiny(), SEEDS)
 def test_dominated_options_are_never_missed(instance: Instance, seed: int) -> None:
     for a in architectures(instance):
-        everything = options(a.machines, a.work, a.most, a.rates, prune=False)
+        everything = options_of(a.machines, a.work, a.most, a.rates, prune=False)
         slots = int(everything.slots.max()) + 2
         posted = prices(a, slots, seed)
         late = np.asarray(np.arange(slots + 1) * 0.7)
@@ -60,7 +60,7 @@ def test_dominated_options_are_never_missed(instance: Instance, seed: int) -> No
 def test_pairs_of_workers_and_slots_are_pareto_minimal(instance: Instance) -> None:
     """One worker fewer would need more slots, and slots suffice for the work (2f)."""
     for a in architectures(instance):
-        o = options(a.machines, a.work, a.most, a.rates, prune=False)
+        o = options_of(a.machines, a.work, a.most, a.rates, prune=False)
         for i, job in enumerate(o.job.tolist()):
             m, p, together, number = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
             done = number * o.slots[i] / a.rates.slots(job, m, p, number, together)

@@ -11,7 +11,7 @@ from typing import Any
 from conftest import ROOT, Command
 from typer.main import get_command
 
-from schedgap.harness.cli import app
+from schedgap.harness.cli.app import app
 from schedgap.harness.compare.run import compare
 from schedgap.instances import plugins
 

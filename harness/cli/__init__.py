@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
-from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- each adds its commands
-from schedgap.harness.cli.app import INTERRUPTED, USAGE, app, complain, protect
+from schedgap.harness.cli import app, catalogue, studies  # noqa: F401 -- each adds its commands
+from schedgap.harness.cli.app import INTERRUPTED, USAGE, complain, protect
 from schedgap.instances.errors import UsageError
 
 
@@ -16,7 +16,7 @@ def main() -> None:
     gc.set_threshold(50_000)  # of the 0.2 s in which a history of 140,000 rows becomes lists, 0.15 s were collections
     try:
         try:
-            app()
+            app.app()
         finally:
             # Text that cannot be written is a mistake like others; Python would complain while shutting down.
             sys.stdout.flush()

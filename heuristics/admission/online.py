@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.elastic import Found, Options, options
+from schedgap.instances.elastic import Found, Options, options_of
 from schedgap.instances.views.admission import UTILITY, View
 
 TIE = 1e-9
@@ -102,7 +102,7 @@ class Desk:
     def options(self) -> Options:
         """All options of the jobs, dominated ones too; θ is the largest utility among them."""
         view = self.view
-        return options(view.machines, view.work, view.most, view.rates, prune=False)
+        return options_of(view.machines, view.work, view.most, view.rates, prune=False)
 
     @cached_property
     def bases(self) -> Array:

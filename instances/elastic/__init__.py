@@ -16,7 +16,7 @@ only it and they use, and in no package of its own below both: nothing else woul
 """
 
 from schedgap.instances.elastic.machines import Machines, classes, fitting, machines_of
-from schedgap.instances.elastic.options import Elastic, Options, Rates, Runs, options, printed_rings
+from schedgap.instances.elastic.options import Elastic, Options, Rates, Runs, options_of, printed_rings
 from schedgap.instances.elastic.search import Found, Ledger, runs_of
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "classes",
     "fitting",
     "machines_of",
-    "options",
+    "options_of",
     "printed_rings",
     "runs_of",
 ]

@@ -175,7 +175,7 @@ class Elastic:
     @cached_property
     def options(self) -> Options:
         """Choices of all jobs, without dominated ones."""
-        return options(self.machines, self.work, self.most, self.rates)
+        return options_of(self.machines, self.work, self.most, self.rates)
 
     @cached_property
     def classes(self) -> Machines:
@@ -211,7 +211,7 @@ class Runs:
     ps: Ints
 
 
-def options(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bool = True) -> Options:
+def options_of(machines: Machines, work: Array, most: Ints, rates: Rates, prune: bool = True) -> Options:
     """Return the options of all jobs that fit on the empty machines.
 
     Parameters

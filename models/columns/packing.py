@@ -37,7 +37,7 @@ class Packing:
         ``(blocks, ends)`` what a column is worth by its end, non-increasing, where branching is on ends.
     most
         ``(blocks,)`` what a column uses of a capacity at most, 1 or more, where the pricing takes prices of
-        :class:`covers <.Covers>`, and columns use whole numbers.
+        :class:`covers <schedgap.models.columns.covers.Covers>`, and columns use whole numbers.
     known
         Covers that count as further capacities, the last ones of :attr:`rows`.
     """

@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.elastic import Machines, Rates, options
+from schedgap.instances.elastic import Machines, Rates, options_of
 from schedgap.instances.elastic.machines import SLACK
 from schedgap.instances.views.zhou import ROUNDING, Architecture, Schedule, View
 from schedgap.models.registry import Outcome, model
@@ -43,7 +43,7 @@ class Offer:
         """Return all choices of the job in these slots, dominated ones as well: the problem is stated whole."""
         a, one = self.architecture, slice(self.job, self.job + 1)
         rates = Rates(a.rates.compute[one], a.rates.update[one], a.rates.transfer[one], a.rates.ring)
-        own = options(a.machines, a.work[one], a.most[one], rates, prune=False)
+        own = options_of(a.machines, a.work[one], a.most[one], rates, prune=False)
         found = choices(own, np.ones(1, np.int64), self.free.shape[2] + 1)
         return replace(found, job=np.full_like(found.job, self.job))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import Ints
-from schedgap.instances.elastic import Options, options
+from schedgap.instances.elastic import Options, options_of
 from schedgap.instances.views.zhou import Architecture, View
 from schedgap.models.elastic import starts
 from schedgap.models.registry import model
@@ -24,7 +24,7 @@ LARGEST = 2_500
 
 def every_option(a: Architecture) -> Options:
     """Return the options of all jobs, dominated ones as well: the models state the whole problem."""
-    return options(a.machines, a.work, a.most, a.rates, prune=False)
+    return options_of(a.machines, a.work, a.most, a.rates, prune=False)
 
 
 def build_offline(a: Architecture) -> pyo.ConcreteModel:

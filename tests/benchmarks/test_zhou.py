@@ -128,11 +128,11 @@ def test_growth_with_slots(bench, arch: str) -> None:  # type: ignore[no-untyped
 
 def test_options(bench) -> None:  # type: ignore[no-untyped-def]
     """Pareto pairs and dominance: how much is left of what every job could choose."""
-    from schedgap.instances.elastic import options
+    from schedgap.instances.elastic import options_of
 
     a = architecture("gen/200jobs", "ps")
-    everything = options(a.machines, a.work, a.most, a.rates, prune=False)
-    seconds = bench.time(lambda: options(a.machines, a.work, a.most, a.rates))
+    everything = options_of(a.machines, a.work, a.most, a.rates, prune=False)
+    seconds = bench.time(lambda: options_of(a.machines, a.work, a.most, a.rates))
     kept = len(a.options.slots)
     note = f"{kept:,} of {len(everything.slots):,} options ({np.round(100 * kept / len(everything.slots))} %)"
     bench.line("Zhou options, gen/200jobs", seconds, None, "–", note)

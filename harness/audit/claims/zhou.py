@@ -14,7 +14,7 @@ from schedgap.heuristics.zhou.batches import Way, online
 from schedgap.heuristics.zhou.lemma import lacking
 from schedgap.instances import load
 from schedgap.instances.arrays import Array
-from schedgap.instances.elastic import Ledger, options
+from schedgap.instances.elastic import Ledger, options_of
 from schedgap.instances.random_instances.zhou import draw, draw_many, draw_roomy, job, ps, servers, worker
 from schedgap.instances.random_instances.zhou import instance as built
 from schedgap.instances.schema import Instance
@@ -52,7 +52,7 @@ def placements(rng: np.random.Generator, name: str, count: int) -> Iterator[Plac
     while tried < count:
         made = (draw if rng.random() < 0.5 else draw_many)(rng)
         a = view(made).architectures[name]
-        every = options(a.machines, a.work, a.most, a.rates, prune=False)
+        every = options_of(a.machines, a.work, a.most, a.rates, prune=False)
         o = replace(every, slots=np.minimum(every.slots, 3))
         free, price = priced(a, rng, 4)
         # Line 5 of Algorithm 7 places as many workers as there are slots.

@@ -1,0 +1,89 @@
+"""The documentation site: pages by hand, formulations from the docstrings, lessons executed, all code listed."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from pathlib import Path
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from typer import Typer
+
+import schedgap as sg
+from schedgap.harness.explain.formats import to_markdown
+from schedgap.harness.lessons import source_of
+from schedgap.heuristics import HEURISTICS
+from schedgap.instances.registry import PAPERS
+from schedgap.models import MODELS
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = html_title = "schedgap"
+version = release = sg.__version__
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx-mathjax-offline",
+]
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+templates_path = ["_templates"]
+# All of MathJax stands in the site: formulas are set without a network.
+mathjax_path = "mathjax/tex-chtml-full.js"
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+numpydoc_show_class_members = False
+autodoc_typehints = "none"
+default_role = "code"
+
+
+def code_of(method: str) -> str:
+    """Return the code that a method's statement stands in."""
+    code: Any = MODELS.get(method).build if method in MODELS else HEURISTICS.get(method).run
+    while isinstance(code, partial):
+        code = code.func
+    return source_of(inspect.unwrap(code))
+
+
+def formulations(app: Sphinx) -> None:
+    """Write a page for each paper: what every model and algorithm states, above its code."""
+    for paper in PAPERS:
+        page = [f"---\ntocdepth: 2\n---\n# {paper.id.capitalize()}\n\n{paper.title}\n"]
+        shown: set[str] = set()
+        for document in sg.explain(paper.id).documents:
+            code = code_of(document.id)
+            listed = "" if code in shown else f"\n````{{dropdown}} The code\n```python\n{code}```\n````\n"
+            page.append(to_markdown(document) + listed)
+            shown.add(code)
+        write(app, f"{paper.id}.md", "\n".join(page))
+
+
+def write(app: Sphinx, name: str, text: str) -> None:
+    """Write a generated page where it has changed; Sphinx reads again what is newer."""
+    path = Path(app.srcdir, "generated", name)
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def without_documentation(app: Sphinx, what: str, name: str, value: object, *_: object) -> bool | None:
+    """Leave out type aliases and the like, whose only documentation is that of what they are made of."""
+    return True if isinstance(value, (GenericAlias, TypeVar, Typer)) else None
+
+
+def setup(app: Sphinx) -> None:
+    """Generate pages before Sphinx looks for them."""
+    app.connect("builder-inited", formulations)
+    app.connect("autodoc-skip-member", without_documentation)

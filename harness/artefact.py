@@ -1,0 +1,109 @@
+"""What a paper needs of a run: tables, figures, numbers as macros, bibliography, instances, and a check of them all."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from schedgap.harness import table
+from schedgap.harness.engine.result import Found
+from schedgap.harness.page import blocks
+from schedgap.harness.page.frame import TEMPLATES
+from schedgap.heuristics import HEURISTICS
+from schedgap.instances.errors import UsageError
+from schedgap.instances.parameters import base_id
+from schedgap.models import MODELS
+
+DIGITS = dict(zip("0123456789", "Zero One Two Three Four Five Six Seven Eight Nine".split(), strict=True))
+
+NUMBERS = {
+    "objective": "{:.6g}",
+    "best_bound": "{:.6g}",
+    "gap": "{:.1%}",
+    "ratio": "{:.3f}",
+    "solve_s": "{:.3g}",
+}
+"""Fields of a comparison that become macros, and how they are written."""
+
+
+def write(found: Found[Any], folder: Path) -> list[Path]:
+    """Write the artefact of a run into a new folder and return its files.
+
+    The folder has ``paper.tex`` with all that can be used from it (``tables/``, ``figures/``, ``numbers.tex``,
+    ``references.bib``), the run itself (``run/``), the exact environment (``requirements.txt``), and a ``Makefile``:
+    ``make`` sets the paper, ``make check`` runs everything again and compares every number.
+
+    Raises
+    ------
+    UsageError
+        If the folder is not empty, or the results were never written to one.
+    """
+    if found.folder is None:
+        raise UsageError("these results were not saved; an artefact holds the folder that a command wrote")
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder}: not empty; name a new folder")
+    shutil.copytree(found.folder, folder / "run", ignore=shutil.ignore_patterns("report.html", "figures"))
+    files = dict(_texts(found))
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _texts(found: Found[Any]) -> Iterator[tuple[str, str]]:
+    tables = [block for block in blocks(found) if isinstance(block, table.Table)]
+    names = [f"tables/{i:02}.tex" for i in range(1, len(tables) + 1)]
+    for name, one in zip(names, tables, strict=True):
+        yield name, table.to_latex([one])
+    yield "numbers.tex", macros(found.rows)
+    used = bibliography(found)
+    yield "references.bib", "\n".join(used.values())
+    installed = {d.name: d.version for d in importlib.metadata.distributions()}
+    yield "requirements.txt", "".join(f"{name}=={installed[name]}\n" for name in sorted(installed, key=str.casefold))
+    told = {"meta": found.meta, "tables": names, "keys": sorted(used), "title": table.latex_text(found.meta["command"])}
+    for name in ("paper.tex", "Makefile", "README.md"):
+        yield name, TEMPLATES.get_template(f"artefact/{name}.j2").render(told)
+
+
+def macros(rows: Iterable[Any]) -> str:
+    r"""Return a LaTeX macro for each number: ``\gapHadarOnline``; with several instances, their names follow."""
+    records = [row.as_dict() for row in rows]
+    several = len({record["instance"] for record in records}) > 1
+    lines = []
+    for record in records:
+        where = record["method"] + (f" {record['instance']}" if several else "")
+        lines += [
+            rf"\newcommand{{\{macro(name, where)}}}{{{table.latex_text(style.format(record[name]))}}}"
+            for name, style in NUMBERS.items()
+            if isinstance(record.get(name), int | float)
+        ]
+    return "\n".join(dict.fromkeys(lines)) + "\n"
+
+
+def macro(field: str, method: str) -> str:
+    """Return the name of a macro, which has letters only: digits are spelled."""
+    words = re.split(r"[^A-Za-z0-9]+", f"{field.removeprefix('best_')} {method}")
+    spelled = ["".join(DIGITS.get(c, c) for c in word) for word in words if word]
+    return spelled[0] + "".join(word[0].upper() + word[1:] for word in spelled[1:])
+
+
+def bibliography(found: Found[Any]) -> Mapping[str, str]:
+    """Return the BibTeX entries of papers and traces that the run used, by key."""
+    methods = {base_id(row.method) for row in found.rows}
+    specs = [registry.get(one) for registry in (MODELS, HEURISTICS) for one in methods if one in registry]
+    told = [*(instance.source or "" for instance in found.instances.values()), *(spec.source for spec in specs)]
+    text = " ".join([*told, *methods, "HiGHS"]).casefold()
+    entries = resources.files("schedgap.harness").joinpath("references.bib").read_text().split("\n@")[1:]
+    known = {entry[entry.index("{") + 1 : entry.index(",")]: f"@{entry}" for entry in entries}
+    about = {key: re.search(r", about = \{(.*)\}", entry) for key, entry in known.items()}
+    return {
+        key: known[key].replace(match[0], "")
+        for key, match in about.items()
+        if match and re.search(rf"\b{re.escape(match[1])}\b", text)
+    }

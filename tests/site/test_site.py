@@ -1,0 +1,131 @@
+"""The documentation site that `make docs` has built: its links lead somewhere, and it works in a browser offline."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import cache, partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+SITE = Path(__file__).resolve().parents[2] / "build/docs"
+PAGES = sorted(page.relative_to(SITE).as_posix() for page in SITE.rglob("*.html"))
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+
+class Reader(HTMLParser):
+    """Collects what a page links to, what it loads, and what can be linked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.anchors: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.anchors |= {value for name in ("id", "name") if (value := found.get(name))}
+        if tag == "a":
+            self.links.append(found.get("href") or "")
+        elif target := found.get("src") or (found.get("href") if tag == "link" else None):
+            self.loads.append(target)
+
+
+@cache
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed((SITE / page).read_text())
+    return reader
+
+
+def test_the_site_is_built() -> None:
+    assert {"index.html", "search.html", "generated/hadar.html", "lessons/01-first-gap.html"} <= set(PAGES)
+
+
+def test_every_link_within_the_site_leads_somewhere() -> None:
+    lost = []
+    for page in PAGES:
+        for link in read(page).links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (SITE / page).parent.joinpath(unquote(parts.path)).resolve() if parts.path else SITE / page
+            anchors = read(target.relative_to(SITE).as_posix()).anchors if target.suffix == ".html" else set()
+            if not target.exists() or (parts.fragment and unquote(parts.fragment) not in anchors):
+                lost.append(f"{page}: {link}")
+    assert not lost
+
+
+def test_no_page_loads_anything_from_elsewhere() -> None:
+    assert [(page, it) for page in PAGES for it in read(page).loads if urlsplit(it).netloc] == []
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
+    handler.log_message = lambda *_: None  # type: ignore[attr-defined]
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if not CHROMIUM or not DRIVER:
+        pytest.skip("chromium and chromedriver are not installed (Debian: apt-get install chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield found
+    found.quit()
+
+
+def wait(driver: Any, script: str) -> Any:
+    """Return what a script returns once that is something."""
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    return WebDriverWait(driver, 30).until(lambda d: d.execute_script(f"return {script}"))
+
+
+def complaints(driver: Any) -> list[str]:
+    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_navigation_leads_from_the_first_page_to_a_lesson(driver: Any, address: str) -> None:
+    driver.get(f"{address}/index.html")
+    driver.execute_script("document.querySelector('.sidebar-tree a[href$=\"01-first-gap.html\"]').click()")
+    assert "first gap" in wait(driver, "document.querySelector('h1') && document.querySelector('h1').innerText")
+    assert complaints(driver) == []
+
+
+def test_search_finds_a_model(driver: Any, address: str) -> None:
+    driver.get(f"{address}/search.html?q=water+filling")
+    found = wait(driver, "[...document.querySelectorAll('#search-results li a')].map(a => a.innerText).join('|')")
+    assert found
+    assert complaints(driver) == []
+
+
+def test_formulas_are_set(driver: Any, address: str) -> None:
+    driver.get(f"{address}/generated/hadar.html")
+    assert wait(driver, "document.querySelectorAll('mjx-container[display]').length") > 10
+    assert driver.execute_script("return document.querySelector('mjx-container').getBoundingClientRect().height") > 5
+    assert driver.execute_script("return document.querySelectorAll('mjx-merror').length") == 0
+    assert complaints(driver) == []
+
+
+def test_a_lesson_shows_its_figures(driver: Any, address: str) -> None:
+    driver.get(f"{address}/lessons/01-first-gap.html")
+    widths = "[...document.querySelectorAll('.cell_output img, .cell_output svg')].map(e => e.clientWidth)"
+    assert wait(driver, f"{widths}.length && {widths}.every(w => w > 100)")
+    assert complaints(driver) == []
