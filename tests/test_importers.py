@@ -86,7 +86,15 @@ REAL = [
     Real("synergy", "synergy/test_trace", {1: 2, 2: 2, 4: 4}, 6, 0.609 - 0.123, shift_s=0.123, gpus=SYNERGY),
     Real("synergy", "synergy/static_100job_6_3_1100.0", {1: 100}, 9, 0.099, gpus=SYNERGY),
     Real("synergy", "synergy/dynamic_srtf.log", {1: 100}, 9, 12_039 - 8, shift_s=8, gpus=SYNERGY),
-    Real("synergy_csv", "synergy/artefact_rebuilt_9perh.csv", {1: 5000}, 10, 1986951 - 409, shift_s=409, gpus={"V100": 128}),
+    Real(
+        "synergy_csv",
+        "synergy/artefact_rebuilt_9perh.csv",
+        {1: 5000},
+        10,
+        1986951 - 409,
+        shift_s=409,
+        gpus={"V100": 128},
+    ),
     Real(
         "openb",
         OPENB,

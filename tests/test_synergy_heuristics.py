@@ -21,7 +21,7 @@ from schedgap.heuristics.synergy.mechanisms import WHOLE, Mechanisms, whole_gang
 from schedgap.heuristics.synergy.online import asked_round
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.importers import import_trace
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import Schedule, View, replace_round
 from tests import synergy_cases as cases

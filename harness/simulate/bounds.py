@@ -85,6 +85,7 @@ MEAN = "jct_mean_s"
 PREFIX = {"ttd_s": ("ttd", "TTD"), MEAN: ("jct", "mean completion time")}
 """Metric with a bound → how its fields begin, and its name."""
 
+
 def compared(
     rows: Sequence[SimulationRow], instances: Mapping[str, Instance], bounds: Iterable[Bound]
 ) -> list[SimulationRow]:
