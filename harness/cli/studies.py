@@ -93,7 +93,7 @@ def sweep(
     **running: Any,
 ) -> Any:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
-    from schedgap.harness.compare.sweep import sweep as run
+    from schedgap.harness.sweep import sweep as run
 
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
 
