@@ -6,6 +6,7 @@
     source = "Zhou et al., Fig. 3"
     plugins = ["mine.py"]
     methods = ["zhou.ps.online", "zhou.ps.fifo"]
+    solvers = ["highs", "scip"]
     time_limit_s = 60.0
 
     [[grids]]
@@ -17,7 +18,8 @@
     time_limit_s = 10.0
 
 A grid is the product of its lists, the last one running fastest; ``instances = ["paper/oef-eq1", …]`` names single
-ones. Every method runs once per seed and under each of the limits; what these leave open is as the file says for all.
+ones. Every method runs once per seed and under each of the limits, every model once per solver; what limits leave open
+is as the file says for all.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from urllib.parse import quote, urlencode
 
 from pydantic import Field, model_validator
 
-from schedgap.harness.compare.methods import select
+from schedgap.harness.compare.methods import select, solved_by
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
 from schedgap.harness.engine.study import Running, command_line
@@ -101,6 +103,7 @@ class Sweep(Record):
     grids: tuple[Grid, ...] = ()
     methods: tuple[Name, ...] = rule("ids or patterns of methods ('oef.*'), one or more", min_length=1)
     papers: tuple[Name, ...] = ()
+    solvers: tuple[Name, ...] = ()
     seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
     time_limit_s: float = rule("seconds each solve may take, positive", gt=0, default=Limits.time_limit_s)
     all_sizes: bool = False
@@ -146,7 +149,7 @@ def read(path: Path, **instead: Any) -> Sweep:
     try:
         for plugin in found.plugins:
             load_plugin(plugin)
-        select(found.methods, found.papers)
+        solved_by(select(found.methods, found.papers), found.solvers)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     return found
@@ -174,6 +177,7 @@ def sweep(
         asked.methods,
         asked.papers,
         seeds=asked.seeds,
+        solvers=asked.solvers,
         limits=asked.kinds(limits),
         bound=False,
         command=command_line(options, "sweep", str(path)),
