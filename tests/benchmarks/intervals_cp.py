@@ -52,7 +52,6 @@ def main(path: str, limit_s: float, threads: int) -> None:
     solver.best_bound_callback = lambda bound: tell(None, bound)
     began = time.perf_counter()
     solver.solve(m, Watch())
-    tell(None, solver.best_objective_bound)
 
 
 if __name__ == "__main__":
