@@ -35,7 +35,7 @@ from pydantic import Field, model_validator
 from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
-from schedgap.harness.engine.study import Running, command_line
+from schedgap.harness.engine.study import Running, command_line, several
 from schedgap.harness.engine.task import Limits
 from schedgap.instances.canonical import read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE
@@ -153,9 +153,9 @@ def read(path: Path, **instead: Any) -> Sweep:
 
 
 def sweep(
-    path: Path,
+    path: str | Path,
     *,
-    seeds: Sequence[int] = (),
+    seeds: int | Sequence[int] = (),
     time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
@@ -165,10 +165,11 @@ def sweep(
     `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process. Only
     methods that the file names run.
     """
-    instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
-    asked = read(path, **{name: value for name, value in instead.items() if value})
+    seeds = several(seeds)
+    instead = {"seeds": seeds, "time_limit_s": time_limit_s}
+    asked = read(Path(path), **{name: value for name, value in instead.items() if value})
     limits = Limits(memory_mb=memory_mb)
-    options = {"seed": list(seeds), "time_limit": time_limit_s, **limits.given(Limits())}
+    options = {"seed": seeds, "time_limit": time_limit_s, **limits.given(Limits())}
     return compare(
         asked.references,
         asked.methods,

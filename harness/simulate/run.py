@@ -7,13 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
 from schedgap.harness.engine.result import Later, Opened
-from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of, several
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
@@ -44,7 +43,7 @@ ROUND_S, RESTART_S = 360.0, 10.0
 
 def simulate(
     instance: Reference | Sequence[Reference],
-    policies: Iterable[str] = COMPARED,
+    policies: str | Iterable[str] = COMPARED,
     *,
     round_s: float | None = None,
     restart_s: float | None = None,
@@ -83,8 +82,8 @@ def simulate(
     UsageError
         If a reference, policy, instance or option is wrong; nothing has run then.
     """
-    references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
-    chosen = resolve(policies := list(policies))
+    references, policies = several(instance), several(policies)
+    chosen = resolve(policies)
     programs = {spec.id: named(spec.id) for spec in chosen}
     loaded = [load(ref) for ref in references]
     rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
