@@ -249,6 +249,7 @@ class Best(NamedTuple):
     value: float
     weights: Array
     part: Array | None
+    run: Jobs
 
 
 def best_bound(run: Jobs) -> Best:
@@ -261,9 +262,9 @@ def best_bound(run: Jobs) -> Best:
     volume = run.volume(weights)
     mixed, part = blended(run, volume)
     found = (
-        Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume)),
-        Best("shortest remaining volume first", _shortest_first(run, volume), weights, None),
-        Best("mean busy times and every job alone", mixed, weights, part),
+        Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume), run),
+        Best("shortest remaining volume first", _shortest_first(run, volume), weights, None, run),
+        Best("mean busy times and every job alone", mixed, weights, part, run),
     )
     return max(found, key=lambda best: best.value)
 

@@ -1,7 +1,7 @@
 """Commands that run studies, and those about the results folders that studies write.
 
-They are ``compare``, ``sweep``, ``simulate``, ``audit`` and ``adversary``; ``report``, ``merge``, ``diff`` and
-``verify``.
+They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``report``, ``merge``,
+``diff`` and ``verify``.
 """
 
 from __future__ import annotations
@@ -162,9 +162,26 @@ def sweep(
     **running: Any,
 ) -> Any:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
-    from schedgap.harness.compare.sweep import sweep as run
+    from schedgap.harness.sweep import sweep as run
 
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
+
+
+@app.command()
+@study
+def reproduce(
+    figure: Annotated[
+        list[str],
+        typer.Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Run small versions of the same shape.")] = False,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Run figures and tables of the papers: published beside measured beside certified, and a verdict on each."""
+    from schedgap.harness.reproduce.run import reproduce as run
+
+    return run(figure, quick=quick, memory_mb=memory_mb, **running)
 
 
 @app.command()

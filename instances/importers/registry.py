@@ -163,6 +163,8 @@ class Trace:
         it.
     reference
         GPU type that durations were recorded on where a job names none.
+    suite
+        Suite of the catalogue in which its models are looked up; the format's own where empty.
     default_gpus, default_per_server
         Cluster where the user gives none: Gavel's simulated one, unless the format has its own.
     """
@@ -175,6 +177,7 @@ class Trace:
     tenants: str | None = None
     gang_iterations: bool = False
     reference: str = REFERENCE
+    suite: str = ""
     default_gpus: Mapping[str, int] = field(default_factory=lambda: {"V100": 36, "P100": 36, "K80": 36})
     default_per_server: int = 4
 
