@@ -76,6 +76,7 @@ COMPARED = {
         "simulate_s",
     ),
     "audit": Compared(("id",), ("id",), {"verdict": ("verdict", "same")}, "seconds"),
+    "reproduce": Compared(("figure", "method", "what"), ("figure", "method", "what"), {"verdict": ("verdict", "same")}),
     "adversary": Compared(
         ("heuristic",), ("heuristic",), {"ratio": ("ratio", "max"), "guarantee exceeded": ("exceeded", "same")}
     ),

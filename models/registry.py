@@ -33,13 +33,16 @@ class Outcome:
     """A solved model: the solver's answer, and the paper's decision decoded from the incumbent, if there is one.
 
     `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know; `tree` is
-    what branch and bound did (:class:`schedgap.models.columns.Branch`).
+    what branch and bound did (:class:`schedgap.models.columns.Branch`). `evidence` is what else the bound follows from:
+    prices over intervals (:class:`schedgap.models.intervals.Tightest`), or a single machine
+    (:class:`schedgap.models.single_machine.Best`).
     """
 
     solution: Solution
     decision: Any
     prices: NDArray[np.float64] | None = None
     tree: Any = None
+    evidence: Any = None
 
 
 @dataclass(frozen=True)

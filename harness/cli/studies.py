@@ -1,7 +1,7 @@
 """Commands that run studies, and those about the results folders that studies write.
 
-They are ``compare``, ``sweep``, ``simulate``, ``audit`` and ``adversary``; ``table``, ``report``, ``merge``, ``diff``
-and ``verify``.
+They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``table``, ``report``,
+``merge``, ``diff`` and ``verify``.
 """
 
 from __future__ import annotations
@@ -87,6 +87,75 @@ def compare(
 
 @app.command()
 @study
+def certify(
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
+    log: Annotated[Path, typer.Argument(help="The log of what ran.")],
+    objective: Annotated[str, typer.Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
+    map_: Annotated[
+        str | None,
+        typer.Option("--map", metavar="NAME=COLUMN,…", help="Columns of a CSV log: id=job,submit=queued_at,…"),
+    ] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak."),
+    ] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus and type): the cluster.")] = None,
+    by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
+    resource: Annotated[str | None, typer.Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
+    time_format: Annotated[str | None, typer.Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="Zone of times without one: Europe/Berlin.")] = None,
+    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by submission.")] = None,
+    seed: SeedOption = 0,
+    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = 15.0,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Judge what really ran: beside a certified bound, the best schedule found, and other schedulers' ones."""
+    from schedgap.harness.certify.run import certify as run
+    from schedgap.harness.cli.catalogue import gpu_counts
+    from schedgap.instances.importers import Options
+
+    words: dict[str, Any] = {
+        "objective": objective if objective != "flow" else None,
+        "map": map_,
+        "gpus": gpus,
+        "nodes": nodes,
+    }
+    words |= {"by_partition": by_partition, "resource": resource, "time_format": time_format, "timezone": timezone}
+    words |= {"max_jobs": max_jobs, "seed": seed or None, "time_limit": time_limit if time_limit != 15.0 else None}
+    options = Options(
+        history=True,
+        columns=_columns(map_) if map_ else None,
+        gpus={"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None,
+        nodes=nodes,
+        by_partition=by_partition,
+        resource=resource,
+        time_format=time_format,
+        timezone=timezone,
+        max_jobs=max_jobs,
+    )
+    limits = Limits(time_limit, memory_mb=memory_mb)
+    return run(format_, log, options, objective, seed=seed, limits=limits, tell=_told, given=words, **running)
+
+
+def _columns(text: str) -> dict[str, str]:
+    """Return ``{"submit": "queued_at"}`` for ``submit=queued_at``, or raise `UsageError` for anything else."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, _, column = (word.strip() for word in part.partition("="))
+        if not name or not column or name in found:
+            raise UsageError(f"--map {text}: columns are written as id=job,submit=queued_at, each once")
+        found[name] = column
+    return found
+
+
+def _told(instance: Any) -> None:
+    for line in instance.derived:
+        say(f"derived: {line}")
+
+
+@app.command()
+@study
 def sweep(
     file: Annotated[Path, typer.Argument(help="TOML file with instances, grids of parameters, methods and seeds.")],
     seed: SeedsOption = [],  # noqa: B006
@@ -97,9 +166,26 @@ def sweep(
     **running: Any,
 ) -> Any:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
-    from schedgap.harness.compare.sweep import sweep as run
+    from schedgap.harness.sweep import sweep as run
 
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
+
+
+@app.command()
+@study
+def reproduce(
+    figure: Annotated[
+        list[str],
+        typer.Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Run small versions of the same shape.")] = False,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Run figures and tables of the papers: published beside measured beside certified, and a verdict on each."""
+    from schedgap.harness.reproduce.run import reproduce as run
+
+    return run(figure, quick=quick, memory_mb=memory_mb, **running)
 
 
 @app.command()

@@ -7,6 +7,7 @@ from statistics import median
 
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.page import frame
+from schedgap.harness.page.stories import STORIES
 from schedgap.harness.text import clean, number, percent, seconds, some
 
 KINDS = {"online": 0, "given": 1, "baseline": 2}
@@ -15,7 +16,10 @@ KINDS = {"online": 0, "given": 1, "baseline": 2}
 
 def answers(run: Comparison, brief: bool = False) -> list[tuple[str, str]]:
     """Return the answer about each paper that has one, with the paper's id; a brief one names no baseline."""
-    found = [(rows[0].paper, _answer(rows, brief)) for rows in frame.grouped(run.rows, "paper")]
+    found = []
+    for rows in frame.grouped(run.rows, "paper"):
+        own = STORIES.get(rows[0].paper).answer(run, rows) if rows[0].paper in STORIES else ""
+        found.append((rows[0].paper, own.removesuffix(".") or _answer(rows, brief)))
     return [(paper, text) for paper, text in found if text]
 
 

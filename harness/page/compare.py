@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import schedgap.harness.page.rigid  # registers its story
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method
@@ -15,6 +16,7 @@ from schedgap.harness.page import answers, frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SUMMARY
 from schedgap.harness.page.frame import Group, Page
+from schedgap.harness.page.stories import STORIES
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
 from schedgap.harness.text import clean, numbers, plain
@@ -90,7 +92,7 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
             ran = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, "verified") if any(row.wrong for row in rows) else USUAL
             shown += _listed(text, COLUMNS, ran, view, "gap", usual)
-        shown += [] if view.everything else _skips(rows)
+        shown += [*([] if view.everything else _skips(rows)), *story(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
     shown += [line for rows in frame.grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     ran = [row for row in run.rows if row.status != "skipped"]
@@ -145,13 +147,19 @@ def groups(run: Comparison) -> list[Group]:
     columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
-        tables = [table(text, columns, rows), *_property_tables(rows)]
+        tables = [*story(run, rows), table(text, columns, rows), *_property_tables(rows)]
         if by_method := summary(text, rows, allowed_s(run.meta)):
             content, said = by_method
             means = f"{content.caption}; means are shifted geometric ones, failures counted. {said}".strip()
             tables.insert(0, Table(means, content.columns, content.rows))
         found.append(Group(f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper), tables))
     return found
+
+
+def story(run: Comparison, rows: Sequence[Row]) -> list[Table]:
+    """Return the tables that a paper has beside its results."""
+    paper = rows[0].paper
+    return STORIES.get(paper).tables(run, rows) if paper in STORIES else []
 
 
 def _property(name: str) -> Column[Row]:

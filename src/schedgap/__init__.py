@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from schedgap.harness.compare.row import Comparison as Comparison
     from schedgap.harness.compare.run import compare as compare
     from schedgap.harness.compare.run import read_run as read_run
-    from schedgap.harness.compare.sweep import sweep as sweep
     from schedgap.harness.engine.task import Limits as Limits
     from schedgap.harness.explain import Explanation as Explanation
     from schedgap.harness.explain import explain as explain
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from schedgap.harness.page import to_html as to_html
     from schedgap.harness.simulate.row import Simulation as Simulation
     from schedgap.harness.simulate.run import simulate as simulate
+    from schedgap.harness.sweep import sweep as sweep
     from schedgap.heuristics.registry import heuristic as heuristic
     from schedgap.heuristics.simulator.policies import policy as policy
     from schedgap.instances.catalogue import load as load
