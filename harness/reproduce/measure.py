@@ -275,14 +275,14 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
         return Evidence(None), told
     less = _better(item.quantity, cases[0]) == "less"
     held = [at for at, found in known.items() if _ordered([one.value for one in found if one], less)]
-    sign = " < " if less else " > "
-    texts = {at: ", ".join(str(one) for one in found) for at, found in known.items()}
     if item.along:
-        text = f"at {len(held)} of {len(known)} values of {item.along}"
-        first = [one for one in known if one not in held]
-        text += f"; not at {some([str(one) for one in first], 4)}" if first else ""
+        missed = [str(at) for at in known if at not in held]
+        text = f"at {len(held)} of {len(known)} values of {item.along}" + (
+            f"; not at {some(missed, 4)}" if missed else ""
+        )
     else:
-        text = next(iter(texts.values())).replace(", ", sign if held else ", ")
+        sign = (" < " if less else " > ") if held else " against "
+        text = sign.join(str(one) for found in known.values() for one in found)
     counted = min(one.cases for found in known.values() for one in found if one)
     told |= {"measured": text, "cases": counted, "text": text}
     return Evidence(len(held) == len(known), 2 * len(held) > len(known)), told
