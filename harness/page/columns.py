@@ -465,7 +465,7 @@ def _text(value: Any) -> str:
 
 
 def _measured(row: ReproducedRow) -> str:
-    if row.low is None or row.high is None or row.cases < 2:
+    if row.low is None or row.high is None or row.low == row.high:
         return _text(row.measured)
     return f"{number(row.measured)} [{number(row.low, 3)}, {number(row.high, 3)}]"
 
