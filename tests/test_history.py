@@ -11,6 +11,8 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import schedgap as sg
+from schedgap.harness.certify.export import held, save
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.importers.sacct import hosts
@@ -199,3 +201,32 @@ def test_the_openb_trace_on_its_nodes() -> None:
     found = import_trace("openb", folder / "openb_pod_list_default.csv", options)
     assert found.cluster.gpus == 6212
     assert len(found.jobs) == 500
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Any:
+    return sg.simulate("gen/20jobs?jobs=8", ["hadar.tiresias", "hadar.gavel", "hadar.srtf"], jobs=1)
+
+
+@pytest.mark.parametrize("format", ["sacct.txt", "swf"])
+def test_our_own_simulations_read_back_are_the_same_history(format: str, simulated: Any, tmp_path: Path) -> None:
+    assert save(simulated, tmp_path) == 3
+    for policy, trace in simulated.traces.items():
+        path = tmp_path / f"{policy}.{format}"
+        found = import_trace(format.partition(".")[0], path, Options(history=True))
+        first = min(trace.workload.arrival_s[one.job] for one in held(trace))
+        wanted = sorted(
+            (str(one.job + 1), round(one.start_s - first, 5), round(one.end_s - first, 5), sum(n for _, n in one.gpus))
+            for one in held(trace)
+        )
+        read_back = sorted(
+            (job.id.partition("~")[0], round(start, 5), round(end, 5), job.gpus)
+            for job in found.jobs
+            for start, end in (job.history.runs if job.history else ())
+        )
+        for (name, *got), (expected, *due) in zip(read_back, wanted, strict=True):
+            assert name == expected
+            assert got == pytest.approx(due, abs=2e-5)
+        pools = {"+".join(kind for kind, _ in one.gpus) for one in held(trace)}
+        if format == "sacct.txt":
+            assert set(found.cluster.gpus_by_type) == pools

@@ -98,9 +98,9 @@ def swf(trace: Trace) -> str:
         whole = 1 if one.completed else 0
         status = whole if one.job not in several else 2 if not one.last else 3 if one.completed else 4
         user = users[trace.workload.tenants[trace.workload.tenant[one.job]]]
-        numbers = (wait, lasted, number, -1, -1, number, -1, -1, status, user, -1, -1, -1, types.index(kinds) + 1, -1, -1)
-        lines.append(" ".join(f"{value:.15g}" for value in (one.job + 1, submit, *numbers)))
-    header = ["; Version: 2.2", f"; UnixStartTime: {EPOCH.timestamp():.0f}", "; Preemption: Yes" if several else "; Preemption: No"]
+        numbers = (one.job + 1, submit, wait, lasted, number, -1, -1, number, -1, -1, status, user, -1, -1, -1)
+        lines.append(" ".join(f"{value:.15g}" for value in (*numbers, types.index(kinds) + 1, -1, -1)))
+    header = ["; Version: 2.2", f"; UnixStartTime: {EPOCH.timestamp():.0f}"]
     header += [f"; Partition: {i + 1} {clean(name, 60)}" for i, name in enumerate(types)]
     return "\n".join([*header, *lines]) + "\n"
 
@@ -109,15 +109,10 @@ WRITERS: Mapping[str, Callable[[Trace], str]] = {"sacct.txt": sacct, "swf": swf}
 
 
 def save(found: Simulation, folder: Path) -> int:
-    """Write every history of a simulation into a folder, in each format, and return how many there are."""
+    """Write the histories of a simulation (of its last instance) into a folder, in each format; return how many."""
     folder.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for row in found.rows:
-        trace = found.traces.get(row.key)
-        if trace is None:
-            continue
-        count += 1
-        name = "".join(c if c.isalnum() or c in "._-" else "_" for c in f"{row.policy}-{row.fingerprint[:8]}-{row.seed}")
+    for policy, trace in found.traces.items():
+        name = "".join(c if c.isalnum() or c in "._-=" else "_" for c in policy)
         for suffix, writer in WRITERS.items():
             write_atomically(folder / f"{name}.{suffix}", writer(trace).encode())
-    return count
+    return len(found.traces)
