@@ -68,7 +68,7 @@ notebooks: dev
 
 lock:
 	rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,notebooks]'
+	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,notebooks,solvers]'
 	$(VENV)-lock/bin/pip freeze --exclude schedgap > requirements.lock
 	rm -rf $(VENV)-lock
 

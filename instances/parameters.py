@@ -188,7 +188,7 @@ def configured(spec: T, query: str) -> T:
             settings[name] = value
     if not settings:
         return spec
-    text = "&".join(f"{name}={quote(_shown(value), safe='+')}" for name, value in settings.items())
+    text = "&".join(f"{name}={quote(_shown(value), safe='+:')}" for name, value in settings.items())
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
     functions = spec._functions()
     for field_name, function in functions.items():

@@ -44,6 +44,10 @@ def compare(
     paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: SeedsOption = [0],  # noqa: B006
+    solver: Annotated[
+        list[str],
+        typer.Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable."),
+    ] = [],  # noqa: B006
     time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = Limits.time_limit_s,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
@@ -69,7 +73,7 @@ def compare(
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
-    found = run(instance, method, paper, seeds=seed, limits=limits, bound=bound, **running)
+    found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
     if certificates and found.folder:
         export(found.folder, certificates)
     if decisions:
@@ -359,23 +363,37 @@ def diff(
 @app.command()
 def verify(
     paths: Annotated[
-        list[Path], typer.Argument(help="Results folder of any command; or, with --instance, files of decisions.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Results folder of any command; or, with --instance, files of decisions."),
+    ] = None,
     instance: Annotated[str | None, typer.Option(help="What the decisions in the files are about.")] = None,
     problem: Annotated[str | None, typer.Option(help="Id of the problem they decide (hadar.utility).")] = None,
+    solution: Annotated[
+        list[Path],
+        typer.Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
+    ] = [],  # noqa: B006
+    model: Annotated[
+        Path | None, typer.Option(help="The .json beside the model that --solution is of. Default: of the same name.")
+    ] = None,
     bound: Annotated[bool, typer.Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float, typer.Option(help="Seconds that it may take.")] = Limits.time_limit_s,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""
-    if instance is None and problem is None:
+    if bool(paths) == bool(solution):
+        raise UsageError("name a results folder, files of decisions, or solutions of exported models (--solution)")
+    if paths and instance is None and problem is None:
         _verify_folder(paths, output)
-    if instance is None or problem is None:
+    if paths and (instance is None or problem is None):
         raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
-    from schedgap.harness.compare.given import verify as run
+    from schedgap.harness.compare import given
     from schedgap.harness.page import blocks
 
-    found = run(instance, problem, paths, bound=bound, limits=Limits(time_limit))
+    limits = Limits(time_limit)
+    if paths and instance and problem:
+        found = given.verify(instance, problem, paths, bound=bound, limits=limits)
+    else:
+        found = given.verify_solution(solution, model, bound=bound, limits=limits)
     write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
     raise typer.Exit(OK if found.ok else FAILED)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from schedgap.harness.adversary.row import Worst
     from schedgap.harness.audit.row import Finding
     from schedgap.harness.compare.row import Row
+    from schedgap.harness.compare.solvers import SolverSummary
     from schedgap.harness.compare.summary import MethodSummary
     from schedgap.harness.reproduce.row import ReproducedRow
     from schedgap.harness.simulate.row import SimulationRow
@@ -177,6 +178,8 @@ def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
     return numbers(key, header, explanation, percent, text)
 
 
+_MEAN = "Shifted geometric mean"
+
 SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("method", "method", "Registered name."),
     words("problem", "problem", "What the objective means.", lambda s: clean(s.problem, 60).partition(".")[2]),
@@ -217,6 +220,41 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     ),
 )
 """A method over many instances."""
+
+
+SOLVERS: tuple[Column[SolverSummary], ...] = (
+    words("solver", "solver", "What solved the models; some were skipped, as the notes say.", css="method"),
+    words("limits", "limits", "Which of the sweep's limits.", align="right"),
+    numbers(
+        "success",
+        "success",
+        "Optima that it says it has proved, and problems that it says have no solution.",
+        str,
+        lambda s: f"{s.success} of {s.results - s.skipped}",
+        css="",
+    ),
+    numbers("correct", "correct", "Those that hold: re-checked without a solver, and beaten by no decision.", "{}"),
+    words(
+        "wrong",
+        "wrong",
+        "Answers that do not hold, whatever was claimed.",
+        lambda s: clean("; ".join(s.wrong) or ABSENT, LONGEST),
+        bad=lambda s: bool(s.wrong),
+        css="note",
+    ),
+    numbers("failed", "failed", "Ended without an answer, as at a time limit without a solution.", "{}", priority=2),
+    numbers("skipped", "skipped", "Not installed, or the model is none for it.", "{}", priority=1),
+    numbers("mean_s", "mean time", f"{_MEAN}, shift {TIME_SHIFT_S:g} s; failures count with their limit.", seconds),
+    numbers("mean_gap", "mean gap", f"{_MEAN} of |bound − objective| of its own, shift {GAP_SHIFT:.0%}.", percent),
+    numbers(
+        "mean_integral_s",
+        "P–D integral",
+        f"{_MEAN} of the primal–dual integral: the gap over the time allowed, shift {TIME_SHIFT_S:g} s.",
+        seconds,
+        priority=3,
+    ),
+)
+"""A solver over the models of a run."""
 
 
 # ---------------------------------------------------------------- simulations

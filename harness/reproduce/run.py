@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Unpack
 from urllib.parse import parse_qsl
 
-from schedgap.harness.compare.methods import select
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import collected as compared
 from schedgap.harness.compare.run import plan as methods_of
@@ -119,9 +118,7 @@ def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[
         limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.time_limit_s)
         return simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
     kinds = run.kinds(Limits(memory_mb=memory_mb))
-    return methods_of(
-        instances, select(run.chosen, run.papers), run.seeds, {_label(one): one for one in kinds.values()}
-    )
+    return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
 
 
 def _label(limits: Limits) -> str:
@@ -179,7 +176,7 @@ def _cases(
     if run.policies:
         methods, kinds = {spec.id for spec in resolve(run.chosen)}, set(run.options.kinds(whole=True))
     else:
-        methods = {spec.id for spec in select(run.chosen, run.papers)}
+        methods = {spec.id for spec in run.specs()}
         kinds = {_label(one) for one in run.kinds(Limits()).values()}
     for row, result in results:
         mine = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
