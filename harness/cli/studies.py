@@ -223,6 +223,10 @@ def simulate(
     seed: SeedOption = 0,
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: MemoryOption = Limits.memory_mb,
+    logs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify)."),
+    ] = None,
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
@@ -230,7 +234,7 @@ def simulate(
     from schedgap.harness.simulate.run import simulate as run
     from schedgap.heuristics.simulator.metrics import ALL, Window
 
-    return run(
+    found = run(
         instance,
         [*(policy or []), *(more or [])] or COMPARED,
         round_s=round_s,
@@ -243,6 +247,11 @@ def simulate(
         limits=Limits(time_limit, memory_mb=memory_mb),
         **running,
     )
+    if logs:
+        from schedgap.harness.certify.export import save
+
+        say(f"logs: {logs} ({save(found, logs)} histories, each for sacct and as SWF)")
+    return found
 
 
 @app.command()
