@@ -29,6 +29,9 @@ from schedgap.instances.errors import UnknownNameError, UsageError
 
 Value = bool | int | float | str
 
+Changes = Mapping[Value, Mapping[str, Any]]
+"""Fields of a spec that a setting changes, by its value."""
+
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -59,7 +62,7 @@ class Parameter:
     least: float = -math.inf
     most: float = math.inf
     numeric: bool = False
-    changes: Mapping[Value, Mapping[str, Any]] = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)
 
     def range(self, default: Value) -> str:
         """Return what it takes, in words."""
