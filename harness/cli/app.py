@@ -169,15 +169,14 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
 
 
 def finish(found: Found[Any], output: Format, report: bool) -> NoReturn:
-    """Write the page, if wanted, print the results whatever happens to it, and end with the exit code."""
+    """Print the results, write the page, if wanted, and end with the exit code."""
     from schedgap.harness.page import blocks
 
     say(f"results: {found.folder}")
-    try:
-        if report and found.rows:
-            save_report(found)
-    finally:
-        write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
+    write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
+    sys.stdout.flush()
+    if report and found.rows:
+        save_report(found)
     if found.interrupted:
         say(f"interrupted; go on with: --resume {found.folder}")
         raise typer.Exit(INTERRUPTED)
