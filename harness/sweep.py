@@ -17,16 +17,17 @@
     time_limit_s = 10.0
 
 A grid is the product of its lists, the last one running fastest, of parameters of an instance, of a method or of a
-policy; ``instances = ["paper/oef-eq1", …]`` names single ones. With ``policies`` in place of ``methods`` a sweep
-simulates, and ``options`` may have lists, too: ``options = { round_s = [90, 360], window = "1000:1000" }``. Every
-method runs once per seed and under each of the limits, every policy under each of the options; what these leave open
-is as the file says for all.
+policy; ``instances = ["paper/oef-eq1", …]`` names single ones, ``traces`` real traces. With ``policies`` in place of
+``methods`` a sweep simulates, and ``options`` may have lists, too: ``options = { round_s = [90, 360], window =
+"1000:1000" }``. Every method runs once per seed and under each of the limits, every policy under each of the options;
+with ``solvers = ["highs", "scip"]``, every model runs once per solver. What these leave open is as the file says.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,9 +36,10 @@ from urllib.parse import quote, urlencode
 
 from pydantic import Field, model_validator
 
-from schedgap.harness.compare.methods import select
+from schedgap.harness.compare.methods import Spec, select, solved_by
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
+from schedgap.harness.engine import study
 from schedgap.harness.engine.study import Running, command_line
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation
@@ -45,12 +47,14 @@ from schedgap.harness.simulate.run import USUAL, Options, resolve
 from schedgap.harness.simulate.run import run as simulate
 from schedgap.heuristics.simulator.metrics import Window
 from schedgap.instances.canonical import read_mapping
-from schedgap.instances.catalogue import MAX_REFERENCE
+from schedgap.instances.catalogue import MAX_REFERENCE, load
 from schedgap.instances.errors import UsageError
 from schedgap.instances.generate.core import parse
+from schedgap.instances.importers import Options as ImportOptions
+from schedgap.instances.importers import import_trace
 from schedgap.instances.plugins import load_plugin
 from schedgap.instances.ranges import MOST_THREADS
-from schedgap.instances.schema import Name, Record, Text, rule, violation
+from schedgap.instances.schema import Instance, Name, Record, Text, rule, violation
 
 MAX_INSTANCES = 1000
 """Most instances of one sweep; to raise it, set ``schedgap.harness.sweep.MAX_INSTANCES``."""
@@ -130,6 +134,38 @@ def _options(said: Mapping[str, Any]) -> Options:
     return Options(**given)
 
 
+class AbsentDataError(UsageError):
+    """A real trace that is not on this machine."""
+
+
+class TraceFile(Record):
+    """A real trace to import: its format, its file in the folder of real traces, and a cluster if not the usual one."""
+
+    format: Name
+    file: Name
+    name: Text = ""
+    max_jobs: int | None = rule("only the first so many jobs", gt=0, default=None)
+    gpus: Mapping[Name, int] = {}
+
+    def loaded(self) -> Instance:
+        """Return the instance, or raise `AbsentDataError`."""
+        options = ImportOptions(max_jobs=self.max_jobs, gpus=self.gpus or None, name=self.name or None)
+        return import_trace(self.format, data(self.file), options)
+
+
+def data(file: str) -> Path:
+    """Return where a file of the real traces is: in the folder that ``SCHEDGAP_DATA`` names, or beside the project.
+
+    It raises `AbsentDataError` in one sentence where it is not there; the traces do not come with the project.
+    """
+    folder = Path(os.environ.get("SCHEDGAP_DATA", "../shared/data"))
+    if not (path := folder / file).is_file():
+        raise AbsentDataError(
+            f"the real trace {file}, which is not here: SCHEDGAP_DATA names the folder of such traces"
+        )
+    return path
+
+
 class LimitSet(Record):
     """Limits under which every method runs; what is absent is as the file says for all."""
 
@@ -152,10 +188,12 @@ class Sweep(Record):
     source: Text = ""
     plugins: tuple[Reference, ...] = ()
     instances: tuple[Reference, ...] = ()
+    traces: tuple[TraceFile, ...] = ()
     grids: tuple[Grid, ...] = ()
     methods: tuple[Choice, ...] = ()
     policies: tuple[Choice, ...] = ()
     papers: tuple[Name, ...] = ()
+    solvers: tuple[Name, ...] = ()
     seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
     time_limit_s: float | None = rule("seconds each solve or simulation may take, positive", gt=0, default=None)
     all_sizes: bool = False
@@ -164,12 +202,12 @@ class Sweep(Record):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        size = len(self.instances) + sum(grid.size for grid in self.grids)
+        size = len(self.instances) + len(self.traces) + sum(grid.size for grid in self.grids)
         if size == 0:
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
         if not self.methods and not self.policies:
             raise violation("methods", "[]", "ids or patterns of methods ('oef.*') or policies, one or more")
-        compared = ("policies", "options") if self.methods else ("papers", "all_sizes", "limits")
+        compared = ("policies", "options") if self.methods else ("papers", "solvers", "all_sizes", "limits")
         if wrong := [name for name in compared if name in self.model_fields_set]:
             what = "compares methods" if self.methods else "simulates policies"
             raise violation(wrong[0], "…", f"nothing in a sweep that {what}")
@@ -187,8 +225,13 @@ class Sweep(Record):
 
     @property
     def references(self) -> list[str]:
-        """References of all instances, single ones first."""
+        """References of all instances but real traces, single ones first."""
         return [*self.instances, *(ref for grid in self.grids for ref in grid.references())]
+
+    def loaded(self) -> dict[str, Instance]:
+        """Return all instances by reference, real traces by name."""
+        found = {ref: load(ref) for ref in self.references}
+        return found | {one.name: one for one in (trace.loaded() for trace in self.traces)}
 
     @property
     def chosen(self) -> list[str]:
@@ -196,13 +239,17 @@ class Sweep(Record):
         named = ([one] if isinstance(one, str) else list(one.references()) for one in self.methods or self.policies)
         return [name for names in named for name in names]
 
+    def specs(self) -> list[Spec]:
+        """Return the methods, models once per solver; it raises `UsageError` if one is unknown."""
+        return solved_by(select(self.chosen, self.papers), self.solvers)
+
     def check(self) -> None:
         """Raise `UsageError` if a method, policy or paper is unknown, or an option cannot be read."""
         if self.policies:
             resolve(self.chosen)
             self.options.kinds()
         else:
-            select(self.chosen, self.papers)
+            self.specs()
 
     def kinds(self, limits: Limits) -> dict[str, Limits]:
         """Return `limits` as the file changes them, by name; the empty name where it has one kind only."""
@@ -246,17 +293,17 @@ def sweep(
     limits = replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb)
     options = {"seed": list(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
     command = command_line(options, "sweep", str(path))
+    instances: list[study.Reference] = [*asked.references, *(trace.loaded() for trace in asked.traces)]
     if asked.policies:
         limits = asked.kinds(limits)[""]
         kinds = asked.options.kinds()
-        return simulate(
-            asked.references, asked.chosen, kinds, seeds=asked.seeds, limits=limits, command=command, **running
-        )
+        return simulate(instances, asked.chosen, kinds, seeds=asked.seeds, limits=limits, command=command, **running)
     return compare(
-        asked.references,
+        instances,
         asked.chosen,
         asked.papers,
         seeds=asked.seeds,
+        solvers=asked.solvers,
         limits=asked.kinds(limits),
         bound=False,
         command=command,

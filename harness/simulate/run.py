@@ -190,11 +190,11 @@ def plan(
     return [*tasks, *{task.key: task for task in bounds}.values()]
 
 
-def _collected(found: Finished) -> Simulation:
+def collected(found: Finished) -> Simulation:
     """Compare the rows; keep the histories of the last instance, as far as they are confirmed."""
     results = [one for one in found.results if isinstance(one, SimulationResult)]
     bounds = [one for one in found.results if isinstance(one, Bound)]
-    last = next(reversed(found.instances))
+    last = next(reversed(found.instances), "")
     shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
     sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
     return Simulation(
@@ -213,7 +213,7 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
     return {"rows.json": json_of(records).encode(), "rows.parquet": to_parquet(types_of(SimulationRow), records)}
 
 
-STUDY = Study("simulate", (SimulationResult, Bound), _collected, _tables)
+STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
 def rules_for(
