@@ -20,7 +20,7 @@ A grid is the product of its lists, the last one running fastest, of parameters 
 policy; ``instances = ["paper/oef-eq1", …]`` names single ones, ``traces`` real traces. With ``policies`` in place of
 ``methods`` a sweep simulates, and ``options`` may have lists, too: ``options = { round_s = [90, 360], window =
 "1000:1000" }``. Every method runs once per seed and under each of the limits, every policy under each of the options;
-what these leave open is as the file says for all.
+with ``solvers = ["highs", "scip"]``, every model runs once per solver. What these leave open is as the file says.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from urllib.parse import quote, urlencode
 
 from pydantic import Field, model_validator
 
-from schedgap.harness.compare.methods import select
+from schedgap.harness.compare.methods import Spec, select, solved_by
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
 from schedgap.harness.engine import study
-from schedgap.harness.engine.study import Running, command_line
+from schedgap.harness.engine.study import Running, command_line, several
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.simulate.run import USUAL, Options, resolve
@@ -193,6 +193,7 @@ class Sweep(Record):
     methods: tuple[Choice, ...] = ()
     policies: tuple[Choice, ...] = ()
     papers: tuple[Name, ...] = ()
+    solvers: tuple[Name, ...] = ()
     seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
     time_limit_s: float | None = rule("seconds each solve or simulation may take, positive", gt=0, default=None)
     all_sizes: bool = False
@@ -206,7 +207,7 @@ class Sweep(Record):
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
         if not self.methods and not self.policies:
             raise violation("methods", "[]", "ids or patterns of methods ('oef.*') or policies, one or more")
-        compared = ("policies", "options") if self.methods else ("papers", "all_sizes", "limits")
+        compared = ("policies", "options") if self.methods else ("papers", "solvers", "all_sizes", "limits")
         if wrong := [name for name in compared if name in self.model_fields_set]:
             what = "compares methods" if self.methods else "simulates policies"
             raise violation(wrong[0], "…", f"nothing in a sweep that {what}")
@@ -238,13 +239,17 @@ class Sweep(Record):
         named = ([one] if isinstance(one, str) else list(one.references()) for one in self.methods or self.policies)
         return [name for names in named for name in names]
 
+    def specs(self) -> list[Spec]:
+        """Return the methods, models once per solver; it raises `UsageError` if one is unknown."""
+        return solved_by(select(self.chosen, self.papers), self.solvers)
+
     def check(self) -> None:
         """Raise `UsageError` if a method, policy or paper is unknown, or an option cannot be read."""
         if self.policies:
             resolve(self.chosen)
             self.options.kinds()
         else:
-            select(self.chosen, self.papers)
+            self.specs()
 
     def kinds(self, limits: Limits) -> dict[str, Limits]:
         """Return `limits` as the file changes them, by name; the empty name where it has one kind only."""
@@ -271,9 +276,9 @@ def read(path: Path, **instead: Any) -> Sweep:
 
 
 def sweep(
-    path: Path,
+    path: str | Path,
     *,
-    seeds: Sequence[int] = (),
+    seeds: int | Sequence[int] = (),
     time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
@@ -283,10 +288,10 @@ def sweep(
     `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process. Only
     methods and policies that the file names run.
     """
-    instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
-    asked = read(path, **{name: value for name, value in instead.items() if value})
+    instead = {"seeds": several(seeds), "time_limit_s": time_limit_s}
+    asked = read(Path(path), **{name: value for name, value in instead.items() if value})
     limits = replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb)
-    options = {"seed": list(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
+    options = {"seed": several(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
     command = command_line(options, "sweep", str(path))
     instances: list[study.Reference] = [*asked.references, *(trace.loaded() for trace in asked.traces)]
     if asked.policies:
@@ -298,6 +303,7 @@ def sweep(
         asked.chosen,
         asked.papers,
         seeds=asked.seeds,
+        solvers=asked.solvers,
         limits=asked.kinds(limits),
         bound=False,
         command=command,

@@ -156,7 +156,7 @@ def show(
     if json:
         sys.stdout.write(to_json(loaded))
     else:
-        stdout().print(words(loaded))
+        stdout().print(words(loaded), crop=False)
 
 
 @app.command("import")
@@ -174,6 +174,9 @@ def import_(
     cpus_per_gpu: Annotated[float | None, typer.Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
     memory_gb_per_gpu: Annotated[float | None, typer.Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Read when jobs started and ended, too, on the cluster of the log.")
+    ] = False,
 ) -> None:
     """Import a real trace as an instance."""
     from schedgap.instances.canonical import write
@@ -183,13 +186,14 @@ def import_(
         raise UsageError(f"{output}: an instance is written as .json")
     options = Options(
         max_jobs=max_jobs,
-        gpus=_gpu_counts(gpus) if gpus else None,
+        gpus=gpu_counts(gpus) if gpus else None,
         gpus_per_server=gpus_per_server,
         cpus_per_gpu=cpus_per_gpu,
         memory_gb_per_gpu=memory_gb_per_gpu,
         throughputs=throughputs,
         nodes=nodes,
         name=name,
+        history=history,
     )
     instance = import_trace(format_, file, options)
     write(instance, output)
@@ -199,7 +203,7 @@ def import_(
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
 
 
-def _gpu_counts(text: str) -> dict[str, int]:
+def gpu_counts(text: str) -> dict[str, int]:
     """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``, or raise `UsageError` for anything else."""
     counts: dict[str, int] = {}
     for part in text.split(","):

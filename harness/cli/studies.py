@@ -1,11 +1,12 @@
 """Commands that run studies, and those about the results folders that studies write.
 
-They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``report``, ``merge``,
-``diff`` and ``verify``.
+They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``table``, ``report``,
+``merge``, ``diff`` and ``verify``.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -14,6 +15,7 @@ import typer
 from schedgap.harness.cli.app import (
     FAILED,
     OK,
+    AllRowsOption,
     FormatOption,
     InstanceOption,
     MemoryOption,
@@ -21,18 +23,20 @@ from schedgap.harness.cli.app import (
     ResultsOption,
     SeedOption,
     SeedsOption,
+    TopOption,
+    VerboseOption,
     app,
     emit_lines,
     finish,
     save_report,
     say,
     say_damage,
-    stdout,
     study,
     write,
+    write_results,
 )
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.table import Format, show
+from schedgap.harness.table import Format, View
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 
@@ -44,6 +48,10 @@ def compare(
     paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: SeedsOption = [0],  # noqa: B006
+    solver: Annotated[
+        list[str],
+        typer.Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable."),
+    ] = [],  # noqa: B006
     time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = Limits.time_limit_s,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
@@ -63,13 +71,13 @@ def compare(
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
-    from schedgap.harness.compare.certificates import export
+    from schedgap.harness.certificates import export
     from schedgap.harness.compare.run import compare as run
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
-    found = run(instance, method, paper, seeds=seed, limits=limits, bound=bound, **running)
+    found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
     if certificates and found.folder:
         export(found.folder, certificates)
     if decisions:
@@ -79,6 +87,75 @@ def compare(
         left_out = f"; those of {', '.join(without)} have no file format" if without else ""
         say(f"decisions: {decisions} ({count}, as CSV and JSON{left_out})")
     return found
+
+
+@app.command()
+@study
+def certify(
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
+    log: Annotated[Path, typer.Argument(help="The log of what ran.")],
+    objective: Annotated[str, typer.Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
+    map_: Annotated[
+        str | None,
+        typer.Option("--map", metavar="NAME=COLUMN,…", help="Columns of a CSV log: id=job,submit=queued_at,…"),
+    ] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak."),
+    ] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus and type): the cluster.")] = None,
+    by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
+    resource: Annotated[str | None, typer.Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
+    time_format: Annotated[str | None, typer.Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="Zone of times without one: Europe/Berlin.")] = None,
+    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by submission.")] = None,
+    seed: SeedOption = 0,
+    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = 15.0,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Judge what really ran: beside a certified bound, the best schedule found, and other schedulers' ones."""
+    from schedgap.harness.certify.run import certify as run
+    from schedgap.harness.cli.catalogue import gpu_counts
+    from schedgap.instances.importers import Options
+
+    words: dict[str, Any] = {
+        "objective": objective if objective != "flow" else None,
+        "map": map_,
+        "gpus": gpus,
+        "nodes": nodes,
+    }
+    words |= {"by_partition": by_partition, "resource": resource, "time_format": time_format, "timezone": timezone}
+    words |= {"max_jobs": max_jobs, "seed": seed or None, "time_limit": time_limit if time_limit != 15.0 else None}
+    options = Options(
+        history=True,
+        columns=_columns(map_) if map_ else None,
+        gpus={"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None,
+        nodes=nodes,
+        by_partition=by_partition,
+        resource=resource,
+        time_format=time_format,
+        timezone=timezone,
+        max_jobs=max_jobs,
+    )
+    limits = Limits(time_limit, memory_mb=memory_mb)
+    return run(format_, log, options, objective, seed=seed, limits=limits, tell=_told, given=words, **running)
+
+
+def _columns(text: str) -> dict[str, str]:
+    """Return ``{"submit": "queued_at"}`` for ``submit=queued_at``, or raise `UsageError` for anything else."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, _, column = (word.strip() for word in part.partition("="))
+        if not name or not column or name in found:
+            raise UsageError(f"--map {text}: columns are written as id=job,submit=queued_at, each once")
+        found[name] = column
+    return found
+
+
+def _told(instance: Any) -> None:
+    for line in instance.derived:
+        say(f"derived: {line}")
 
 
 @app.command()
@@ -146,6 +223,10 @@ def simulate(
     seed: SeedOption = 0,
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: MemoryOption = Limits.memory_mb,
+    logs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify)."),
+    ] = None,
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
@@ -153,7 +234,7 @@ def simulate(
     from schedgap.harness.simulate.run import simulate as run
     from schedgap.heuristics.simulator.metrics import ALL, Window
 
-    return run(
+    found = run(
         instance,
         [*(policy or []), *(more or [])] or COMPARED,
         round_s=round_s,
@@ -166,6 +247,11 @@ def simulate(
         limits=Limits(time_limit, memory_mb=memory_mb),
         **running,
     )
+    if logs:
+        from schedgap.harness.certify.export import save
+
+        say(f"logs: {logs} ({save(found, logs)} histories, each for sacct and as SWF)")
+    return found
 
 
 @app.command()
@@ -236,6 +322,27 @@ def report(
 
 
 @app.command()
+def table(
+    folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
+    top: TopOption = 0,
+    all_rows: AllRowsOption = False,
+    sort: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Sort by this column; after a minus (-ratio), the largest first.")
+    ] = "",
+    columns: Annotated[str, typer.Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
+    verbose: VerboseOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Print what a results folder holds once more."""
+    from schedgap.harness.engine.study import reopen
+
+    found = reopen(folder)
+    say_damage(found)
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    write_results(found, output, View(math.inf if all_rows else top, sort, names, verbose))
+
+
+@app.command()
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Results folders of one command and code: parts of one run.")],
     output: FormatOption = Format.TABLE,
@@ -260,44 +367,58 @@ def diff(
     ] = 1e-6,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Say what got better, worse or slower between two runs; exit code 1 if anything but times got worse."""
+    """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
     from schedgap.harness import diffing
-    from schedgap.harness.compare.run import read_run
+    from schedgap.harness.engine.study import reopen
     from schedgap.harness.page import difference
 
-    first, second = read_run(before), read_run(after)
+    first, second = reopen(before), reopen(after)
     for run in (first, second):
         say_damage(run)
     found = diffing.diff(first, second, tolerance)
     if output is Format.TABLE:
-        show(stdout(), difference.blocks(found))
+        write(difference.blocks(found), (), (), output)
     else:
         for line in (difference.sentence(found), *found.reasons):
             say(line)
-        emit_lines("", difference.COLUMNS, difference.lines(found, everything=True), output)
+        emit_lines("", difference.columns(found), difference.lines(found, everything=True), output)
     raise typer.Exit(OK if found.ok else FAILED)
 
 
 @app.command()
 def verify(
     paths: Annotated[
-        list[Path], typer.Argument(help="Results folder of any command; or, with --instance, files of decisions.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Results folder of any command; or, with --instance, files of decisions."),
+    ] = None,
     instance: Annotated[str | None, typer.Option(help="What the decisions in the files are about.")] = None,
     problem: Annotated[str | None, typer.Option(help="Id of the problem they decide (hadar.utility).")] = None,
+    solution: Annotated[
+        list[Path],
+        typer.Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
+    ] = [],  # noqa: B006
+    model: Annotated[
+        Path | None, typer.Option(help="The .json beside the model that --solution is of. Default: of the same name.")
+    ] = None,
     bound: Annotated[bool, typer.Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float, typer.Option(help="Seconds that it may take.")] = Limits.time_limit_s,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""
-    if instance is None and problem is None:
+    if bool(paths) == bool(solution):
+        raise UsageError("name a results folder, files of decisions, or solutions of exported models (--solution)")
+    if paths and instance is None and problem is None:
         _verify_folder(paths, output)
-    if instance is None or problem is None:
+    if paths and (instance is None or problem is None):
         raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
-    from schedgap.harness.compare.given import verify as run
+    from schedgap.harness.compare import given
     from schedgap.harness.page import blocks
 
-    found = run(instance, problem, paths, bound=bound, limits=Limits(time_limit))
+    limits = Limits(time_limit)
+    if paths and instance and problem:
+        found = given.verify(instance, problem, paths, bound=bound, limits=limits)
+    else:
+        found = given.verify_solution(solution, model, bound=bound, limits=limits)
     write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
     raise typer.Exit(OK if found.ok else FAILED)
 
@@ -308,7 +429,11 @@ def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
     if len(paths) > 1 or paths[0].is_file():
         raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
     found = check(paths[0])
-    bad = [line for line in found if line[1]]
-    emit_lines(str(paths[0]), ("result", "what is wrong"), found if output is not Format.TABLE else bad, output)
+    bad = [line for line in found if line[-1]]
+    columns = ("result", "what holds", "what is wrong")
+    if output is Format.TABLE and not bad:
+        emit_lines(str(paths[0]), columns[:-1], [line[:-1] for line in found], output)
+    else:
+        emit_lines(str(paths[0]), columns, found, output)
     say(f"{len(found) - len(bad)} of {len(found)} results hold")
     raise typer.Exit(FAILED if bad else OK)
