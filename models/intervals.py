@@ -210,7 +210,7 @@ def completing(run: Jobs, grain: float, edges: Array) -> Fluid:
     return Fluid(run, edges, completions(run, edges, grain), must=True)
 
 
-def least_completion(run: Jobs, grain: float, options: SolveOptions) -> tuple[Generated, Fluid]:
+def least_completion(run: Jobs, grain: float, options: SolveOptions) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
     Parameters
@@ -232,9 +232,14 @@ def stated(fluid: Fluid) -> pyo.ConcreteModel:
     return statement(fluid.packing, found.columns)
 
 
-def tightest(
-    pose: Callable[[Array], Fluid], edges: Array, whole: bool, options: SolveOptions
-) -> tuple[Generated, Fluid]:
+class Tightest(NamedTuple):
+    """The best bound that was found, and the problem over the intervals that it is of."""
+
+    generated: Generated
+    fluid: Fluid
+
+
+def tightest(pose: Callable[[Array], Fluid], edges: Array, whole: bool, options: SolveOptions) -> Tightest:
     """Return the best bound found while intervals are cut in halves where the ends of columns are unsure.
 
     Parameters
@@ -249,15 +254,15 @@ def tightest(
         Time limit, seed and threads.
     """
     began = clock.now()
-    best: tuple[Generated, Fluid] | None = None
+    best: Tightest | None = None
     while True:
         fluid = pose(edges)
         left = None if options.time_limit_s is None else max(USED * options.time_limit_s - (clock.now() - began), 0.1)
         pricing = Pricing(fluid)
         found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, time_limit_s=left), options)
-        known = np.inf if best is None else best[0].bound
+        known = np.inf if best is None else best.generated.bound
         if best is None or found.bound < known:
-            best = found, fluid
+            best = Tightest(found, fluid)
         cut = halves(fluid, pricing, found, whole)
         late = options.time_limit_s is not None and clock.now() - began > options.time_limit_s / 2
         if late or not cut.size or len(edges) + len(cut) > MANY or known - found.bound < BETTER * abs(found.bound):
@@ -277,10 +282,11 @@ def halves(fluid: Fluid, pricing: Pricing, found: Generated, whole: bool) -> Arr
     return np.asarray(middle[kept])
 
 
-def solution_of(found: Generated | None, sense: int) -> Solution:
+def solution_of(bounded: Tightest | None, sense: int) -> Solution:
     """Return what column generation proved, 0 where there are no jobs; with the sign of `sense`."""
-    if found is None:
+    if bounded is None:
         return Solution(status="optimal", termination="bound: no job can complete", bound=0.0)
+    found = bounded.generated
     infeasible = found.ended == "infeasible"
     return Solution(
         status="infeasible" if infeasible else "optimal",

@@ -344,7 +344,7 @@ def test_a_seed_that_no_packing_reaches_is_the_incumbent(monkeypatch: pytest.Mon
     spec = models.get("hadar.p2.columns")
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.srtf"]
     monkeypatch.setattr(Pricing, "insert", lambda *args: None)
-    monkeypatch.setattr("schedgap.models.columns.integer.Packer.load", lambda self, known: None)
+    monkeypatch.setattr("schedgap.models.columns.integer.Inserting.load", lambda self, known: None)
     outcome = spec.run(view, SolveOptions(seeds=[seed], nodes=0))
     assert outcome.decision is seed.decision
     assert outcome.solution.objective == seed.objective

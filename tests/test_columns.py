@@ -18,8 +18,8 @@ from schedgap.models.columns import (
     Domain,
     Generated,
     GenerationOptions,
+    Inserting,
     Master,
-    Packer,
     Packing,
     PackingOptions,
     Priced,
@@ -79,8 +79,8 @@ class Known:
     def generate(self, options: GenerationOptions | None = None) -> Generated:
         return generate(self.domain, self.oracle, options)
 
-    def packer(self, found: Generated, options: PackingOptions | None = None) -> Packer:
-        return Packer(self.packing, self.insert, found.bound, found.prices, options)
+    def packer(self, found: Generated, options: PackingOptions | None = None) -> Inserting:
+        return Inserting(self.packing, self.insert, found.bound, found.prices, options)
 
     def lp(self) -> float | None:
         """Optimum of the LP over all columns, by scipy."""
@@ -174,7 +174,7 @@ def test_packs_a_solution_within_the_capacities(problem: Known) -> None:
         return
     packer = problem.packer(found)
     packer.offer({})
-    packer.anneal(20)
+    [packer.anneal() for _ in range(4)]
     packed, best = packer.packed, problem.best()
     chosen = packed.columns
     assert len(set(chosen.block.tolist())) == len(chosen)
@@ -264,7 +264,7 @@ def test_the_same_seed_packs_the_same(seed: int) -> None:
     first, second = (problem.packer(found, PackingOptions(seed=seed)) for _ in range(2))
     for packer in (first, second):
         packer.offer({})
-        packer.anneal(50)
+        packer.anneal()
     assert first.incumbent == second.incumbent
     assert (first.packed.columns.block == second.packed.columns.block).all()
 

@@ -146,25 +146,6 @@ def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
                 assert some.total == pytest.approx(every.total)
 
 
-def test_prices_can_be_put_aside_and_taken_back() -> None:
-    a = zhou.view(cases.instance([cases.job()])).architectures["ps"]
-    ledger = Ledger(a.machines, a.options, 6)
-    ones = np.ones((1, 4, 6))
-    ledger.post(ones)
-    cost = ledger.find(0, 0)
-    sums = ledger.sums
-    ledger.repost(None)
-    ledger.post(3 * ones)
-    dearer = ledger.find(0, 0)
-    ledger.repost(sums)
-    again = ledger.find(0, 0)
-    assert cost is not None
-    assert dearer is not None
-    assert again is not None
-    assert dearer.cost == pytest.approx(3 * cost.cost)
-    assert again.cost == cost.cost
-
-
 def test_nothing_is_found_at_or_above_the_limit() -> None:
     a = zhou.view(cases.instance([cases.job()])).architectures["ra"]
     ledger = Ledger(a.machines, a.options, 6)

@@ -162,8 +162,9 @@ def test_figures_are_visible(driver: Any, pages: dict[str, Path], width: int) ->
     for name, count in (("troubled", 5), ("large", 1)):
         show(driver, pages[name], width)
         boxes = driver.execute_script(
-            "return [...document.querySelectorAll('figure svg')].map(s => s.getBoundingClientRect()).map("
-            "(b, i) => [b.width, b.height, document.querySelectorAll('figure svg')[i].querySelectorAll('path').length])"
+            "return [...document.querySelectorAll('figure .card')].map(card => [...card.querySelectorAll('svg')].find("
+            "svg => svg.getBoundingClientRect().width)).map(svg => [svg.getBoundingClientRect().width,"
+            "svg.getBoundingClientRect().height, svg.querySelectorAll('path').length])"
         )
         assert len(boxes) == count
         assert all(wide >= 150 and high >= 60 and parts > 10 for wide, high, parts in boxes)

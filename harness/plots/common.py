@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.solvers import cases, proof
 from schedgap.harness.compare.summary import Measure, profiles
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
@@ -273,9 +274,8 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     left = f"Left out because somewhere skipped: {style.counted(len(skipped), 'method')}. " if skipped else ""
     cases = style.counted(max(sizes[problem] for problem in chosen), "case")
     methods = {method for _, ratios in titled for method in ratios}
-    return _profiles(
-        data, titled, xlabel
-    ), f"{left}n = {cases}, {style.counted(len(methods), 'method')} on {data.where}."
+    chart = _profiles(data.looks, titled, xlabel)
+    return chart, f"{left}n = {cases}, {style.counted(len(methods), 'method')} on {data.where}."
 
 
 @figure("profile-bound", "Ratio to the bound", minor=True)
@@ -289,7 +289,7 @@ def bound_ratios(data: Compared) -> Drawn:
     chosen = some(sorted(found, key=lambda problem: -count[problem])[:MOST_PANELS])
     methods = style.counted(len({method for problem in chosen for method in found[problem]}), "method")
     n = style.counted(sum(count[problem] for problem in chosen), "result")
-    chart = _profiles(data, [(style.label(p, 34), found[p]) for p in chosen], "ratio to the bound")
+    chart = _profiles(data.looks, [(style.label(p, 34), found[p]) for p in chosen], "ratio to the bound")
     return chart, f"n = {n} of {methods} on {data.where}."
 
 
@@ -306,7 +306,23 @@ def _ratios(rows: Sequence[Row]) -> Ratios:
     return {method: np.array(values) for method, values in found.items()}
 
 
-def _profiles(data: Compared, problems: Sequence[tuple[str, Ratios]], xlabel: str) -> Any:
+@figure("profile-solvers", "Performance profile of solvers", minor=True)
+def solver_profile(data: Compared) -> Drawn:
+    """Dolan and Moré's performance profile of the time to a proof that holds, by solver.
+
+    Share of cases in which a solver is within a factor of the fastest. A case is a model on an instance, with a seed
+    and limits, that no solver skipped.
+    """
+    rows = some(cases(data.rows))
+    ran = {row.method for row in rows if row.status != "skipped"}
+    ratios = profiles([proof(row) for row in rows if row.method in ran], "time")
+    size = next(iter(ratios.values())).size
+    found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
+    chart = _profiles(style.looks(some(list(found))), [("models", found)], "time / fastest")
+    return chart, f"n = {style.counted(size, 'case')}, {style.counted(len(found), 'solver')} on {data.where}."
+
+
+def _profiles(looks: Mapping[str, style.Look], problems: Sequence[tuple[str, Ratios]], xlabel: str) -> Any:
     """Return the share of cases in which each method is within a factor, a panel per title."""
     lines, ends = [], []
     for title, ratios in problems:
@@ -318,7 +334,7 @@ def _profiles(data: Compared, problems: Sequence[tuple[str, Ratios]], xlabel: st
             line = {"x": np.append(known, ends[-1]), "share": np.append(share, share[-1]), "within any factor": solved}
             lines.append({"method": style.name(method), "panel": title, **line})
     axis = style.x("x", xlabel, log=max(ends) > style.WIDE, domain=[1.0, max(ends)])
-    return style.share_lines(lines, data.looks, axis, "share of cases", min(2, len(problems)))
+    return style.share_lines(lines, looks, axis, "share of cases", min(2, len(problems)))
 
 
 # ---------------------------------------------------------------- scaling

@@ -121,14 +121,11 @@ class Ledger:
         self._kernels.floors(self._tables.ps_sum, self._tables.ps_floor)
 
     @property
-    def sums(self) -> tuple[Array, ...]:
-        """The posted prices as tables that :meth:`repost` takes back later."""
-        return tuple(self._tables[1:])
-
-    def repost(self, sums: tuple[Array, ...] | None) -> None:
-        """Take back the prices of earlier :attr:`sums`, or make room for others (``None``) without changing those."""
-        new = [np.zeros_like(table) for table in self.sums] if sums is None else sums
-        self._tables = self._kernels.Tables(self._tables.low, *new)
+    def parts(self) -> tuple[Any, ...]:
+        """What compiled loops need that book and search on their own: servers, who is able, what is free, tables."""
+        return (
+            self._servers, self.machines.able, self.free, self._tables, self._all_stops, self._window, self._best
+        )  # fmt: skip
 
     def find(
         self,

@@ -15,8 +15,8 @@ A paper gives an *oracle* that finds the best columns at given prices of the cap
   node's prices also close the ends that no better solution has;
 - :class:`Covers` are rows that cut off fractions of big blocks beside small ones, for pricing that takes their prices;
 - :class:`Dive` fixes columns one after another and prices the rest anew;
-- :class:`Packer` improves integer solutions: ruin and recreate by simulated annealing with the paper's own insertion,
-  from known decisions and from the relaxations of nodes;
+- :class:`Packer` improves integer solutions: ruin and recreate by simulated annealing with the paper's own insertion
+  (:class:`Inserting`, or compiled moves), from known decisions and from the relaxations of nodes;
 - :func:`solve_in_phases` does all of it within one time limit, for an exact answer or a gap that is true;
 - :func:`statement` is the master in Pyomo, for teaching and for the test that both agree.
 """
@@ -26,7 +26,7 @@ from schedgap.models.columns.covers import Covers
 from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain, Use, children
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, Priced, generate, lagrangian
-from schedgap.models.columns.integer import Choice, Insert, Packed, Packer, PackingOptions, Start
+from schedgap.models.columns.integer import Choice, Insert, Inserting, Packed, Packer, PackingOptions, Start
 from schedgap.models.columns.master import Master, Relaxation, choose
 from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.columns.phases import Answer, PackingProblem, solve_in_phases
@@ -43,6 +43,7 @@ __all__ = [
     "Generated",
     "GenerationOptions",
     "Insert",
+    "Inserting",
     "Master",
     "Oracle",
     "Packed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -88,86 +89,187 @@ class Packed:
     moves: int
 
 
-class Packer:
-    """The chosen columns by block, the capacity that is left, how both are improved, and the best that was found.
+class Packer(ABC):
+    """Solutions that are annealed, and the best of them; who inserts columns, and how, subclasses say.
 
     Parameters
     ----------
     packing
         Capacities and blocks.
-    insert
-        Finds a block's best column in what is left.
-    bound, prices
-        What column generation proved, and its prices ``(m,)``.
+    bound
+        What column generation proved.
     options
         Effort.
+    """
+
+    value: float
+    """Total value of what is chosen."""
+    covered: int
+    """Number of blocks that have a column."""
+
+    def __init__(self, packing: Packing, bound: float, options: PackingOptions | None = None) -> None:
+        self.packing, self.options = packing, options or PackingOptions()
+        self.degree = abs(bound) / max(packing.blocks, 1)
+        self.rng = np.random.default_rng(self.options.seed)
+        self.began = clock.now()
+        # Covering one more block outweighs all values.
+        self.reward = 0.0
+        if packing.cover and packing.worth is not None:
+            values = np.where(np.isfinite(packing.worth), np.abs(packing.worth), 0.0)
+            self.reward = 2 * float(values.max(axis=1, initial=0.0).sum()) + 1.0
+        self.value, self.covered = 0.0, 0
+        self.top: tuple[float, float, int] | None = None
+        self.work, self.moves = 0, 0
+        self.cycle, self.done = max(FEWEST_MOVES, int(self.options.moves * packing.blocks)), 0
+        self.warmth = FIRST
+        self.last_s: float | None = None
+        self.trace: list[TracePoint] = []
+
+    @abstractmethod
+    def load(self, known: Start) -> None:
+        """Replace the chosen columns by these, as far as they fit."""
+
+    @abstractmethod
+    def complete(self) -> None:
+        """Insert the blocks that have no column, best first."""
+
+    @abstractmethod
+    def back(self) -> None:
+        """Replace the chosen columns by the best that were found."""
+
+    @abstractmethod
+    def run(self, moves: int, temperature: float) -> None:
+        """Make so many moves: take some blocks out and insert them anew; keep what is better, or not much worse."""
+
+    @abstractmethod
+    def keep(self) -> None:
+        """Remember what is chosen as the best."""
+
+    @property
+    @abstractmethod
+    def best(self) -> Start:
+        """The best that was found."""
+
+    @property
+    def packed(self) -> Packed:
+        """The best solution found."""
+        best = self.best
+        listed = [(b, (c := best[b]).value, c.rows, c.amounts) for b in sorted(best)]
+        missing = self.packing.blocks - len(best) if self.packing.cover else 0
+        value = self.top[1] if self.top else 0.0
+        return Packed(Columns.of(len(self.packing.capacity), listed), value, missing, best, self.moves)
+
+    @property
+    def incumbent(self) -> float:
+        """Value of the best solution; ``-inf`` where blocks are uncovered that need a column."""
+        if self.top is None:
+            return -np.inf if self.packing.cover and self.packing.blocks else 0.0
+        return self.top[1] if not self.packing.cover or self.top[2] == self.packing.blocks else -np.inf
+
+    def offer(self, known: Start) -> None:
+        """Take these columns, as far as they fit, instead of what there is, and insert the other blocks, best first."""
+        self.load(known)
+        if self.note(self.value, self.covered):
+            self.keep()
+        self.complete()
+        if self.note(self.value, self.covered):
+            self.keep()
+
+    def anneal(self) -> None:
+        """Go on with the annealing; where one has ended, the next one begins with the best solution.
+
+        Where time is limited, the last one takes all that is left, at full temperatures.
+        """
+        if self.late():
+            return
+        if self.done == 0:
+            self.back()
+            self.last_s = self.last()
+        moves = max(1, min(MOVES, self.cycle // MOVES))
+        part = self.done / self.cycle
+        if self.last_s is not None:
+            self.warmth, part = 1.0, 1 - (self.left() or 0.0) / self.last_s
+        self.run(moves, self.degree * self.warmth * self.options.hot ** (1 - part) * self.options.cold**part)
+        self.done += moves
+        if self.done >= self.cycle and self.last_s is None:
+            self.cycle, self.done, self.warmth = 2 * self.cycle, 0, min(2 * self.warmth, 1.0)
+
+    def last(self) -> float | None:
+        """Return the seconds that are left, if the next annealing is the last one there is time for."""
+        left, spent = self.left(), clock.now() - self.began
+        return left if left is not None and self.cycle * LAST * spent > self.moves * left > 0 else None
+
+    def note(self, value: float, covered: int) -> bool:
+        """Return whether a solution of that value, in which so many blocks have a column, is the best so far."""
+        score = value + self.reward * covered
+        if self.top is not None and score <= self.top[0] + 1e-9 * abs(self.top[0]):
+            return False
+        self.top = score, value, covered
+        if self.incumbent > -np.inf:
+            self.trace.append(TracePoint(clock.now() - self.began, value, None))
+        return True
+
+    def left(self) -> float | None:
+        """Return the seconds that are left; ``None`` for no limit."""
+        limit = self.options.time_limit_s
+        return None if limit is None else limit - (clock.now() - self.began)
+
+    def late(self) -> bool:
+        """Whether time is up."""
+        left = self.left()
+        return left is not None and left <= 0
+
+
+class Inserting(Packer):
+    """The chosen columns by block, the capacity that is left, and how both are improved.
+
+    Parameters
+    ----------
+    packing, bound, options
+        See :class:`Packer`.
+    insert
+        Finds a block's best column in what is left.
+    prices
+        ``(m,)`` prices of the bound.
     """
 
     def __init__(
         self, packing: Packing, insert: Insert, bound: float, prices: Array, options: PackingOptions | None = None
     ) -> None:
-        self.packing, self.insert, self.prices = packing, insert, prices
-        self.options = options or PackingOptions()
-        self.degree = abs(bound) / max(packing.blocks, 1)
-        # The same arrays again and again: who inserts may keep what it derives from them.
+        super().__init__(packing, bound, options)
+        self.insert, self.prices = insert, prices
         self.scaled = [prices if factor == 1.0 else prices * factor for factor in NOISE]
-        self.rng = np.random.default_rng(self.options.seed)
-        self.began = clock.now()
         self.room = packing.capacity.astype(float)
         self.chosen: dict[int, Choice] = {}
+        self.kept: dict[int, Choice] = {}
         self.uses = np.zeros((packing.blocks, len(packing.capacity)), bool)
-        self.work = 0
         # What each block would take if it were alone; where time is up, nobody asks.
         alone = packing.capacity.astype(float)
         self.wishes = {b: None if self.late() else self.found(b, alone, prices) for b in range(packing.blocks)}
-        # Covering one more block outweighs all values.
-        values = [abs(wish.value) for wish in self.wishes.values() if wish]
-        self.reward = 2 * sum(values) + 1.0 if packing.cover else 0.0
-        self.value = 0.0
-        self.best: tuple[float, float, dict[int, Choice]] = (0.0, 0.0, {})
-        self.moves = 0
-        self.cycle, self.done = max(FEWEST_MOVES, int(self.options.moves * packing.blocks)), 0
-        self.warmth = FIRST
-        self.trace: list[TracePoint] = []
 
     @property
-    def packed(self) -> Packed:
-        """The best solution found."""
-        value, chosen = self.best[1:]
-        listed = [(b, (c := chosen[b]).value, c.rows, c.amounts) for b in sorted(chosen)]
-        missing = self.packing.blocks - len(chosen) if self.packing.cover else 0
-        return Packed(Columns.of(len(self.packing.capacity), listed), value, missing, chosen, self.moves)
+    def best(self) -> Start:
+        """The best that was found."""
+        return self.kept
 
-    @property
-    def incumbent(self) -> float:
-        """Value of the best solution; ``-inf`` where blocks are uncovered that need a column."""
-        return self.best[1] if not self.packing.cover or len(self.best[2]) == self.packing.blocks else -np.inf
+    def keep(self) -> None:
+        """Remember what is chosen as the best."""
+        self.kept = dict(self.chosen)
 
-    @property
-    def score(self) -> float:
-        """Total value, with the reward of covered blocks."""
-        return self.value + self.reward * len(self.chosen)
+    def back(self) -> None:
+        """Replace the chosen columns by the best that were found."""
+        self.load(self.kept)
 
-    def offer(self, known: Start) -> None:
-        """Take these columns, as far as they fit, instead of what there is, and insert the other blocks, best first."""
-        self.load(known)
-        self.note()
+    def complete(self) -> None:
+        """Insert the blocks that have no column, best first."""
         left = [b for b in range(self.packing.blocks) if b not in self.chosen]
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
-        self.note()
 
-    def anneal(self, moves: int = 100) -> None:
-        """Go on with the annealing; where one has ended, the next one begins with the best solution."""
+    def run(self, moves: int, temperature: float) -> None:
+        """Make so many moves."""
         for _ in range(moves):
-            if self.late():
-                return
-            if self.done == 0:
-                self.load(self.best[2])
-            part = self.done / self.cycle
-            self.move(self.degree * self.warmth * self.options.hot ** (1 - part) * self.options.cold**part)
-            self.done += 1
-            if self.done == self.cycle:
-                self.cycle, self.done, self.warmth = 2 * self.cycle, 0, min(2 * self.warmth, 1.0)
+            if not self.late():
+                self.move(temperature)
 
     def move(self, temperature: float) -> None:
         """Take some blocks out and insert them anew; keep what is better, or not much worse."""
@@ -182,8 +284,8 @@ class Packer:
                 self.take(b)
             for b, choice in before.items():
                 self.put(b, choice)
-        elif gained != lost:
-            self.note()
+        elif gained != lost and self.note(self.value, self.covered):
+            self.keep()
 
     def ruin(self) -> list[int]:
         """Choose the blocks of a move: a random one, then some of those in the way of its best column."""
@@ -193,19 +295,13 @@ class Packer:
         near = self.rng.permutation(near[near != first])
         return [first, *near[: int(self.rng.integers(1, self.options.ruined))].tolist()]
 
-    def note(self) -> None:
-        """Keep the solution if it is the best so far."""
-        if not self.best[2] or self.score > self.best[0] + 1e-9 * abs(self.best[0]):
-            self.best = self.score, self.value, dict(self.chosen)
-            if self.incumbent > -np.inf:
-                self.trace.append(TracePoint(clock.now() - self.began, self.value, None))
-
     def put(self, block: int, choice: Choice) -> None:
         """Choose a column."""
         self.room[choice.rows] -= choice.amounts
         self.uses[block, choice.rows] = True
         self.chosen[block] = choice
         self.value += choice.value
+        self.covered = len(self.chosen)
 
     def take(self, block: int) -> Choice | None:
         """Take a block's column out."""
@@ -214,6 +310,7 @@ class Packer:
             self.room[choice.rows] += choice.amounts
             self.uses[block] = False
             self.value -= choice.value
+            self.covered = len(self.chosen)
         return choice
 
     def load(self, known: Start) -> None:
@@ -243,16 +340,6 @@ class Packer:
             if choice := self.found(block, self.room, prices):
                 self.put(block, choice)
 
-    def left(self) -> float | None:
-        """Return the seconds that are left; ``None`` for no limit."""
-        limit = self.options.time_limit_s
-        return None if limit is None else limit - (clock.now() - self.began)
-
-    def late(self) -> bool:
-        """Whether time is up."""
-        left = self.left()
-        return left is not None and left <= 0
-
 
 def liked(known: Columns, shares: Array, rows: int) -> dict[int, Choice]:
     """Return the columns that a relaxation takes by at least half, the largest shares first, in the first `rows`."""
@@ -266,6 +353,12 @@ FIRST = 0.01
 Few moves per block, all that 200 jobs get in a minute, bring most when cold; many, as 50 jobs get, when hot."""
 
 FEWEST_MOVES = 500
+
+MOVES = 100
+"""Moves at one temperature, and temperatures of an annealing, at most."""
+
+LAST = 3
+"""An annealing is the last one where fewer than so many as long as it would fit into the time that is left."""
 
 LIKED = 0.5 - 1e-6
 

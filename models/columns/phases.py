@@ -14,7 +14,7 @@ from schedgap.models.columns.branching import Branch, Close, Tree
 from schedgap.models.columns.diving import Dive
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.generation import Generated, GenerationOptions, Oracle, generate
-from schedgap.models.columns.integer import Insert, Packed, Packer, PackingOptions, Start, liked
+from schedgap.models.columns.integer import Packed, Packer, PackingOptions, Start, liked
 from schedgap.models.columns.packing import Columns, Packing, statement
 from schedgap.models.solve import Seed, Solution, SolveOptions, Status, TracePoint, build, cross_check
 
@@ -58,10 +58,8 @@ class PackingProblem:
     ----------
     packing, oracle
         The problem whose relaxation is solved, and its pricing.
-    real, insert
-        The problem that solutions are of, which may have finer rows, and what inserts their columns.
-    expand
-        ``expand(prices)`` returns the prices of the real rows.
+    packer
+        ``packer(bound, prices, effort)`` searches for solutions, whose rows may be finer, from a bound and its prices.
     effort
         Options of the search but for time limit and seed, which are the solver's.
     read
@@ -79,9 +77,7 @@ class PackingProblem:
 
     packing: Packing
     oracle: Oracle
-    real: Packing
-    insert: Insert
-    expand: Callable[[Array], Array]
+    packer: Callable[[float, Array, PackingOptions], Packer]
     effort: PackingOptions
     read: Callable[[Any], Start]
     share: float
@@ -137,9 +133,8 @@ class _Solve:
             return self.answer(self.generated.bound, None, None, "")
         problem = self.problem
         effort = replace(problem.effort, time_limit_s=self.left(), seed=self.options.seed)
-        prices = problem.expand(self.generated.prices)
         began = clock.now() - self.began
-        packer = Packer(problem.real, problem.insert, self.generated.bound, prices, effort)
+        packer = problem.packer(self.generated.bound, self.generated.prices, effort)
         close = problem.close(packer) if problem.close else None
         tree = Tree(problem.oracle, self.generated, self.domain, problem.whole, self.options, close)
         for known in self.starts:
@@ -179,16 +174,14 @@ class _Solve:
         until, master = clock.now() + (self.left(DIVING) or np.inf), self.generated.master
         assert master is not None
         found = Dive(self.problem.oracle, self.domain, master, lambda: clock.now() > until).run()
-        packer.offer(liked(found, np.ones(len(found)), len(packer.room)))
+        packer.offer(liked(found, np.ones(len(found)), len(packer.packing.capacity)))
 
     def learn(self, packer: Packer, found: Generated, whole: Columns) -> None:
         """Take a node's solution if that is integral, or what there is of it, as a start."""
-        if len(whole) and self.problem.whole:
-            packer.load(liked(whole, np.ones(len(whole)), len(packer.room)))
-            packer.note()
-        elif packer.cycle > packer.done > 0:
-            return
-        packer.offer(self.started(found))
+        if self.problem.whole and len(whole):
+            packer.offer(liked(whole, np.ones(len(whole)), len(packer.packing.capacity)))
+        elif self.problem.whole and not packer.cycle > packer.done > 0:
+            packer.offer(self.started(found))
 
     def started(self, found: Generated) -> Start:
         """Return what the optimum of a relaxation says about solutions."""

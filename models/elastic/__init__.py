@@ -1,23 +1,14 @@
 """Models of elastic jobs, for Zhou and the admission example: column generation, all placements of tiny instances."""
 
-from schedgap.models.elastic.generation import (
-    CELLS,
-    ElasticJobs,
-    Grid,
-    Insertion,
-    Pricing,
-    bound,
-    coarse,
-    runs,
-    solve,
-)
+from schedgap.models.elastic.generation import CELLS, Pricing, bound, coarse
+from schedgap.models.elastic.jobs import ElasticJobs, Grid, runs
 from schedgap.models.elastic.placements import TooManyError, schedules, starts
+from schedgap.models.elastic.solving import solve
 
 __all__ = [
     "CELLS",
     "ElasticJobs",
     "Grid",
-    "Insertion",
     "Pricing",
     "TooManyError",
     "bound",

@@ -10,7 +10,7 @@ import numpy as np
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.options import ROUNDING
-from schedgap.models.elastic.generation import ElasticJobs
+from schedgap.models.elastic.jobs import ElasticJobs
 from schedgap.models.elastic.placements import starts
 
 

@@ -21,6 +21,7 @@ from schedgap.models.columns import (
     Choice,
     Columns,
     Domain,
+    Inserting,
     Packing,
     PackingOptions,
     PackingProblem,
@@ -127,9 +128,7 @@ def search(
     posed = PackingProblem(
         packing=pricing.packing,
         oracle=pricing,
-        real=pricing.packing,
-        insert=pricing.insert,
-        expand=lambda prices: prices,
+        packer=lambda bound, prices, effort: Inserting(pricing.packing, pricing.insert, bound, prices, effort),
         effort=effort,
         read=partial(read, pricing.worth, kind),
         share=BOUND_SHARE,

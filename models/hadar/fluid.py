@@ -159,9 +159,10 @@ def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool
     if not len(run.which):
         return Outcome(solution_of(None, 1), None)
     edges = first_edges(run, float(view.slots), whole=True)
-    found, _ = tightest(partial(posed, view, run, complete), edges, True, options)
+    found = tightest(partial(posed, view, run, complete), edges, True, options)
     solution = solution_of(found, 1)
-    return Outcome(replace(solution, times=replace(solution.times, solve_s=clock.now() - began)), None)
+    solution = replace(solution, times=replace(solution.times, solve_s=clock.now() - began))
+    return Outcome(solution, None, evidence=found)
 
 
 for _name, _problem, _complete, _forks in (

@@ -217,7 +217,7 @@ def columns(view: View, options: SolveOptions, *, seeded: bool = True) -> Outcom
     pricing = ForkedPricing(view)
     answer = search(pricing, pricing.kind, PackingOptions(), options, clock.now() - began, seeded)
     decision = answer.decision(lambda packed: decode(pricing, packed.columns))
-    return Outcome(answer.solution, decision, answer.generated.prices.reshape(pricing.room.shape))
+    return Outcome(answer.solution, decision, answer.generated.prices.reshape(pricing.room.shape), answer.root)
 
 
 def some_columns(view: View) -> tuple[float, bool]:

@@ -10,7 +10,7 @@ import pytest
 from schedgap import instances, models
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import View
-from schedgap.models.columns import GenerationOptions, Packer, PackingOptions, generate
+from schedgap.models.columns import GenerationOptions, Inserting, PackingOptions, generate
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.solve import SolveOptions
 from schedgap.models.solve.session import peak_mb
@@ -70,8 +70,8 @@ def test_schedule_near_the_bound(bench) -> None:  # type: ignore[no-untyped-def]
     packed = []
 
     def run() -> None:
-        packer = Packer(pricing.packing, pricing.insert, generated.bound, generated.prices, PackingOptions())
-        packer.anneal(MOVES)
+        packer = Inserting(pricing.packing, pricing.insert, generated.bound, generated.prices, PackingOptions())
+        packer.anneal()
         packed.append(packer.packed)
         traces.append(packer.trace)
 

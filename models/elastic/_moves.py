@@ -1,0 +1,259 @@
+"""Compiled moves of :mod:`.annealing`: take runs of some jobs out of real servers, and insert them anew where cheapest.
+
+Shapes: ``n`` jobs with ``o`` options together, ``h`` servers, ``R`` resources, ``T`` slots; see also
+:mod:`schedgap.instances.elastic._kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.clock import njit
+from schedgap.instances.elastic._kernels import (
+    Best,
+    Choices,
+    Goal,
+    Servers,
+    Tables,
+    Window,
+    holds,
+    minima,
+    place,
+    search,
+    start,
+)
+
+ANYWHERE = 0.5
+"""Part of the moves that take out what runs at a time on any server, and not on one."""
+
+
+class Jobs(NamedTuple):
+    """Options of all jobs, those of j at ``first[j] … first[j + 1] − 1``, and when they begin and end.
+
+    ``late (n, T + 1)`` is what ends cost and ``none (n,)`` what no run does. ``asked (F, n, T + 1)`` and ``most (F, n)``
+    are what ends count and what totals stay below where jobs are inserted, at one of ``F`` ways to weigh prices.
+    """
+
+    first: Ints
+    slots: Ints
+    worker_type: Ints
+    ps_type: Ints
+    together: Bools
+    workers: Ints
+    earliest: Ints
+    late: Array
+    none: Array
+    asked: Array
+    most: Array
+    rank: Array
+
+
+class Runs(NamedTuple):
+    """The run of each job: types (−1: none), begin, end, host of ``ps`` parameter servers, and what it costs ``(n,)``.
+
+    ``workers (n, h)`` are its workers by server; who has no run has worker type −1.
+    """
+
+    worker_type: Ints
+    ps_type: Ints
+    begin: Ints
+    end: Ints
+    host: Ints
+    ps: Ints
+    cost: Array
+    workers: Ints
+
+
+class Cluster(NamedTuple):
+    """Servers, on which ``able (M, h)`` workers can run, what is ``free (h, R, T)`` of them, and tables of the search."""
+
+    servers: Servers
+    able: Bools
+    free: Array
+    tables: Tables
+    stops: Bools
+    window: Window
+    best: Best
+
+
+@njit(cache=True)
+def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
+    """Take what a job's run needs; give it back with `sign` −1."""
+    servers, m, p = cluster.servers, runs.worker_type[job], runs.ps_type[job]
+    touched, count = cluster.window.order, 0
+    for h in range(servers.copies.size):
+        workers, ps = runs.workers[job, h], runs.ps[job] if runs.host[job] == h else 0
+        if workers + ps > 0:
+            for r in range(servers.capacity.shape[1]):
+                use = workers * servers.worker[m, r]
+                if ps > 0:
+                    use += ps * servers.ps[p, r]
+                if use > 0:
+                    cluster.free[h, r, runs.begin[job] : runs.end[job]] -= sign * use
+            touched[count] = h
+            count += 1
+    begin, end = runs.begin[job], runs.end[job]
+    minima(touched[:count], begin, end, cluster.free, servers, cluster.able, cluster.tables.low)
+
+
+@njit(cache=True)
+def remove(runs: Runs, job: int, jobs: Jobs, cluster: Cluster) -> None:
+    """Take a job's run out, if it has one."""
+    if runs.worker_type[job] >= 0:
+        book(runs, job, -1, cluster)
+        runs.worker_type[job] = -1
+        runs.cost[job] = jobs.none[job]
+
+
+@njit(cache=True)
+def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None:
+    """Give a job the run of least total in what is free, if there is one."""
+    a, z = jobs.first[job], jobs.first[job + 1]
+    if a == z:
+        return
+    kinds = jobs.slots[a:z], jobs.worker_type[a:z], jobs.ps_type[a:z]
+    choices = Choices(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
+    late = jobs.asked[way, job]
+    goal = Goal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0)
+    found = cluster.best.where
+    search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
+    if found[0] >= 0:
+        place(choices, cluster.servers, cluster.tables, cluster.window, cluster.best, runs.workers[job])
+        runs.worker_type[job], runs.ps_type[job] = choices.worker_type[found[0]], choices.ps_type[found[0]]
+        runs.begin[job], runs.end[job] = found[1], found[2]
+        runs.host[job], runs.ps[job] = found[3], found[5]
+        runs.cost[job] = jobs.late[job, found[2]]
+        book(runs, job, 1, cluster)
+
+
+@njit(cache=True)
+def put(runs: Runs, job: int, known: Runs, cluster: Cluster) -> None:
+    """Give a job the run that it has in `known`, if it has one that fits."""
+    m, p = known.worker_type[job], known.ps_type[job]
+    if m < 0:
+        return
+    start(cluster.window, cluster.tables, known.begin[job], known.end[job] - known.begin[job])
+    for h in range(cluster.servers.copies.size):
+        workers, ps = known.workers[job, h], known.ps[job] if known.host[job] == h else 0
+        if workers + ps > 0 and not holds(cluster.tables, cluster.servers, cluster.window.at, m, p, h, workers, ps):
+            return
+    copy(known, job, runs, job)
+    book(runs, job, 1, cluster)
+
+
+@njit(cache=True)
+def load(runs: Runs, known: Runs, order: Ints, jobs: Jobs, cluster: Cluster) -> None:
+    """Replace all runs by those that are known, as far as they fit, in that order."""
+    for job in range(runs.begin.size):
+        remove(runs, job, jobs, cluster)
+    for r in range(cluster.servers.capacity.shape[1]):
+        for h in range(cluster.servers.copies.size):
+            cluster.free[h, r] = cluster.servers.capacity[h, r]  # what rounding has left is gone
+    everywhere = np.arange(cluster.servers.copies.size)
+    minima(everywhere, 0, cluster.free.shape[2], cluster.free, cluster.servers, cluster.able, cluster.tables.low)
+    for job in order:
+        put(runs, job, known, cluster)
+
+
+@njit(cache=True)
+def complete(runs: Runs, order: Ints, way: int, jobs: Jobs, cluster: Cluster) -> None:
+    """Insert the jobs that have no run, in that order."""
+    for job in order:
+        if runs.worker_type[job] < 0:
+            insert(runs, job, way, jobs, cluster)
+
+
+@njit(cache=True)
+def copy(source: Runs, i: int, target: Runs, j: int) -> None:
+    """Copy a run."""
+    target.worker_type[j], target.ps_type[j] = source.worker_type[i], source.ps_type[i]
+    target.begin[j], target.end[j] = source.begin[i], source.end[i]
+    target.host[j], target.ps[j], target.cost[j] = source.host[i], source.ps[i], source.cost[i]
+    target.workers[j] = source.workers[i]
+
+
+@njit(cache=True)
+def ruin(runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> int:
+    """Choose the jobs of a move: a random one, then some that run when it could, earlier than it does; how many."""
+    n, end = runs.begin.size, jobs.late.shape[1] - 1
+    job = np.random.randint(n)
+    chosen[0] = job
+    wanted = np.random.randint(1, chosen.size + 1)
+    first = jobs.earliest[job]
+    length = jobs.slots[jobs.first[job]] if jobs.first[job] < jobs.first[job + 1] else 1
+    last = runs.begin[job]
+    if runs.worker_type[job] < 0:
+        last = first
+        while last + length < end and jobs.late[job, last + length + 1] < np.inf:
+            last += 1
+    begin = np.random.randint(first, max(last, first) + 1)
+    server = -1 if np.random.random() < ANYWHERE else np.random.randint(runs.workers.shape[1])
+    count = 0
+    for i in range(n):
+        if i != job and runs.worker_type[i] >= 0 and runs.begin[i] <= begin + length and runs.end[i] >= begin:
+            if server < 0 or runs.workers[i, server] > 0 or (runs.ps[i] > 0 and runs.host[i] == server):
+                near[count] = i
+                count += 1
+    found = 1
+    while found < wanted and count > 0:
+        at = np.random.randint(count)
+        chosen[found] = near[at]
+        found += 1
+        count -= 1
+        near[at] = near[count]
+    return found
+
+
+@njit(cache=True)
+def ordered(chosen: Ints, rank: Array) -> Ints:
+    """Return the jobs in a random order, or in about one of those by `rank`."""
+    way = np.random.randint(2 * len(rank))
+    key = np.random.random(chosen.size)
+    if way < len(rank):
+        key = rank[way][chosen] * (0.7 + 0.6 * key)
+    return chosen[np.argsort(key)]
+
+
+@njit(cache=True)
+def anneal(
+    seed: int, moves: int, temperature: float, ruined: int, runs: Runs, best: Runs, jobs: Jobs, cluster: Cluster
+):  # type: ignore[no-untyped-def]
+    """Ruin and recreate so many times; keep what is better, or not much worse. Returns how many were inserted.
+
+    `best` is what has cost least, before or here.
+    """
+    np.random.seed(seed)
+    n, h = runs.workers.shape
+    some, near = np.empty(min(ruined, n), np.int64), np.empty(n, np.int64)
+    k = some.size
+    whole = np.empty((6, k), np.int64)
+    before = Runs(whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], np.empty(k), np.empty((k, h), np.int64))
+    total, least, inserted = runs.cost.sum(), best.cost.sum(), 0
+    for _ in range(moves):
+        chosen = some[: ruin(runs, jobs, some, near)]
+        old = runs.cost[chosen].sum()
+        for i in range(chosen.size):
+            copy(runs, chosen[i], before, i)
+            remove(runs, chosen[i], jobs, cluster)
+        way = np.random.randint(len(jobs.asked))
+        for job in ordered(chosen, jobs.rank):
+            insert(runs, job, way, jobs, cluster)
+        inserted += chosen.size
+        change = runs.cost[chosen].sum() - old
+        if change <= -temperature * np.log(1 - np.random.random()):
+            total += change
+            if total < least - 1e-9 * abs(least):
+                least = total
+                for i in range(n):
+                    copy(runs, i, best, i)
+            continue
+        for job in chosen:
+            remove(runs, job, jobs, cluster)
+        for i in range(chosen.size):
+            copy(before, i, runs, chosen[i])
+            if runs.worker_type[chosen[i]] >= 0:
+                book(runs, chosen[i], 1, cluster)
+    return inserted

@@ -1,0 +1,124 @@
+"""Schedules of elastic jobs on real servers, annealed by compiled moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.elastic import Found, Ledger
+from schedgap.models.columns import Packer, PackingOptions, Start
+from schedgap.models.elastic.jobs import ElasticJobs, Grid, Scheduled
+
+NOISE = (0.5, 0.8, 1.0, 1.2)
+"""Factors on the prices at which jobs are inserted anew."""
+
+
+class Annealer(Packer):
+    """Ruin and recreate on real servers.
+
+    Parameters
+    ----------
+    jobs
+        What is scheduled.
+    bound, prices, options
+        What column generation proved, its prices ``(h·R·T,)``, and the effort.
+    """
+
+    def __init__(self, jobs: ElasticJobs, bound: float, prices: Array, options: PackingOptions | None = None) -> None:
+        from schedgap.models.elastic import _moves as kernels
+
+        self.jobs, self.grid = jobs, Grid(jobs.machines, jobs.slots)
+        super().__init__(self.grid.packing(jobs), bound, options)
+        self.kernels, self.ledger = kernels, Ledger(jobs.machines, jobs.options, jobs.slots)
+        self.ledger.post(prices.reshape(self.ledger.price.shape))
+        self.cluster = kernels.Cluster(*self.ledger.parts)
+        o, free = jobs.options, jobs.beyond is None
+        none = np.zeros(jobs.size) if free else np.full(jobs.size, self.reward)
+        # At a part of the prices, ends count so many times as much.
+        asked = np.stack([jobs.late / factor for factor in NOISE])
+        most = np.full((len(NOISE), jobs.size), 0.0 if free else np.inf)
+        kinds = o.slots, o.worker_type, o.ps_type, o.together, o.workers
+        self.problem = kernels.Jobs(o.first, *kinds, jobs.earliest, jobs.late, none, asked, most, self.ranks())
+        self.runs, self.kept = self.nothing(), self.nothing()
+
+    def nothing(self) -> Any:
+        """Return no runs."""
+        n, h = self.jobs.size, self.jobs.machines.size
+        m, p, begin, end, host, ps = (np.full(n, first) for first in (-1, -1, 0, 0, 0, 0))
+        workers = np.zeros((n, h), np.int64)
+        return self.kernels.Runs(m, p, begin, end, host, ps, self.problem.none.copy(), workers)
+
+    def ranks(self) -> Array:
+        """Return orders ``(3, n)`` in which jobs may be inserted: by what a run brings, that by its size, and size."""
+        jobs, o = self.jobs, self.jobs.options
+        some = np.diff(o.first) > 0
+        none = np.zeros(jobs.size) if jobs.beyond is None else jobs.late[:, -1]
+        first = np.minimum(jobs.earliest + o.shortest, jobs.slots)
+        brings = none - jobs.late[np.arange(jobs.size), first]
+        brings = np.where(some & np.isfinite(brings), brings, 0.0)
+        size = np.ones(jobs.size)
+        if some.any():
+            size[some] = np.minimum.reduceat(o.slots * o.workers, o.first[:-1][some])
+        return np.stack([-brings / size, -brings, -size])
+
+    @property
+    def best(self) -> Start:
+        """The best that was found."""
+        return {job: self.choice(job) for job in np.flatnonzero(self.kept.worker_type >= 0).tolist()}
+
+    def choice(self, job: int) -> Scheduled:
+        """Return the column of a job's best run."""
+        kept = self.kept
+        begin, end = int(kept.begin[job]), int(kept.end[job])
+        types = int(kept.worker_type[job]), int(kept.ps_type[job])
+        ps = np.zeros(self.jobs.machines.size, np.int64)
+        if kept.ps[job]:
+            ps[kept.host[job]] = kept.ps[job]
+        found = Found(0.0, 0.0, -1, begin, end - begin, *types, kept.workers[job].copy(), ps)
+        return Scheduled(-float(self.jobs.late[job, end]), *self.grid.taken(self.ledger.use(found), found), found)
+
+    def load(self, known: Start) -> None:
+        """Replace the runs by these, as far as they fit."""
+        given = self.nothing()
+        for job, choice in known.items():
+            if isinstance(choice, Scheduled):
+                run = choice.found
+                given.worker_type[job], given.ps_type[job] = run.worker_type, run.ps_type
+                given.begin[job], given.end[job], given.workers[job] = run.start, run.end, run.workers
+                given.host[job], given.ps[job] = run.ps.argmax(), run.ps.max(initial=0)
+                given.cost[job] = -choice.value
+        self._begin(given, np.array(list(known), np.int64))
+
+    def back(self) -> None:
+        """Replace the runs by the best."""
+        self._begin(self.kept, np.arange(self.jobs.size))
+
+    def _begin(self, given: Any, order: Ints) -> None:
+        self.kernels.load(self.runs, given, order, self.problem, self.cluster)
+        self._count(self.runs)
+
+    def _count(self, runs: Any) -> None:
+        some = runs.worker_type >= 0
+        self.value, self.covered = -float(runs.cost[some].sum()), int(some.sum())
+
+    def complete(self) -> None:
+        """Insert the jobs that have no run, those first that bring most by their size."""
+        order = np.argsort(self.problem.rank[0], kind="stable")
+        self.kernels.complete(self.runs, order, len(NOISE) // 2, self.problem, self.cluster)
+        self._count(self.runs)
+
+    def keep(self) -> None:
+        """Remember the runs as the best."""
+        for mine, best in zip(self.runs, self.kept, strict=True):
+            best[:] = mine
+
+    def run(self, moves: int, temperature: float) -> None:
+        """Make so many moves."""
+        seed, ruined = int(self.rng.integers(2**32)), self.options.ruined
+        given = seed, moves, temperature, ruined, self.runs, self.kept, self.problem, self.cluster
+        self.work += self.kernels.anneal(*given)
+        self.moves += moves
+        self._count(self.kept)
+        self.note(self.value, self.covered)

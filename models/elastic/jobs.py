@@ -1,0 +1,147 @@
+"""Elastic jobs as blocks, capacities of servers as rows, and runs as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.elastic import Found, Machines, Options, Runs, runs_of
+from schedgap.instances.elastic.machines import ROOM
+from schedgap.models.columns import Choice, Packed, Packing
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticJobs:
+    """Jobs to be scheduled, and what each end costs; ``n`` jobs, ``T`` slots numbered from 0.
+
+    Attributes
+    ----------
+    machines, options
+        Servers, and choices of the jobs.
+    slots
+        ``T``.
+    earliest
+        ``(n,)`` first slot of each job.
+    late
+        ``(n, T + 1)`` what ending before each slot costs: the negative of its value. Non-decreasing, infinite where a
+        job must not end.
+    beyond
+        ``(n,)`` what ending after the last slot costs at least, where every job completes; ``None`` where jobs may be
+        rejected, at no cost.
+    """
+
+    machines: Machines
+    options: Options
+    slots: int
+    earliest: Ints
+    late: Array
+    beyond: Array | None
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.earliest)
+
+    @cached_property
+    def worth(self) -> Array:
+        """``(n, ends)`` what ending before each slot is worth, and last ending after all slots, where jobs may."""
+        return -self.late if self.beyond is None else -np.column_stack((self.late, self.beyond))
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The capacities: row ``(h·R + r)·Q + q`` is resource r of entry h in period q, in units times slots.
+
+    Attributes
+    ----------
+    machines
+        Servers, or classes of them.
+    slots, period
+        Number of slots, and slots per period (the last one may be shorter).
+    """
+
+    machines: Machines
+    slots: int
+    period: int = 1
+
+    @property
+    def periods(self) -> int:
+        """Number of periods, ``Q``."""
+        return -(-self.slots // self.period)
+
+    @property
+    def rows(self) -> int:
+        """Number of capacities."""
+        return self.machines.capacity.size * self.periods
+
+    def packing(self, jobs: ElasticJobs) -> Packing:
+        """Return the packing problem of some jobs."""
+        capacity = self.machines.capacity * self.machines.count[:, None] * (1 + ROOM)
+        length = np.minimum(self.period, self.slots - np.arange(self.periods) * self.period)
+        rows = (capacity.ravel()[:, None] * length).ravel()
+        return Packing(rows, jobs.size, jobs.beyond is not None, worth=jobs.worth)
+
+    def by_slot(self, prices: Array) -> Array:
+        """Return prices of rows as ``(h, R, T)``."""
+        h, resources = self.machines.capacity.shape
+        return np.repeat(prices.reshape(h, resources, self.periods), self.period, axis=2)[:, :, : self.slots]
+
+    def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
+        """Return prices of rows as those of the rows of real servers in single slots."""
+        found = self.by_slot(prices)
+        return (found if self.machines is jobs.machines else found[jobs.machines.kind]).ravel()
+
+    def stops(self, late: Array) -> Bools:
+        """Return ``(T + 1,)`` between which the best run of a job need neither begin nor end.
+
+        While neither begin nor end of a run crosses a period, the cost of a placement is linear in the begin; with a
+        concave cost of the end, the least total of all placements is concave, and least at an end of the interval. So
+        stops are periods, and slots where the cost of the end is not concave.
+        """
+        found = np.arange(self.slots + 1) % self.period == 0
+        found[-1] = True
+        with np.errstate(invalid="ignore"):
+            steps = np.diff(late)
+            found[1:-1] |= ~(np.diff(steps) <= 1e-12 * np.abs(late[1:-1]))
+        return np.asarray(found)
+
+    def taken(self, use: Array, found: Found) -> tuple[Ints, Array]:
+        """Return the rows that a schedule takes, and how much of each; `use` ``(h, R)`` is what it takes per slot."""
+        some = np.flatnonzero(use)
+        first, last = found.start // self.period, (found.end - 1) // self.period
+        periods = np.arange(first, last + 1)
+        length = np.minimum(found.end, (periods + 1) * self.period) - np.maximum(found.start, periods * self.period)
+        return (some[:, None] * self.periods + periods).ravel(), (use.ravel()[some][:, None] * length).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled(Choice):
+    """A column with the run that it stands for."""
+
+    found: Found
+
+
+def columns_of(jobs: ElasticJobs, first_slot: int, decision: Runs) -> Iterator[tuple[int, Choice]]:
+    """Yield the columns of runs whose first slot has the number `first_slot`; not of those that end after the last."""
+    real = Grid(jobs.machines, jobs.slots)
+    order = np.argsort(decision.run, kind="stable")
+    entries = np.split(order, np.searchsorted(decision.run[order], np.arange(1, max(len(decision.job), 1))))
+    for i, job in enumerate(decision.job.tolist()):
+        workers, ps = np.zeros(jobs.machines.size, np.int64), np.zeros(jobs.machines.size, np.int64)
+        server = decision.server[entries[i]]
+        workers[server], ps[server] = decision.workers[entries[i]], decision.ps[entries[i]]
+        types = int(decision.worker_type[i]), int(decision.ps_type[i])
+        run = Found(0.0, 0.0, -1, int(decision.start[i]) - first_slot, int(decision.slots[i]), *types, workers, ps)
+        if run.end <= jobs.slots:
+            taken = real.taken(jobs.machines.use(*types, workers, ps), run)
+            yield job, Scheduled(-float(jobs.late[job, run.end]), *taken, run)
+
+
+def runs(packed: Packed, first_slot: int) -> Runs:
+    """Return the chosen schedules as a decision whose first slot has the number `first_slot`."""
+    chosen = [(job, c.found) for job, c in sorted(packed.chosen.items()) if isinstance(c, Scheduled)]
+    return runs_of(chosen, first_slot)

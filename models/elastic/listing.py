@@ -1,0 +1,103 @@
+"""Domains in which few schedules on real servers are left, closed by the MILP over them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from schedgap.instances.arrays import Bools, Ints
+from schedgap.instances.elastic.options import ROUNDING
+from schedgap.models.columns import Choice, Columns, Domain, Generated, Packer, choose
+from schedgap.models.elastic.generation import Pricing
+from schedgap.models.elastic.jobs import ElasticJobs, Scheduled, columns_of
+from schedgap.models.elastic.placements import Placement, TooManyError, schedules
+from schedgap.models.solve import SolveOptions
+
+LESS = 0.75
+"""Part of the slack at which schedules were too many, from which on they are listed again."""
+
+NODES = 1000
+"""Nodes of the MILP over listed columns, where branching is another way."""
+
+LARGE = 1e300
+"""What is worth less is not allowed."""
+
+
+class Listing:
+    """Closes domains in which few schedules on real servers are left, by the MILP over them.
+
+    Parameters
+    ----------
+    jobs, pricing
+        What is scheduled, and the relaxation's pricing.
+    solver
+        Gap, seed and threads.
+    packer
+        Takes what is found.
+    """
+
+    def __init__(self, jobs: ElasticJobs, pricing: Pricing, solver: SolveOptions, packer: Packer) -> None:
+        self.jobs, self.pricing, self.solver, self.packer = jobs, pricing, solver, packer
+        self.enough = np.inf
+
+    def __call__(self, domain: Domain, found: Generated, cutoff: float, last: bool) -> tuple[float, bool]:
+        """Return a bound, and whether it settles the domain; see :data:`schedgap.models.columns.Close`."""
+        slack = max(found.bound - cutoff, 0.0) * (1 + ROUNDING) + ROUNDING * abs(found.bound)
+        if not last and slack > self.enough:
+            return np.inf, False
+        listed = self.within(domain, found, slack)
+        bound, done = (np.inf, False) if listed is None else self.chosen(domain, listed, last)
+        self.enough = self.enough if done else LESS * slack
+        return bound, done
+
+    def chosen(self, domain: Domain, listed: list[tuple[int, Choice]], last: bool) -> tuple[float, bool]:
+        """Choose among schedules for the packer; return the bound, and whether it is the value of what was chosen."""
+        real = replace(domain, packing=self.packer.packing)
+        if len({job for job, _ in listed} | set(np.flatnonzero(~domain.must).tolist())) < self.jobs.size:
+            return -np.inf, True
+        if not listed:
+            return 0.0, True
+        ends = [c.found.end if isinstance(c, Scheduled) else self.jobs.slots + 1 for _, c in listed]
+        columns = Columns.of(len(real.packing.capacity), [(j, c.value, c.rows, c.amounts) for j, c in listed], ends)
+        left, nodes = self.packer.left(), None if last else NODES
+        left = left and max(left if last else left / 2, 0.1)
+        limits = replace(self.solver, time_limit_s=left, nodes=nodes, cross_check=False)
+        solution = choose(real, columns, limits)
+        real_ones = True
+        if solution.column_values is not None:
+            chosen = [listed[c] for c in np.flatnonzero(solution.column_values > 0.5)]
+            scheduled = {job: choice for job, choice in chosen if isinstance(choice, Scheduled)}
+            real_ones = len(scheduled) == len(chosen)
+            self.packer.offer(scheduled)
+        if solution.status == "infeasible":
+            return -np.inf, True
+        return np.inf if solution.bound is None else solution.bound, solution.status == "optimal" and real_ones
+
+    def within(self, domain: Domain, found: Generated, slack: float) -> list[tuple[int, Choice]] | None:
+        """Return the schedules that pay at most `slack` less than the best of their jobs, if these are not too many.
+
+        Ending after all slots takes nothing and counts as one of them, worth at least as much as what it stands for.
+        """
+        jobs, grid = self.jobs, self.pricing.grid
+        prices = grid.expand(jobs, found.prices).reshape(*jobs.machines.capacity.shape, jobs.slots)
+        paid = np.concatenate([np.zeros((*prices.shape[:2], 1)), prices.cumsum(axis=2)], axis=2)
+        least = np.maximum(self.pricing(found.prices, domain).most - slack, -LARGE)
+        o, m = jobs.options, jobs.machines
+
+        def wanted(option: int, placement: Placement, begin: Ints) -> Bools:
+            server, workers, ps = np.array(placement).T
+            use = workers[:, None] * m.worker[o.worker_type[option]]
+            if o.ps_type[option] >= 0:
+                use = use + ps[:, None] * m.ps[o.ps_type[option]]
+            end, job = begin + o.slots[option], o.job[option]
+            cost = np.einsum("hr,hrt->t", use, paid[server][:, :, end] - paid[server][:, :, begin])
+            return np.asarray(domain.worth[job, end] - cost >= least[job])
+
+        try:
+            kept = schedules(m, o, jobs.earliest, np.minimum(domain.last, jobs.slots), wanted)
+        except TooManyError:
+            return None
+        nothing = np.zeros(0, np.int64), np.zeros(0)
+        late = [] if jobs.beyond is None else np.flatnonzero(domain.worth[:, -1] >= least).tolist()
+        return [*columns_of(jobs, 0, kept), *((j, Choice(float(jobs.worth[j, -1]), *nothing)) for j in late)]

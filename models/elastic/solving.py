@@ -1,0 +1,55 @@
+"""Branch and price for elastic jobs: bounds over classes of servers, schedules on real ones."""
+
+from __future__ import annotations
+
+from schedgap.instances.arrays import Array
+from schedgap.instances.elastic import Runs, classes
+from schedgap.models.columns import Branch, PackingOptions, PackingProblem, solve_in_phases
+from schedgap.models.elastic.annealing import Annealer
+from schedgap.models.elastic.generation import Pricing, coarse
+from schedgap.models.elastic.jobs import ElasticJobs, columns_of, runs
+from schedgap.models.elastic.listing import Listing
+from schedgap.models.solve import Solution, SolveOptions
+
+HOT, COLD = 0.5, 0.002
+"""Temperatures of the search."""
+
+BOUND_SHARE = 0.7
+"""Share of the time limit that the bound may take; the rest is for the schedule."""
+
+
+def solve(
+    jobs: ElasticJobs, options: SolveOptions, sense: int, first_slot: int, seeded: bool = True
+) -> tuple[Solution, Runs | None, Array, Branch | None]:
+    """Return bound and schedule as a solution, the schedule, and the bound's prices ``(k·R, T)`` and tree.
+
+    Parameters
+    ----------
+    jobs
+        What is scheduled.
+    options
+        Limits, gap, seed, known decisions.
+    sense
+        1 where values are maximised, −1 where costs are minimised.
+    first_slot
+        Number of the first slot in decisions.
+    seeded
+        Whether it starts from known decisions.
+    """
+    grid = coarse(jobs, classes(jobs.machines))
+    pricing = Pricing(jobs, grid)
+    problem = PackingProblem(
+        packing=grid.packing(jobs),
+        oracle=pricing,
+        packer=lambda bound, prices, effort: Annealer(jobs, bound, grid.expand(jobs, prices), effort),
+        effort=PackingOptions(hot=HOT, cold=COLD),
+        read=lambda decision: dict(columns_of(jobs, first_slot, decision)),
+        share=BOUND_SHARE,
+        whole=False,
+        close=lambda packer: Listing(jobs, pricing, options, packer),
+        sense=sense,
+    )
+    answer = solve_in_phases(problem, options, seeded=seeded)
+    decision = answer.decision(lambda packed: runs(packed, first_slot))
+    prices = grid.by_slot(answer.generated.prices).reshape(-1, jobs.slots)
+    return answer.solution, decision, prices, answer.root
