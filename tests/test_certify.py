@@ -105,7 +105,7 @@ def test_fragmentation_and_occupancy_by_hand() -> None:
 
 def test_figures_are_drawn(run: Comparison) -> None:
     names = {drawn.name for drawn in figures(run)}
-    assert {"occupancy", "week", "decisions"} <= names
+    assert {"rigid-occupancy", "rigid-week", "rigid-decisions"} <= names
 
 
 @pytest.mark.parametrize(
