@@ -5,21 +5,34 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from schedgap.harness import table
 from schedgap.harness.engine.result import Found
-from schedgap.harness.page import blocks
+from schedgap.harness.figure import Drawing, draw_all, write_figures
+from schedgap.harness.page import DRAWN, blocks
 from schedgap.harness.page.frame import TEMPLATES
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
 from schedgap.models import MODELS
 
-DIGITS = dict(zip("0123456789", "Zero One Two Three Four Five Six Seven Eight Nine".split(), strict=True))
+DIGITS = dict(enumerate(["Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]))
+
+LATEX = TEMPLATES.overlay(
+    autoescape=False,
+    variable_start_string="<<",
+    variable_end_string=">>",
+    block_start_string="<%",
+    block_end_string="%>",
+    comment_start_string="<#",
+    comment_end_string="#>",
+)
+"""Templates whose braces are LaTeX's."""
 
 NUMBERS = {
     "objective": "{:.6g}",
@@ -31,8 +44,8 @@ NUMBERS = {
 """Fields of a comparison that become macros, and how they are written."""
 
 
-def write(found: Found[Any], folder: Path) -> list[Path]:
-    """Write the artefact of a run into a new folder and return its files.
+def write(found: Found[Any], folder: Path) -> Sequence[str]:
+    """Write the artefact of a run into a new folder and return a line for each figure that cannot be drawn.
 
     The folder has ``paper.tex`` with all that can be used from it (``tables/``, ``figures/``, ``numbers.tex``,
     ``references.bib``), the run itself (``run/``), the exact environment (``requirements.txt``), and a ``Makefile``:
@@ -48,27 +61,35 @@ def write(found: Found[Any], folder: Path) -> list[Path]:
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: not empty; name a new folder")
     shutil.copytree(found.folder, folder / "run", ignore=shutil.ignore_patterns("report.html", "figures"))
-    files = dict(_texts(found))
-    for name, text in files.items():
+    drawings, failures = draw_all(found) if found.kind in DRAWN else ([], [])
+    write_figures(drawings, folder)
+    for name, text in _texts(found, drawings):
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    return failures
 
 
-def _texts(found: Found[Any]) -> Iterator[tuple[str, str]]:
+def _texts(found: Found[Any], drawings: Iterable[Drawing]) -> Iterator[tuple[str, str]]:
     tables = [block for block in blocks(found) if isinstance(block, table.Table)]
-    names = [f"tables/{i:02}.tex" for i in range(1, len(tables) + 1)]
-    for name, one in zip(names, tables, strict=True):
-        yield name, table.to_latex([one])
+    named = {f"tables/{i:02}.tex": one for i, one in enumerate(tables, 1)}
+    for name, one in named.items():
+        # The caption stands in the float that a paper puts around the table.
+        yield name, table.to_latex([replace(one, caption="")])
     yield "numbers.tex", macros(found.rows)
     used = bibliography(found)
     yield "references.bib", "\n".join(used.values())
     installed = {d.name: d.version for d in importlib.metadata.distributions()}
     yield "requirements.txt", "".join(f"{name}=={installed[name]}\n" for name in sorted(installed, key=str.casefold))
-    told = {"meta": found.meta, "tables": names, "keys": sorted(used), "title": table.latex_text(found.meta["command"])}
+    told = {
+        "meta": found.meta,
+        "command": found.meta["command"].removeprefix("harness "),
+        "title": table.latex_text(found.meta["command"]),
+        "tables": {name: table.latex_text(one.caption) for name, one in named.items()},
+        "figures": {f"figures/{one.name}.pdf": table.latex_text(one.caption) for one in drawings if not one.minor},
+    }
     for name in ("paper.tex", "Makefile", "README.md"):
-        yield name, TEMPLATES.get_template(f"artefact/{name}.j2").render(told)
+        yield name, LATEX.get_template(f"artefact/{name}.j2").render(told)
 
 
 def macros(rows: Iterable[Any]) -> str:
@@ -89,7 +110,7 @@ def macros(rows: Iterable[Any]) -> str:
 def macro(field: str, method: str) -> str:
     """Return the name of a macro, which has letters only: digits are spelled."""
     words = re.split(r"[^A-Za-z0-9]+", f"{field.removeprefix('best_')} {method}")
-    spelled = ["".join(DIGITS.get(c, c) for c in word) for word in words if word]
+    spelled = ["".join(DIGITS[int(c)] if c.isdigit() else c for c in word) for word in words if word]
     return spelled[0] + "".join(word[0].upper() + word[1:] for word in spelled[1:])
 
 

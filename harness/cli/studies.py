@@ -322,6 +322,20 @@ def report(
 
 
 @app.command()
+def paper(
+    folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New folder.")] = Path("artefact"),
+) -> None:
+    """Write what a paper needs of a run: tables, figures, numbers as macros, references, and a check of it all."""
+    from schedgap.harness.artefact import write as write_artefact
+    from schedgap.harness.engine.study import reopen
+
+    for line in write_artefact(reopen(folder), output):
+        say(line)
+    say(f"{output}: make sets paper.tex, make check runs everything again and compares")
+
+
+@app.command()
 def table(
     folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
     top: TopOption = 0,

@@ -1,0 +1,79 @@
+"""What a paper takes from a run: true numbers in macros, entries for what was used, a document that TeX sets."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+
+import schedgap as sg
+from schedgap.harness.artefact import bibliography, macro, macros, write
+from schedgap.instances.errors import UsageError
+
+REFERENCE = "paper/oef-eq1"
+HARNESS = Path(sys.executable).with_name("harness")
+tex = pytest.mark.skipif(not shutil.which("lualatex"), reason="LuaLaTeX is not installed (Debian: texlive-luatex)")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return sg.compare(REFERENCE, papers=["oef"], results=tmp_path_factory.mktemp("results"), jobs=1)
+
+
+@pytest.fixture(scope="module")
+def folder(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("paper") / "artefact"
+    assert write(run, path) == []
+    return path
+
+
+def test_macros_have_the_numbers_of_the_rows_and_names_of_letters(run: Any) -> None:
+    defined = dict(re.findall(r"\\newcommand\{\\(\w+)\}\{(.*)\}", macros(run.rows)))
+    rows = {row.method: row for row in run.rows}
+    assert all(name.isalpha() for name in defined)
+    assert defined["gapOefGavel"] == f"{rows['oef.gavel'].gap:.1%}".replace("%", r"\%")
+    assert float(defined["boundOefCooperative"]) == pytest.approx(rows["oef.cooperative"].best_bound, rel=1e-5)
+    assert macro("gap", "hadar.p1?solver=scip") == "gapHadarPOneSolverScip"
+
+
+def test_the_bibliography_has_what_was_used(run: Any) -> None:
+    assert {"oef", "gavel", "gandivafair", "highs"} <= set(bibliography(run))
+    assert not {"zhou", "philly"} & set(bibliography(run))
+
+
+def test_a_folder_with_something_in_it_is_refused(run: Any, folder: Path) -> None:
+    with pytest.raises(UsageError, match="not empty"):
+        write(run, folder)
+
+
+def test_the_run_holds_and_runs_again_to_the_same_numbers(folder: Path, command: Command) -> None:
+    assert command("verify", str(folder / "run")).returncode == 0
+    again = subprocess.run(
+        ["make", "check", f"HARNESS={HARNESS}"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+@tex
+def test_tex_sets_the_paper(folder: Path) -> None:
+    made = subprocess.run(["make"], cwd=folder, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout[-2000:]
+    log = (folder / "paper.log").read_text(errors="replace")
+    assert "undefined" not in log.lower()
+    assert "Missing character" not in log
+
+
+@tex
+def test_tex_sets_every_explanation(tmp_path: Path) -> None:
+    found = "\n".join(sg.explain(paper).latex for paper in ("oef", "admission"))
+    text = r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}" + found + r"\end{document}"
+    (tmp_path / "all.tex").write_text(text)
+    line = ["lualatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    made = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout[-2000:]
