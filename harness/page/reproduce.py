@@ -30,7 +30,7 @@ def _table(found: Reproduction, setting: Setting, caption: str, view: View = USU
 def notes(found: Reproduction, setting: Setting) -> list[tuple[str, str]]:
     """Return what is to be said about a figure: trouble, other settings, and notes on what is not reproduced."""
     said = [("note", clean(setting.note, LONGEST))] if setting.note else []
-    said += [("not testable here", f"it needs {clean(setting.needs, LONGEST)}")] if setting.needs else []
+    said += [("needs", clean(setting.needs, LONGEST))] if setting.needs else []
     for row in found.of(setting.id):
         about = f"{row.method} {row.what}".strip() if row.method else row.what
         said += [(about, f"WRONG or failed: {row.trouble}")] if row.trouble else []
