@@ -282,8 +282,7 @@ def test_filter_and_switch_reduce_tables_and_charts_together(driver: Any, pages:
     wait(driver, f"return Object.keys((() => {{{FADED}}})()).length === 1".replace("arguments", "['oef-gap']"))
     assert set(driver.execute_script(FADED, "oef-gap")) == {"oef.gavel"}
     driver.execute_script(
-        "const paper = document.getElementById('paper'); paper.value = 'hadar';"
-        "paper.dispatchEvent(new Event('change'))"
+        "const paper = document.getElementById('paper'); paper.value = 'hadar';paper.dispatchEvent(new Event('change'))"
     )
     papers = driver.execute_script(
         "return [...document.querySelectorAll('section[data-paper]')].filter(s => !s.hidden).map(s => s.dataset.paper)"
