@@ -180,8 +180,9 @@ class Drawing:
         """Return the content of an ``svg``, ``png`` or ``pdf`` file, the same for the same results."""
         return self.svg.encode() if ending == "svg" else rendered(self.spec, ending)
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write the figure to a file, in the format that its ending names, and return the path."""
+        path = Path(path)
         content = self.file(path.suffix[1:])
         try:
             write_atomically(path, content)

@@ -132,6 +132,9 @@ def lanes(bars: Bars, gpus: Ints) -> Ints:
         slack = TOUCHING * max(1.0, abs(bars.start[i]))
         rows = np.sort(np.argsort(mine > bars.start[i] + slack, kind="stable")[: bars.gpus[i]])
         mine[rows] = bars.end[i]
+        if rows[-1] - rows[0] < len(rows):
+            pieces.append((i, int(rows[0]), len(rows)))
+            continue
         cuts = np.flatnonzero(np.diff(rows) > 1) + 1
         pieces += [(i, int(run[0]), len(run)) for run in np.split(rows, cuts)]
     return np.array(pieces, np.int64).reshape(-1, 3)
