@@ -193,6 +193,7 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
 def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY) -> NoReturn:
     """Print the results, then write the page, if wanted, and end with the exit code."""
     write_results(found, output, view)
+    sys.stdout.flush()
     say(f"results: {found.folder}")
     if report and found.rows:
         save_report(found)

@@ -71,7 +71,7 @@ def compare(
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
-    from schedgap.harness.compare.certificates import export
+    from schedgap.harness.certificates import export
     from schedgap.harness.compare.run import compare as run
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
@@ -429,7 +429,11 @@ def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
     if len(paths) > 1 or paths[0].is_file():
         raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
     found = check(paths[0])
-    bad = [line for line in found if line[1]]
-    emit_lines(str(paths[0]), ("result", "what is wrong"), found if output is not Format.TABLE else bad, output)
+    bad = [line for line in found if line[-1]]
+    columns = ("result", "what holds", "what is wrong")
+    if output is Format.TABLE and not bad:
+        emit_lines(str(paths[0]), columns[:-1], [line[:-1] for line in found], output)
+    else:
+        emit_lines(str(paths[0]), columns, found, output)
     say(f"{len(found) - len(bad)} of {len(found)} results hold")
     raise typer.Exit(FAILED if bad else OK)

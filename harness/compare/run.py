@@ -11,7 +11,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Unpack
 
-from schedgap.harness.compare.certificates import proved
 from schedgap.harness.compare.methods import (
     BOUNDING,
     Spec,
@@ -327,16 +326,22 @@ def _certified(row: Row, peers: list[Row]) -> Row:
     ]
     if not bounding:
         return row
-    best = (min if row.sense == "max" else max)(bounding, key=attrgetter("own_bound"))
+    tightest = min if row.sense == "max" else max
+    best = tightest(bounding, key=attrgetter("own_bound"))
     bound = float(best.own_bound or 0.0)
-    by = "certified" if proved(best) else "solver"
-    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by)
+    by = "certified" if best.proved else "solver"
+    proved = [peer.proved_bound for peer in bounding if peer.proved_bound is not None]
+    least = tightest(proved) if proved else None
+    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by, certified_bound=least)
     if row.objective is None or row.verified is False:
         return row
     reached = [peer.objective for peer in peers if peer.problem == row.problem and peer.verified]
     attained = any(objective is not None and not differ(objective, bound) for objective in reached)
     return row.replace(
-        gap=gap(row.objective, bound), ratio=ratio(row.sense, row.objective, bound), ratio_is_upper=not attained
+        gap=gap(row.objective, bound),
+        ratio=ratio(row.sense, row.objective, bound),
+        ratio_is_upper=not attained,
+        certified_gap=None if least is None else gap(row.objective, least),
     )
 
 

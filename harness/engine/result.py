@@ -214,6 +214,11 @@ class Result(ABC):
         """Raise ``ValueError`` if its files do not hold what its line says."""
         return
 
+    def holds(self) -> str:
+        """Check everything again, and say what holds, in words; raise ``ValueError`` if something does not."""
+        self.check()
+        return ""
+
     @classmethod
     @abstractmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Self:

@@ -293,25 +293,24 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
     return results
 
 
-def check(folder: str | Path) -> list[tuple[str, str]]:
-    """Check every result of a folder again, and return what each is and what is wrong with it (empty: it holds)."""
+def check(folder: str | Path) -> list[tuple[str, str, str]]:
+    """Check every result of a folder again; return what each is, what holds, and what is wrong (empty: nothing)."""
     stored = open_stored(Path(folder))
     with damage_explained(stored.path):
         study = study_of(stored.meta["kind"])
         return [_checked(study, stored, key) for key in stored.meta["plan"]]
 
 
-def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str]:
+def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str, str]:
     label, trouble = key, "damaged: "
     try:
         if not stored.complete(key):
-            return key, "planned, but not in the journal; --resume runs it"
+            return key, "", "planned, but not in the journal; --resume runs it"
         result = study.restore(stored, key)
         label, trouble = result.label, ""
-        result.check()
+        return label, result.holds(), ""
     except DAMAGE as error:
-        return label, trouble + clean(error, 300)
-    return label, ""
+        return label, "", trouble + clean(error, 300)
 
 
 def study_of(kind: str) -> Study[Any]:

@@ -68,6 +68,13 @@ def _guarantee(row: Row) -> str:
     return ABSENT if row.guarantee_factor is None else f"≤ {number(row.guarantee_factor)}"
 
 
+def _certified(row: Row) -> str:
+    if row.bound_by != "solver" or row.certified_bound is None:
+        return ABSENT
+    gap = "" if row.certified_gap is None else f" ({percent(row.certified_gap, up=True)})"
+    return number(row.certified_bound) + gap
+
+
 COMPARE: tuple[Column[Row], ...] = (
     words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
     words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
@@ -152,6 +159,14 @@ COMPARE: tuple[Column[Row], ...] = (
         "it is the solver's word.",
         priority=5,
         shared=True,
+    ),
+    numbers(
+        "certified_bound",
+        "certified",
+        "Where the bound is the solver's word: the tightest one that a certificate proves, and the gap to it.",
+        number,
+        _certified,
+        priority=5,
     ),
     words(
         "metrics",
@@ -321,6 +336,20 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         "Cluster resource utilisation: share of the servers' time in which they computed.",
         percent,
         priority=11,
+    ),
+    numbers(
+        "gru_bound",
+        "GRU ≤",
+        "The most that any schedule can reach; 100 % where jobs on slow GPUs could keep all of them busy.",
+        percent,
+        priority=12,
+    ),
+    numbers(
+        "cru_bound",
+        "CRU ≤",
+        "The most that any schedule can reach; 100 % where jobs on slow GPUs could keep all servers busy.",
+        percent,
+        priority=12,
     ),
     numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
     numbers(
