@@ -200,8 +200,9 @@ class Drawing:
         """The figure as SVG text."""
         return self.file("svg").decode()
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write the figure to a file, in the format that its ending names, and return the path."""
+        path = Path(path)
         content = self.file(path.suffix[1:])
         try:
             write_atomically(path, content)

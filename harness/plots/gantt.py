@@ -131,6 +131,9 @@ def lanes(bars: Bars, gpus: Ints) -> Ints:
         slack = TOUCHING * max(1.0, abs(bars.start[i]))
         rows = np.sort(np.argsort(mine > bars.start[i] + slack, kind="stable")[: bars.gpus[i]])
         mine[rows] = bars.end[i]
+        if rows[-1] - rows[0] < len(rows):
+            pieces.append((i, int(rows[0]), len(rows)))
+            continue
         cuts = np.flatnonzero(np.diff(rows) > 1) + 1
         pieces += [(i, int(run[0]), len(run)) for run in np.split(rows, cuts)]
     return np.array(pieces, np.int64).reshape(-1, 3)
@@ -226,8 +229,8 @@ def boxes(left: ArrayLike, right: ArrayLike, top: ArrayLike, height: ArrayLike, 
     """Return boxes as one artist; very many are stored as an image."""
     left, right, top, height = np.broadcast_arrays(left, right, top, height)
     low = top + height
-    corners = np.stack([[left, top], [right, top], [right, low], [left, low]]).transpose(2, 0, 1)
-    return PolyCollection(list(corners), rasterized=len(corners) > RASTER_FROM, **look)
+    corners: Any = np.stack([[left, top], [right, top], [right, low], [left, low]]).transpose(2, 0, 1)
+    return PolyCollection(corners, rasterized=len(corners) > RASTER_FROM, **look)
 
 
 def _names(ax: Axes, chart: Chart, job: Ints, left: Array, right: Array, y: Array, height: Ints) -> None:

@@ -148,7 +148,7 @@ class Case:
     trace: Later[Trace | None] | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass
+@dataclass(repr=False)
 class Reproduction(Found[ReproducedRow]):
     """Figures and tables: a row for everything that is compared, and what they are made of.
 

@@ -14,7 +14,7 @@ from schedgap.harness.compare.run import collected as compared
 from schedgap.harness.compare.run import plan as methods_of
 from schedgap.harness.compare.run import staged
 from schedgap.harness.engine.result import Later
-from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.reproduce import measure
 from schedgap.harness.reproduce.row import Case, ReproducedRow, Reproduction
@@ -36,7 +36,7 @@ References = dict[str, str]
 
 
 def reproduce(
-    figures: Sequence[str],
+    figures: str | Sequence[str],
     *,
     quick: bool = False,
     memory_mb: int = Limits.memory_mb,
@@ -61,6 +61,7 @@ def reproduce(
     UsageError
         If a figure is unknown, or a setting is impossible; nothing has run then.
     """
+    figures = several(figures)
     settings = [one.small() if quick else one for one in find(figures)]
     plans = [_plan(setting, memory_mb) for setting in settings]
     instances: dict[str, Instance] = {}
