@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -34,7 +35,7 @@ from schedgap.instances.importers.registry import (
     Options,
     Trace,
 )
-from schedgap.instances.importers.table import check_format, jobs_of, read_text, seconds, shown, sifted
+from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, shown, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"
@@ -51,7 +52,7 @@ class Entry(BaseModel):
 class Server(Entry):
     """The GPUs of an attempt on one server."""
 
-    ip: str | None = rule("the name of a server, or null", default=None)
+    ip: Any = None
     gpus: tuple[str, ...] = rule("a list of GPU names", max_length=MAX_GANG)
 
 
@@ -68,7 +69,7 @@ class LoggedJob(Entry):
 
     jobid: Name = rule("the name of the job")
     vc: Name | None = rule("the name of a virtual cluster, or null", default=None)
-    user: Name | None = rule("the name of a user, or null", default=None)
+    user: Any = None
     status: Name | None = rule("Pass, Killed or Failed, or null", default=None)
     submitted_time: str = rule(DATE)
     attempts: tuple[Attempt, ...] = rule("a list of attempts", max_length=100_000, default=())
@@ -118,10 +119,10 @@ def read_history(path: Path, options: Options) -> Instance:
             "id": [job.jobid for _, job, _, _ in ran],
             **found,
             "gpus": [sum(len(server.gpus) for server in attempt.detail) for *_, attempt in ran],
-            "user": [job.user or "" for _, job, _, _ in ran],
+            "user": [clean_name(job.user) for _, job, _, _ in ran],
             "partition": [job.vc or "" for _, job, _, _ in ran],
             "status": [job.status or "" for _, job, _, _ in ran],
-            "hosts": [tuple(s.ip for s in attempt.detail if s.ip) for *_, attempt in ran],
+            "hosts": [tuple(clean_name(s.ip) for s in attempt.detail if s.ip) for *_, attempt in ran],
         },
         index=range(1, len(ran) + 1),
     )
@@ -183,6 +184,11 @@ def dates(path: Path, fields: Sequence[tuple[str, str | None]]) -> list[float]:
         if math.isnan(number) or number < 0:
             raise InstanceError(f"{path}: {where} = {shown(value)}: {DATE}")
     return values
+
+
+def clean_name(value: Any) -> str:
+    """Return what the log calls a user or server as a name; nothing where it has none."""
+    return CONTROL.sub("_", str(value or ""))[:200]
 
 
 IMPORTERS.register(
