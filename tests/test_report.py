@@ -464,6 +464,28 @@ def test_page_answers_first_and_says_how_to_reproduce(pages: dict[str, str]) -> 
         assert wanted in text
 
 
+def test_remarks_on_printed_numbers_stand_beside_them_and_under_no_failures(pages: dict[str, str]) -> None:
+    sections = dict(re.findall(r'<section id="(notes|published)">(.*?)</section>', pages["troubled"], re.DOTALL))
+    assert "the text adds up rounded numbers" in sections["published"]
+    assert "rounded numbers" not in sections["notes"]
+    assert "oef.multijob" in sections["notes"]
+
+
+def test_skipped_rows_are_folded_below_the_table_of_results(pages: dict[str, str]) -> None:
+    folded = re.search(r"<summary>1 skipped</summary>(.*?)</details>", pages["troubled"], re.DOTALL)
+    assert folded
+    assert "oef.multijob" in folded[1]
+    assert "no tenant has several job types" in folded[1]
+    assert "oef.multijob" not in pages["troubled"][: folded.start()].split("</header>")[1]
+
+
+def test_a_paper_answers_with_one_chart_before_its_table(pages: dict[str, str]) -> None:
+    page = pages["oef"]
+    places = [page.index(f'id="figure-oef-{name}"') for name in ("gap", "efficiency", "time")]
+    table, folded = page.index("<table", page.index("<main>")), page.index("Solve times and other figures")
+    assert places[0] < table < places[1] < folded < places[2]
+
+
 def test_page_shows_figures_with_caption_and_alternative_text(pages: dict[str, str]) -> None:
     page = Page(pages["oef"])
     labels = [svg["aria-label"] or "" for svg in page.all("svg")]

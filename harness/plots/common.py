@@ -142,7 +142,7 @@ def gap(data: Compared) -> Drawn:
     drawn = some([row for row in data.rows if row.certified])
     largest = max(map(GAP.value, drawn))
     title = "gap to the best certified bound [%]"
-    axis = style.x("value", title, domain=[0.0, 1.1 * largest or 1.0])
+    axis = style.x("value", title, domain=[0.0, 1.15 * largest or 1.0])
     if largest > 200.0:
         scale = alt.Scale(type="symlog", constant=10, domain=[0.0, 2 * largest], nice=False)
         decades = [0, *10.0 ** np.arange(1, np.log10(largest) + 1)]

@@ -20,6 +20,17 @@ for (const button of all("table.sortable th button")) {
     for (const row of [...body.rows].sort(compare)) body.append(row);
   });
 }
+// A phone shows what matters first: who, how far, how it ended.
+if (innerWidth < 640) {
+  for (const table of all("main table.sortable")) {
+    const first = table.tBodies[0]?.rows[0];
+    if (!first?.querySelector(".method")) continue;
+    const order = ["status", "gap", "method"].map((key) => [...first.cells].findIndex((cell) => cell.classList.contains(key)));
+    const keys = order.filter((place) => place >= 0).map((place) => first.cells[place]);
+    const places = keys.map((cell) => cell.cellIndex);
+    for (const row of table.rows) for (const cell of places.map((place) => row.cells[place])) row.prepend(cell);
+  }
+}
 // Printed pages show everything.
 addEventListener("beforeprint", () => {
   for (const details of all("details")) details.open = true;
