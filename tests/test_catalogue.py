@@ -95,7 +95,7 @@ def test_an_instance_passes_through() -> None:
         (
             "paper/walktrough",
             "unknown instance 'paper/walktrough'; "
-            "did you mean paper/walkthrough or paper/oef-fig2 or paper/oef-weighted?",
+            "did you mean paper/walkthrough or paper/rigid-hpc or paper/oef-fig2?",
         ),
         ("gen/../../x", "'gen/../../x': a reference stays in its folder; a path begins with ./ or /"),
         ("paper/../x.toml", "'paper/../x.toml': a reference stays in its folder; a path begins with ./ or /"),

@@ -47,24 +47,22 @@ const light = (c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v 
 const luminance = (c) => 0.2126 * light(c[0]) + 0.7152 * light(c[1]) + 0.0722 * light(c[2]);
 const behind = (x, y) => {
   for (const e of document.elementsFromPoint(x, y)) {
-    if (e.closest('g.text')) continue;
-    if (e.tagName === 'image') return null;  // a map: its pixels are not known here
+    if (e.closest('text')) continue;
     const style = getComputedStyle(e);
     const colour = e.closest('svg') && e.tagName !== 'svg' ? style.fill : style.backgroundColor;
-    if (colour !== 'none' && parse(colour)[3] > 0) return parse(colour);
+    if (colour !== 'none' && !colour.startsWith('url') && parse(colour)[3] > 0) return parse(colour);
   }
   return null;
 };
 const found = [];
-for (const figure of document.querySelectorAll('figure')) {
-  figure.scrollIntoView({behavior: 'instant'});
-  for (const text of figure.querySelectorAll('g.text')) {
-    const letter = text.querySelector('use'), box = text.getBoundingClientRect();
-    const back = letter && behind(box.x + box.width / 2, box.y + box.height / 2);
-    if (!back) continue;
-    const [a, b] = [luminance(parse(getComputedStyle(letter).fill)), luminance(back)];
-    found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), figure.id]);
-  }
+for (const text of document.querySelectorAll('figure svg text')) {
+  if (!text.getClientRects().length || !text.textContent.trim()) continue;
+  text.scrollIntoView({behavior: 'instant', block: 'center'});
+  const box = text.getBoundingClientRect();
+  const back = behind(box.x + box.width / 2, box.y + box.height / 2);
+  if (!back) continue;
+  const [a, b] = [luminance(parse(getComputedStyle(text).fill)), luminance(back)];
+  found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), text.textContent]);
 }
 return found.sort((x, y) => x[0] - y[0]);
 """
@@ -149,10 +147,10 @@ def test_headings_sort_by_mouse_and_by_key(driver: Any, pages: dict[str, Path]) 
     numbers = [float(text) for text in gaps if text]
     assert numbers == sorted(numbers)
     assert numbers[0] < numbers[-1]
-    assert gaps[-3:] == ["", "", ""]
+    assert gaps[-2:] == ["", ""]
     assert press(driver, "gap", "\ue007") == "descending"
     assert [float(text) for text in column(driver, 0, "gap") if text] == numbers[::-1]
-    assert column(driver, 0, "gap")[-3:] == ["", "", ""]
+    assert column(driver, 0, "gap")[-2:] == ["", ""]
     assert press(driver, "kind", " ") == "ascending"
     assert column(driver, 0, "kind") == sorted(column(driver, 0, "kind"))
     sorted_by = driver.find_elements("css selector", "th[aria-sort]")
@@ -164,11 +162,12 @@ def test_figures_are_visible(driver: Any, pages: dict[str, Path], width: int) ->
     for name, count in (("troubled", 5), ("large", 1)):
         show(driver, pages[name], width)
         boxes = driver.execute_script(
-            "return [...document.querySelectorAll('figure svg')].map(s => [s.getBoundingClientRect().width,"
-            "s.getBoundingClientRect().height, s.querySelectorAll('path, use, image').length])"
+            "return [...document.querySelectorAll('figure .card')].map(card => [...card.querySelectorAll('svg')].find("
+            "svg => svg.getBoundingClientRect().width)).map(svg => [svg.getBoundingClientRect().width,"
+            "svg.getBoundingClientRect().height, svg.querySelectorAll('path').length])"
         )
         assert len(boxes) == count
-        assert all(wide >= 300 and high >= 80 and parts > 20 for wide, high, parts in boxes)
+        assert all(wide >= 150 and high >= 60 and parts > 10 for wide, high, parts in boxes)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -183,7 +182,7 @@ def test_text_stands_out_from_its_background(driver: Any, pages: dict[str, Path]
         "c && getComputedStyle(c).backgroundColor]"
     )
     assert (body == "rgb(255, 255, 255)") == (scheme == "light")
-    assert card in (None, "rgb(255, 255, 255)")
+    assert card in (None, body)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -30,7 +30,9 @@ from schedgap.harness.reproduce.row import (
 from schedgap.harness.reproduce.run import coordinates, reproduce
 from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, find, known, read
 from schedgap.harness.simulate.run import resolve
+from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.schema import Published
 
 MINE = """
 title = "Two policies"
@@ -160,6 +162,33 @@ def test_an_interval_holds_its_mean(known: list[float]) -> None:
     assert min(known) - slack <= low <= mean + slack
     assert mean - slack <= high <= max(known) + slack
     assert (low == high) == (len(set(known)) == 1) or high - low < slack
+
+
+# the papers' figures ------------------------------------------------------------------------------
+
+FIGURES = {
+    "hadar": [*(f"fig{n}" for n in range(1, 13)), *(f"table{n}" for n in range(1, 5))],
+    "oef": [*(f"fig{n}" for n in range(1, 11)), "table1"],
+    "synergy": [*(f"fig{n}" for n in range(1, 14)), *(f"table{n}" for n in range(1, 6))],
+    "zhou": [*(f"fig{n}" for n in range(1, 13)), "table1"],
+}
+"""What is captioned as a figure or table; the walk-through has none, and is one setting."""
+
+
+def test_every_figure_and_table_of_the_papers_has_a_setting() -> None:
+    wanted = {f"{paper}/{name}" for paper, names in FIGURES.items() for name in names} | {"admission/walkthrough"}
+    assert wanted <= set(known())
+    others = [id for id in known() if id not in wanted]
+    assert all(id.partition("/")[2].startswith(("section", "map-", "examples")) for id in others), others
+
+
+def test_every_published_number_is_part_of_a_setting() -> None:
+    def told(one: Published | Number) -> tuple[object, ...]:
+        return one.method, one.quantity, str(one.value)
+
+    quoted = {told(item) for setting in known().values() for item in setting.items if isinstance(item, Number)}
+    printed = {told(one) for ref in references() for one in load(ref).published if one.value is not None}
+    assert printed <= quoted
 
 
 # files --------------------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ FAILED: frozenset[Status] = frozenset(
 FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})
 """Statuses of rows that a resumed run keeps; failures are tried again."""
 
+TOO_LARGE = "too large"
+"""Beginning of the reason why a method was skipped that runs only on request at such a size."""
+
 
 @dataclass(frozen=True)
 class Row(CheckedRow):
@@ -155,7 +158,7 @@ MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "
 FIELDS = tuple(f.name for f in dataclasses.fields(Row))
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison(Found[Row]):
     """Certified results of a run: what tables, figures and the report are made from.
 

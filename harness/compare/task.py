@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from schedgap.harness import certificates
 from schedgap.harness.certificates import FOLDER, certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
-from schedgap.harness.compare.row import FINISHED, Row
+from schedgap.harness.compare.row import FINISHED, TOO_LARGE, Row
 from schedgap.harness.compare.solvers import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
@@ -212,8 +212,8 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
     paper = PAPERS.get(spec.paper)
     view = paper.view(instance)
     reason = spec.skip(view)
-    if reason is None and not task.limits.all_sizes:
-        reason = spec.too_large(view)
+    if reason is None and not task.limits.all_sizes and (size := spec.too_large(view)):
+        reason = f"{TOO_LARGE} without --all: {size}"
     if reason:
         return MethodResult(task.blank_row(status="skipped", reason=reason))
     raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)

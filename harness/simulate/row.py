@@ -269,7 +269,7 @@ class Rounds:
         return np.asarray(self.progress / self.most)
 
 
-@dataclass
+@dataclass(repr=False)
 class Simulation(Found[SimulationRow]):
     """Simulated schedulers side by side: what tables and pages are made of.
 

@@ -218,7 +218,9 @@ def ordered(chosen: Ints, rank: Array) -> Ints:
 
 
 @njit(cache=True)
-def anneal(seed: int, moves: int, temperature: float, ruined: int, runs: Runs, best: Runs, jobs: Jobs, cluster: Cluster):  # type: ignore[no-untyped-def]
+def anneal(
+    seed: int, moves: int, temperature: float, ruined: int, runs: Runs, best: Runs, jobs: Jobs, cluster: Cluster
+):  # type: ignore[no-untyped-def]
     """Ruin and recreate so many times; keep what is better, or not much worse. Returns how many were inserted.
 
     `best` is what has cost least, before or here.

@@ -8,7 +8,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Found, Ledger
-from schedgap.models.columns import Choice, Packer, Packing, PackingOptions, Start
+from schedgap.models.columns import Packer, PackingOptions, Start
 from schedgap.models.elastic.jobs import ElasticJobs, Grid, Scheduled
 
 NOISE = (0.5, 0.8, 1.0, 1.2)

@@ -1,0 +1,64 @@
+"""Figures of a log: how full the cluster was, when jobs waited that need not have, and which starts cost most."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.harness.certify.why import DAYS, Why, occupancy
+from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.page.rigid import EXECUTED, why_of
+from schedgap.harness.plots import style
+from schedgap.harness.plots.results import Compared
+from schedgap.harness.text import clean
+from schedgap.instances.parameters import base_id
+from schedgap.instances.rigid import View
+
+
+def _why(data: Compared) -> Why | None:
+    return why_of(data.run, data.rows)
+
+
+@figure("rigid.occupancy", "Cluster in use", of="instance")
+def drawn_occupancy(data: Compared) -> Drawn:
+    """GPUs in use over time, as executed and in the best schedule found."""
+    view: View = data.view
+    ran = [method for method in data.decisions if base_id(method) in EXECUTED]
+    problem = data.verified[ran[0]].problem if ran else "rigid.flow"
+    best = [row.method for row in data.results(problem.removesuffix(".preemptive")) if row.method not in ran]
+    shown = [*ran, *[method for method in best if method in data.decisions][:1]]
+    if not shown:
+        return None
+    last = max(int(data.decisions[method].end.max()) for method in shown)
+    edges = np.linspace(0, max(last, 1), style.COLUMNS + 1)
+    shares = {method: occupancy(view, data.decisions[method], edges) for method in shown}
+    return style.utilisation(shares, float(edges[1]) * view.tick_s, data.looks), data.n(len(shown))
+
+
+@figure("rigid.week", "Waiting by hour of the week", of="instance")
+def week(data: Compared) -> Drawn:
+    """Hours that jobs waited beyond what the bound asks for, by the hour of the week in which they were submitted."""
+    why = _why(data)
+    cells = why.week() if why else None
+    if cells is None or not cells.any():
+        return None
+    canvas, ax = style.one_axes(2.6, "hour of the day")
+    shown, norm = style.wide_norm(cells)
+    image = style.heat_map(ax, shown, norm)
+    style.sparse_ticks(ax, "y", DAYS, 7)
+    style.sparse_ticks(ax, "x", [str(hour) for hour in range(24)], 24)
+    canvas.colorbar(image, ax=ax, label="avoidable waiting [h]", pad=0.02, format=style.plain_number)
+    return canvas, data.n(1)
+
+
+@figure("rigid.decisions", "The most expensive decisions", of="instance")
+def decisions(data: Compared) -> Drawn:
+    """Hours that shorter jobs of no more GPUs waited while the job ran that was started instead."""
+    why = _why(data)
+    found = why.decisions() if why else []
+    if why is None or not found:
+        return None
+    canvas, ax = style.one_axes(1.25 + 0.25 * len(found), "waiting of those passed over [h]", grid="x")
+    ax.barh(range(len(found)), [one.cost_h for one in found], 0.62, color=style.PALETTE[0])
+    names = [f"{clean(data.view.instance.jobs[one.job].id, 24)} ({why.view.gpus[one.job]} GPUs)" for one in found]
+    style.listed_axis(ax, names)
+    return canvas, data.n(1)
