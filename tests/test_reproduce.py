@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from schedgap.harness.compare.methods import select
 from schedgap.harness.page import to_html
+from schedgap.harness.reproduce.drawn import is_numeric, records
 from schedgap.harness.reproduce.measure import Found, _is, evidence, interval
 from schedgap.harness.reproduce.row import (
     DIRECTION,
@@ -71,6 +72,27 @@ quantity = "jct_mean_s"
 along = "load"
 shape = "falls"
 only_if = [{ setting = "upside down", instead = { "hadar.fifo" = "hadar.srtf" } }]
+
+[[drawings]]
+kind = "lines"
+quantity = "ttd_h"
+along = "load"
+
+[[drawings]]
+kind = "bars"
+quantity = "jct_mean_h"
+along = "load"
+across = "seed"
+
+[[drawings]]
+kind = "map"
+quantity = "ttd_ratio:hadar.fifo"
+along = "load"
+across = "method"
+
+[[drawings]]
+kind = "cdf"
+at = { load = 1.5 }
 """
 
 
@@ -289,6 +311,29 @@ def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
     assert json.loads(again.stdout) == rows
     shown = command("report", folder, "-o", "again.html")
     assert shown.returncode == 0, shown.stderr
+
+
+def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
+    found = reproduce([str(written(tmp_path))], jobs=1)
+    setting, cases = found.settings["mine"], found.cases["mine"]
+    lines, bars, heat, cdf = (records(setting, drawing, cases) for drawing in setting.drawings)
+    assert [(one["x"], one["series"]) for one in lines if "value" in one] == [
+        (load, policy) for policy in ("hadar.srtf", "hadar.fifo") for load in ("0.5", "1.5")
+    ]
+    assert [(one["x"], one["series"], one["published"]) for one in lines if "published" in one] == [
+        (0.5, "hadar.fifo", 0.5)
+    ]
+    assert all(one["low"] <= one["value"] <= one["high"] for one in lines if "value" in one)
+    assert {one["series"] for one in bars} == {
+        f"{policy}, seed = {seed}" for policy in ("hadar.fifo", "hadar.srtf") for seed in (1, 2)
+    }
+    assert [(one["x"], one["y"]) for one in heat] == [("0.5", "hadar.srtf"), ("1.5", "hadar.srtf")]
+    for policy in ("hadar.fifo", "hadar.srtf"):
+        shares = [one["value"] for one in cdf if one["series"] == policy]
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+    assert is_numeric(lines)
+    assert not is_numeric([{"x": "any"}, {"x": "1"}])
 
 
 def test_a_small_version_has_the_same_rows(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ class MethodTask(Task["MethodResult"]):
 
     def failed(self, status: Status, reason: str) -> MethodResult:
         """Return the result of a task that could not be finished."""
-        return MethodResult(self.blank_row(status=status, reason=reason))
+        return MethodResult(self.blank_row(status=status, reason=reason), helps=self.helps)
 
     def blank_row(self, **known: Any) -> Row:
         """Return the row of this task before anything is known about its result."""

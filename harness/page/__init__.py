@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.harness.engine.result import Found
-from schedgap.harness.figure import Drawing, draw_files, write_figures
+from schedgap.harness.figure import Drawing, draw_all, write_figures
 from schedgap.harness.page.columns import RUNNING
 from schedgap.harness.page.frame import TEMPLATES, Section, render
 from schedgap.harness.table import USUALLY, Block, Table, View, table
@@ -55,7 +55,7 @@ def _kind(found: Found[Any]) -> Any:
 
 
 def _drawn(found: Found[Any]) -> tuple[Sequence[Drawing], Sequence[str]]:
-    return draw_files(found) if found.kind in DRAWN else ([], [])
+    return draw_all(found) if found.kind in DRAWN else ([], [])
 
 
 def _page(found: Found[Any], images: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]) -> str:

@@ -146,15 +146,22 @@ def _skips(rows: Sequence[Row]) -> list[Block]:
 def groups(run: Comparison) -> list[Group]:
     """Return the tables of each paper: by method where that sums up, all results, properties."""
     found = []
+    answer = dict(answers.answers(run))
     columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
-        tables = [*story(run, rows), table(text, columns, rows), *_property_tables(rows)]
+        skipped = [row for row in rows if row.status == "skipped"]
+        ran = sorted((row for row in rows if row not in skipped), key=_by_gap) or rows
+        tables = [*story(run, rows), table(text, columns, ran), *_property_tables(rows)]
+        kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
+        kept.append(Column("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
+        folded = [table(f"{len(skipped)} skipped", kept, skipped)] if skipped and ran is not rows else []
         if by_method := summary(text, rows, allowed_s(run.meta)):
             content, said = by_method
             means = f"{content.caption}; means are shifted geometric ones, failures counted. {said}".strip()
             tables.insert(0, Table(means, content.columns, content.rows))
-        found.append(Group(f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper), tables))
+        about = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
+        found.append(Group(*about, tables, answer.get(paper, ""), folded))
     if told := solvers(run):
         found.append(Group("results-solvers", "solvers", "Solvers", told))
     return found
@@ -175,6 +182,11 @@ def solvers(run: Comparison) -> list[Table]:
     return [
         table(f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped", SOLVERS, lines)
     ]
+
+
+def _by_gap(row: Row) -> tuple[bool, float]:
+    """Return where a row stands in a table: the smallest gap first, what has none last."""
+    return row.gap is None, row.gap or 0.0
 
 
 def _property(name: str) -> Column[Row]:
@@ -220,7 +232,6 @@ def page(run: Comparison) -> Page:
         counts=frame.counted(counts, ("results", "verified", "WRONG")),
         answers=[(clean(paper, 40), text) for paper, text in answers.answers(run)],
         study=COMPARE,
-        figures={row.paper: frame.title_of(row.paper) for row in rows},
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import LONGEST
 from schedgap.harness.page.columns import REPRODUCE as COLUMNS
-from schedgap.harness.page.frame import Group, Page
+from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, Reproduction, kind
 from schedgap.harness.reproduce.setting import Setting
 from schedgap.harness.table import USUALLY, Block, Line, Note, Table, View, explained, left_out, table
@@ -79,7 +79,7 @@ def page(found: Reproduction) -> Page:
         headline=headline(found),
         groups=groups,
         legend=[*explained(COLUMNS, [found.rows]), *((name, text) for name, text in VERDICTS.items())],
-        notes=said,
+        more=[Section("notes", "Notes", frame.macro("notes", said))] if said else [],
         counts=[(str(found.verdicts[name]), name) for name in VERDICTS if found.verdicts[name]],
         answers=_answers(found, papers),
     )

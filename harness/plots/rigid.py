@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import altair as alt
 import numpy as np
 
 from schedgap.harness.certify.why import DAYS, Why, occupancy
@@ -20,7 +21,7 @@ def _why(data: Compared) -> Why | None:
 
 @figure("rigid.occupancy", "Cluster in use", of="instance")
 def drawn_occupancy(data: Compared) -> Drawn:
-    """GPUs in use over time, as executed and in the best schedule found."""
+    """GPUs in use over time in per cent, as executed and in the best schedule found."""
     view: View = data.view
     ran = [method for method in data.decisions if base_id(method) in EXECUTED]
     problem = data.verified[ran[0]].problem if ran else "rigid.flow"
@@ -30,8 +31,8 @@ def drawn_occupancy(data: Compared) -> Drawn:
         return None
     last = max(int(data.decisions[method].end.max()) for method in shown)
     edges = np.linspace(0, max(last, 1), style.COLUMNS + 1)
-    shares = {method: occupancy(view, data.decisions[method], edges) for method in shown}
-    return style.utilisation(shares, float(edges[1]) * view.tick_s, data.looks), data.n(len(shown))
+    shares = {method: {"GPUs": occupancy(view, data.decisions[method], edges)} for method in shown}
+    return style.strips(shares, float(edges[1]) * view.tick_s, data.clock, data.looks), data.n(len(shown))
 
 
 @figure("rigid.week", "Waiting by hour of the week", of="instance")
@@ -41,13 +42,17 @@ def week(data: Compared) -> Drawn:
     cells = why.week() if why else None
     if cells is None or not cells.any():
         return None
-    canvas, ax = style.one_axes(2.6, "hour of the day")
-    shown, norm = style.wide_norm(cells)
-    image = style.heat_map(ax, shown, norm)
-    style.sparse_ticks(ax, "y", DAYS, 7)
-    style.sparse_ticks(ax, "x", [str(hour) for hour in range(24)], 24)
-    canvas.colorbar(image, ax=ax, label="avoidable waiting [h]", pad=0.02, format=style.plain_number)
-    return canvas, data.n(1)
+    hours = [
+        {"day": day, "hour": hour, "waiting": waiting}
+        for day, row in zip(DAYS, cells.tolist(), strict=True)
+        for hour, waiting in enumerate(row)
+        if waiting > 0
+    ]
+    chart = alt.Chart(style.rows(hours), width=style.WIDTH, height=alt.Step(style.ROW)).mark_rect()
+    down = alt.Y("day:N", title=None, sort=list(DAYS), scale=alt.Scale(domain=list(DAYS)))
+    across = alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24))))
+    colour = style.heat("avoidable waiting [h]", cells.ravel(), "waiting")
+    return chart.encode(across, down, color=colour, tooltip=style.tip("day", "hour", ("waiting", "[h]"))), data.n(1)
 
 
 @figure("rigid.decisions", "The most expensive decisions", of="instance")
@@ -57,8 +62,11 @@ def decisions(data: Compared) -> Drawn:
     found = why.decisions() if why else []
     if why is None or not found:
         return None
-    canvas, ax = style.one_axes(1.25 + 0.25 * len(found), "waiting of those passed over [h]", grid="x")
-    ax.barh(range(len(found)), [one.cost_h for one in found], 0.62, color=style.PALETTE[0])
-    names = [f"{clean(data.view.instance.jobs[one.job].id, 24)} ({why.view.gpus[one.job]} GPUs)" for one in found]
-    style.listed_axis(ax, names)
-    return canvas, data.n(1)
+    costs = [
+        {"job": f"{clean(data.view.instance.jobs[one.job].id, 24)} ({why.view.gpus[one.job]} GPUs)", "cost": one.cost_h}
+        for one in found
+    ]
+    chart = alt.Chart(style.rows(costs), width=style.WIDTH - 140, height=alt.Step(style.ROW))
+    cost = style.x("cost", "waiting of those passed over [h]")
+    side = alt.Y("job:N", title=None, sort=None)
+    return chart.mark_bar(color=style.ACCENT).encode(cost, side, tooltip=style.tip("job", "cost")), data.n(1)
