@@ -53,7 +53,7 @@ bench: dev
 	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider --benchmark-only -q \
 	  --override-ini='addopts=' --benchmark-disable-gc --benchmark-quiet --benchmark-json=results/bench/timings.json
 
-# Kills at random moments; FAULTS says how many.
+# Kills at random moments; FAULTS says how many, about.
 faults: dev
 	$(BIN)/python -m pytest tests/faults -p no:cacheprovider --override-ini='addopts=' -q -x
 

@@ -7,7 +7,7 @@ Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, a line p
 holds so many GPUs; ``type`` instead of ``server`` names a GPU type, whose servers are then filled in order. Elastic
 jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, a line per uninterrupted
 run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``): ``tenant,type,devices``; pairs that
-are absent have nothing. A job that does not appear is rejected.
+are absent have nothing. A job that does not appear is rejected; without any line, all are.
 
 A_online's windows and a placer's rounds are no part of a file: they say how a decision was found.
 """
@@ -300,7 +300,7 @@ def _lines(path: Path, one: Form, problem: str) -> Lines:
     text = read_text(path)
     number, header = next(split(path, text, ",", '"'))
     columns = _columns(f"{path}: line {number}", [name.strip() for name in header], one.columns)
-    return Lines(path, "line", parse_headed(path, text, columns))
+    return Lines(path, "line", parse_headed(path, text, columns, least=0))
 
 
 def _columns(where: str, names: Sequence[str], known: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
@@ -317,14 +317,14 @@ def _from_json(path: Path, one: Form, problem: str) -> pd.DataFrame:
     if content.get("problem", problem) != problem:
         raise UsageError(f"{path}: problem = {shown(content['problem'])}: the file is read as {problem}")
     rows = content.get("rows")
-    if not isinstance(rows, list) or not rows:
-        raise UsageError(f"{path}: rows = {shown(rows)}: a list of one or more objects")
+    if not isinstance(rows, list):
+        raise UsageError(f"{path}: rows = {shown(rows)}: a list of objects")
     known = one.columns
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise UsageError(f"{path}: row {number}: {shown(row)}: an object with fields")
         known = (_columns(f"{path}: row {number}", list(row), known),)
-    (columns,) = known
+    columns = known[0]
     index = np.arange(1, len(rows) + 1)
     raw = {c.name: pd.Series([_text(row[c.name]) for row in rows], index=index, dtype=object) for c in columns}
     return pd.DataFrame({c.name: convert(path, raw[c.name], c, "row") for c in columns})

@@ -57,12 +57,6 @@ def memory_capped(most_mb: float) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def memory_used_mb() -> float:
-    """Return the MB of data that this process has, as its limit counts them."""
-    pages = int(Path("/proc/self/statm").read_text().split()[5])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -177,7 +177,7 @@ LISTED = 12
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     """Return the message for an unknown name, with the nearest known ones."""
-    names = list(names)
+    names, name = list(names), name if len(name) <= 100 else name[:99] + "…"
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     some = [*names[:LISTED], "…"] if len(names) > LISTED else names
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(some) or 'none'}"

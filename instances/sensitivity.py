@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.errors import InstanceError
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance, MatrixSensitivity, PipelineSensitivity, Sensitivity
 from schedgap.instances.workload import Servers, Workload
 
@@ -94,18 +94,18 @@ def profiles(instance: Instance, work: Workload, cluster: Servers) -> Profiles:
 
     Raises
     ------
-    InstanceError
+    NotApplicableError
         If a job has no sensitivity, or no server with GPUs has CPUs and memory.
     """
     hosts = cluster.gpus > 0
     if not (cluster.cpus[hosts].any() and cluster.memory_gb[hosts].any()):
-        raise InstanceError(f"{instance.name}: servers with GPUs have no CPUs or no memory (cluster.servers)")
+        raise NotApplicableError(f"{instance.name}: servers with GPUs have no CPUs or no memory (cluster.servers)")
     index: dict[tuple[Sensitivity, int, tuple[float, ...]], int] = {}
     kind = np.zeros(work.size, np.int64)
     for j, job in enumerate(instance.jobs):
         if job.sensitivity is None:
             wanted = "a matrix of progress by CPUs and memory, or a pipeline; harness import fills it from the model"
-            raise InstanceError(f"jobs[{j}].sensitivity = none: {wanted}")
+            raise NotApplicableError(f"jobs[{j}].sensitivity = none: {wanted}")
         kind[j] = index.setdefault((job.sensitivity, job.gpus, tuple(work.rates[j].tolist())), len(index))
     tables = [_table(given, gpus, np.array(rates), cluster) for given, gpus, rates in index]
     return _stacked(kind, np.array([gpus for _, gpus, _ in index]), tables)

@@ -210,7 +210,9 @@ def completing(run: Jobs, grain: float, edges: Array) -> Fluid:
     return Fluid(run, edges, completions(run, edges, grain), must=True)
 
 
-def least_completion(run: Jobs, grain: float, options: SolveOptions, best: Best | None = None) -> Tightest:
+def least_completion(
+    run: Jobs, grain: float, options: SolveOptions, best: Best | None = None, many: int = MANY
+) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
     Parameters
@@ -223,10 +225,12 @@ def least_completion(run: Jobs, grain: float, options: SolveOptions, best: Best 
         Time limit, seed and threads.
     best
         The relaxation to one machine, if it is known: the search starts from its prices.
+    many
+        Intervals beyond which none is cut any more.
     """
     edges = completion_edges(run, grain)
     start = prices_over(best_bound(run) if best is None else best, edges)
-    return tightest(partial(completing, run, grain), edges, grain > 0, options, start)
+    return tightest(partial(completing, run, grain), edges, grain > 0, options, start, many)
 
 
 def stated(fluid: Fluid) -> pyo.ConcreteModel:
@@ -244,7 +248,12 @@ class Tightest(NamedTuple):
 
 
 def tightest(
-    pose: Callable[[Array], Fluid], edges: Array, whole: bool, options: SolveOptions, start: Array | None = None
+    pose: Callable[[Array], Fluid],
+    edges: Array,
+    whole: bool,
+    options: SolveOptions,
+    start: Array | None = None,
+    many: int = MANY,
 ) -> Tightest:
     """Return the best bound found while intervals are cut in halves where the ends of columns are unsure.
 
@@ -258,8 +267,8 @@ def tightest(
         Whether edges are whole numbers.
     options
         Time limit, seed and threads.
-    start
-        Prices to start from.
+    start, many
+        Prices to start from; intervals beyond which none is cut any more.
     """
     began = clock.now()
     best: Tightest | None = None
@@ -273,7 +282,7 @@ def tightest(
             best = Tightest(found, fluid)
         cut = halves(fluid, pricing, found, whole)
         late = options.time_limit_s is not None and clock.now() - began > options.time_limit_s / 2
-        if late or not cut.size or len(edges) + len(cut) > MANY or known - found.bound < BETTER * abs(found.bound):
+        if late or not cut.size or len(edges) + len(cut) > many or known - found.bound < BETTER * abs(found.bound):
             return best
         finer = np.sort(np.concatenate([edges, cut]))
         inside = np.searchsorted(edges, finer[:-1], side="right") - 1

@@ -1,8 +1,9 @@
-"""Valid instances with extreme numbers: small ones, in which a few numbers become tiny, huge, equal or nothing."""
+"""Valid instances with extreme numbers: a family by name, and random ones."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from schedgap.harness.adversary.task import Document, document, numbers, possible
 from schedgap.instances import load
+from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 
 BASES = ("paper/walkthrough", "paper/hadar-fig1", "paper/oef-eq1", "paper/synergy-example", "gen/20jobs?jobs=3")
@@ -94,3 +96,166 @@ def _slots(content: Document, rng: np.random.Generator) -> None:
 
 
 CHANGES = (_one, _one, _alike, _alike, _alike, _one_job, _equal, _whole_cluster, _weights, _many_servers, _slots)
+
+
+# --------------------------------------------------------------------------------------------------- a family by name
+
+TYPES = {"V": 2.0, "K": 1.0}
+"""GPU types of the small instance that the family changes, and iterations per second of a GPU of each."""
+
+
+def _small() -> Document:
+    """Return three jobs of two tenants on two servers, which every paper's view reads."""
+    host = {"count": 1, "gpus": 2, "cpus": 8.0, "memory_gb": 64.0, "bandwidth_gbps": 10.0, "ps_slots": 2}
+    worker = {"gpus": 1, "cpus": 1.0, "memory_gb": 4.0, "bandwidth_gbps": 1.0}
+    grid = {"cpus_per_gpu": [1.0, 4.0], "memory_gb_per_gpu": [8.0, 32.0], "progress": [[0.5, 0.8], [0.6, 1.0]]}
+    job = {
+        "chunks": 2,
+        "weight": 1.0,
+        "submit_s": 0.0,
+        "rates": TYPES,
+        "distributed": {"gradient_mb": 8.0, "minibatch_ms": {"V": 500.0, "K": 1000.0}, "update_ms": {"PS": 10.0}},
+        "sensitivity": {"kind": "matrix", **grid},
+    }
+    sizes = ((1, 3, "A"), (2, 2, "B"), (1, 4, "A"))
+    kinds = {"A": {"V": 2.0, "K": 1.0}, "B": {"V": 3.0, "K": 1.0}}
+    content = {
+        "name": "small",
+        "cluster": {
+            "gpu_types": [{"name": r} for r in TYPES],
+            "servers": [{"name": f"{r} host", "gpu_type": r, **host} for r in TYPES],
+        },
+        "tenants": [{"id": t, "weight": 1.0, "job_types": [{"name": "k", "rates": r}]} for t, r in kinds.items()],
+        "jobs": [{"id": f"J{k}", "gpus": n, "epochs": e, "tenant": t, **job} for k, (n, e, t) in enumerate(sizes)],
+        "worker_types": [{"name": r, "gpu_type": r, **worker} for r in TYPES],
+        "ps_types": [{"name": "PS", "cpus": 1.0, "memory_gb": 1.0, "bandwidth_gbps": 2.0}],
+        "horizon": {"slot_s": 1.0, "slots": 8},
+    }
+    return copy.deepcopy(content)
+
+
+Change = Callable[[Document], object]
+
+
+def jobs(**values: Any) -> Change:
+    """Return a change of the jobs' fields: a list has one value for each, anything else is the value of all."""
+    return lambda content: _update(content["jobs"], values)
+
+
+def parts(name: str, **values: Any) -> Change:
+    """Return a change of the fields of all parts of that name, at any depth, as :func:`jobs`."""
+    return lambda content: _update(list(_named(content, name)), values)
+
+
+def _update(items: list[Document], values: Document) -> None:
+    for name, value in values.items():
+        for k, item in enumerate(items):
+            item[name] = copy.deepcopy(value[k % len(value)] if isinstance(value, list) else value)
+
+
+def _named(value: Any, name: str) -> Iterator[Document]:
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if key == name:
+            yield from item if isinstance(item, list) else [item]
+        elif isinstance(item, dict | list):
+            yield from _named(item, name)
+
+
+def times(count: int, name: str) -> Change:
+    """Return a change to so many copies of the first job or tenant."""
+
+    def change(content: Document) -> None:
+        content[name] = [content[name][0] | {"id": f"{name}-{k}"} for k in range(count)]
+        for job in content["jobs"]:
+            job["tenant"] = content["tenants"][0]["id"]
+
+    return change
+
+
+def fifty_types(content: Document) -> None:
+    """Put 50 GPU types in place of two."""
+    rates = {f"T{k}": 1.0 + k for k in range(50)}
+    group, worker = content["cluster"]["servers"][0], content["worker_types"][0]
+    content["cluster"]["gpu_types"] = [{"name": r} for r in rates]
+    content["cluster"]["servers"] = [group | {"name": r, "gpu_type": r} for r in rates]
+    content["worker_types"] = [worker | {"name": r, "gpu_type": r} for r in rates]
+    _update([*content["jobs"], *_named(content, "job_types")], {"rates": rates})
+    _update(list(_named(content, "distributed")), {"minibatch_ms": {r: 1000 / rate for r, rate in rates.items()}})
+
+
+def one_gpu(content: Document) -> None:
+    """Leave one GPU of one type."""
+    content["cluster"]["gpu_types"].pop()
+    content["cluster"]["servers"] = [content["cluster"]["servers"][0] | {"gpus": 1}]
+    content["worker_types"].pop()
+    _update([*content["jobs"], *_named(content, "job_types")], {"rates": {"V": 2.0}, "gpus": 1})
+    _update(list(_named(content, "distributed")), {"minibatch_ms": {"V": 500.0}})
+    for kind in _named(content, "job_types"):
+        kind.pop("gpus")
+
+
+APART = [{"V": 1.0, "K": 1e-9}, {"V": 1.0, "K": 1e9}]
+FAMILY: dict[str, tuple[Change, ...]] = {
+    "as it is": (),
+    "weights 0": (jobs(weight=0.0),),
+    "weights 1e-9": (jobs(weight=1e-9), parts("tenants", weight=1e-9)),
+    "weights 1e12": (jobs(weight=1e12), parts("tenants", weight=1e12)),
+    "weights apart": (jobs(weight=[1e-9, 1.0, 1e12]), parts("tenants", weight=[1e-9, 1e12])),
+    "rates 1e-9": (jobs(rates={"V": 2e-9, "K": 1e-9}),),
+    "rates 1e12": (jobs(rates={"V": 2e12, "K": 1e12}),),
+    "rates of types apart": (jobs(rates=APART), parts("job_types", rates=APART)),
+    "rates of jobs apart": (jobs(rates=[{"V": 2e-2, "K": 1e-2}, TYPES, {"V": 2e7, "K": 1e7}]),),
+    "rates 0 of a type": (jobs(rates=[{"V": 2.0, "K": 0.0}, {"K": 1.0}]),),
+    "equal rates": (jobs(rates={"V": 1.0, "K": 1.0}), parts("job_types", rates={"V": 1.0, "K": 1.0})),
+    "slots of 1e-9 s": (parts("horizon", slot_s=1e-9),),
+    "slots of 1e9 s": (parts("horizon", slot_s=1e9),),
+    "the longest horizon": (parts("horizon", slot_s=1.25e11), jobs(rates={"V": 2e-11, "K": 1e-11})),
+    "one slot": (parts("horizon", slots=1),),
+    "10,000 slots": (parts("horizon", slots=10_000),),
+    "no horizon": (lambda content: content.pop("horizon"),),
+    "work 1": (jobs(epochs=1, chunks=1),),
+    "most work": (jobs(epochs=10**15, chunks=1),),
+    "arrivals at the end": (jobs(submit_s=7.999999999),),
+    "arrivals 1e-9 apart": (jobs(submit_s=[1.0, 1.000000001, 1.000000002]),),
+    "deadlines on arrival": (jobs(deadline_s=1e-9),),
+    "a deadline past all": (jobs(deadline_s=1e12),),
+    "one job": (times(1, "jobs"),),
+    "thousands of equal jobs": (times(2000, "jobs"),),
+    "a thousand equal tenants": (times(1000, "tenants"),),
+    "gangs of the cluster": (jobs(gpus=4),),
+    "no gradients": (parts("distributed", gradient_mb=0.0, update_ms={"PS": 0.0}),),
+    "gradients 1e12": (parts("distributed", gradient_mb=1e12),),
+    "mini-batches 1e-9": (parts("distributed", minibatch_ms={"V": 1e-9, "K": 1e-9}),),
+    "mini-batches apart": (parts("distributed", minibatch_ms={"V": 1e-9, "K": 1e9}),),
+    "workers of nothing": (parts("worker_types", gpus=0, cpus=0.0, memory_gb=0.0),),
+    "PSs of nothing": (parts("ps_types", cpus=0.0, memory_gb=0.0),),
+    "bandwidths 1e-9": (parts("ps_types", bandwidth_gbps=1e-9), parts("worker_types", bandwidth_gbps=1e-9)),
+    "bandwidths 1e12": (parts("ps_types", bandwidth_gbps=1e12), parts("worker_types", bandwidth_gbps=1e12)),
+    "servers of GPUs only": (parts("servers", cpus=0.0, memory_gb=0.0, bandwidth_gbps=0.0, ps_slots=0),),
+    "servers of 1e12": (parts("servers", cpus=1e12, memory_gb=1e12, bandwidth_gbps=1e12, ps_slots=10**12),),
+    "a type without GPUs": (parts("servers", gpus=[2, 0]),),
+    "one GPU": (one_gpu,),
+    "fifty types": (fifty_types,),
+    "10,000 servers": (parts("servers", count=5_000),),
+    "a million servers": (parts("servers", count=500_000),),
+    "10,000 GPUs a server": (parts("servers", gpus=10_000),),
+    "no progress": (parts("sensitivity", progress=[[[0.0, 0.0], [0.0, 0.0]]]),),
+    "progress apart": (parts("sensitivity", progress=[[[1e-9, 1e-9], [1e-9, 1e9]]]),),
+    "steep utilities": (jobs(utility={"kind": "sigmoid", "amplitude": 1e12, "steepness_per_s": 1e9}),),
+    "flat utilities": (jobs(utility={"kind": "constant", "amplitude": 1e-9}),),
+    "a unit worth 1e15": (lambda content: content.update(unit_worth=1e15),),
+    "a unit worth 1e-9": (lambda content: content.update(unit_worth=1e-9),),
+}
+"""Changes of the small instance by name: each is valid."""
+
+LARGE = {"thousands of equal jobs", "a thousand equal tenants", "10,000 slots"}
+"""Members that take many seconds."""
+
+
+@cache
+def named(name: str) -> Instance:
+    """Return a member of the family."""
+    content = _small()
+    for change in FAMILY[name]:
+        change(content)
+    return validate(content | {"name": name}, name)

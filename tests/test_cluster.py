@@ -7,15 +7,13 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from clusters import start_scheduler, start_worker
 
 import schedgap as sg
 from schedgap.harness.adversary.run import adversary
@@ -36,31 +34,20 @@ CASES = ["paper/oef-eq1", *(f"gen/oef-20?tenants={n}" for n in range(2, 6))]
 METHODS = ["oef.cooperative", "oef.noncooperative", "oef.gandiva_fair", "oef.rounding"]
 
 
-def dask(*words: str) -> subprocess.Popen[bytes]:
-    """Start one of Dask's commands in a process group of its own, without a word."""
-    command = [sys.executable, "-m", f"distributed.cli.dask_{words[0]}", *words[1:], "--no-dashboard"]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True, cwd=ROOT)
-
-
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return the address of a scheduler without workers."""
-    file = tmp_path_factory.mktemp("dask") / "scheduler.json"
-    process = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+    process, address = start_scheduler(tmp_path_factory.mktemp("dask"))
     try:
-        while not (file.exists() and file.read_text().endswith("}")):
-            assert process.poll() is None
-            time.sleep(0.05)
-        yield json.loads(file.read_text())["address"]
+        yield address
     finally:
         os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
 def workers(scheduler: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Return two workers of one thread each. Without a nanny nobody starts one again that was killed."""
-    found = [dask("worker", scheduler, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1") for _ in range(2)]
+    """Return two workers."""
+    found = [start_worker(scheduler) for _ in range(2)]
     with connect(scheduler) as client:
         client.wait_for_workers(2, timeout=60)
     yield found

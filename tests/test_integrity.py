@@ -157,6 +157,8 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "instances elsewhere": lambda folder: link(next(folder.glob("instances/*")), "/etc/hostname"),
     "schedules elsewhere": lambda folder: [link(path, "/etc/hostname") for path in folder.glob("schedules/*")],  # type: ignore[dict-item,return-value]
     "a bomb": lambda folder: pack(folder, gzip.compress(bytes(2_000_000))),
+    "a bomb of lists": lambda folder: pack(folder, gzip.compress(b"[" + b"[]," * 300_000 + b"[]]")),
+    "many lines": lambda folder: (folder / "rows.jsonl").write_bytes(b"{}\n" * 20_000),  # type: ignore[dict-item,return-value]
     "nested deeply": lambda folder: pack(folder, gzip.compress(b"[" * 10**5)),
     "no decision": lambda folder: pack(folder, gzip.compress(b"[1]")),
     "another decision": lambda folder: pack(folder, packed(encode(Allocation(np.ones((1, 1)))))),
@@ -171,7 +173,8 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
 def test_a_strangers_folder_ends_in_one_line(
     attack: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealed, "MAX_FILE_MB", 1)
+    monkeypatch.setattr(sealed, "MAX_UNPACKED_MB", 1)
+    monkeypatch.setattr(sealed, "MAX_READ_MB", 10)
     monkeypatch.setattr("schedgap.instances.canonical.MAX_FILE_MB", 1)
     HOSTILE[attack](folder)
     for words in (("report", folder), ("verify", folder), ("diff", folder, folder)):

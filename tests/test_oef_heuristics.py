@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from schedgap import heuristics
+from schedgap.harness.compare.run import compare_here
 from schedgap.heuristics import Context
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.heuristics.oef.rounding import ROUNDS, UNIT, Placer, Quality, Rule, quality, round_shares
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
 from schedgap.instances.views.oef import efficiency, matrix_view
 
 TRUTH = np.array([[1, 2], [1, 3], [1, 4.0]])
@@ -30,6 +32,27 @@ def steps(ratios: Array) -> Array:
 
 def context() -> Context:
     return Context(np.random.default_rng(0), ref.oracle)
+
+
+@pytest.mark.parametrize("r", [10, 10**3, 10**6])
+def test_envy_free_shares_can_be_any_number_of_times_below_the_optimum(r: int) -> None:
+    """The docstring of ``oef.rounding`` has the proof; at r = 10**6 nothing of the fast type is left after rounding."""
+    host = [ServerGroup(name=name, count=1, gpu_type=name, gpus=1) for name in ("slow", "fast")]
+    kinds = {"quick": (1.0, {"slow": 1.0, "fast": float(r)}), "heavy": (float(r), {"slow": 1.0, "fast": 1.0})}
+    instance = Instance(
+        name="envy",
+        cluster=Cluster(gpu_types=(GpuType(name="slow"), GpuType(name="fast")), servers=tuple(host)),
+        tenants=tuple(
+            Tenant(id=name, weight=weight, job_types=(JobType(name="job", rates=rates),))
+            for name, (weight, rates) in kinds.items()
+        ),
+    )
+    best, fair, rounded = compare_here(instance, ["oef.efficiency", "oef.cooperative", "oef.rounding"]).rows
+    assert best.objective == pytest.approx(r + 1)
+    assert fair.objective == pytest.approx(2 + 2 * (r - 1) / (r + 1))
+    assert rounded.verified
+    if r == 10**6:
+        assert (rounded.objective, rounded.ratio) == (pytest.approx(2), pytest.approx((r + 1) / 2))
 
 
 # --- Gandiva_fair ----------------------------------------------------------------------------------------

@@ -38,6 +38,10 @@ HELLO = """#!/bin/sh
 read line; echo '{"type":"hello","version":1}'
 read line
 """
+SLOW = """#!/bin/sh
+read line; echo '{{"type":"hello","version":1,"answer_s":{}}}'
+read line; {}
+"""
 
 
 def written(folder: Path, text: str, name: str = "mine") -> Path:
@@ -237,6 +241,9 @@ BAD = {
     "#!/bin/sh\nyes no >&2 & sleep 0.2; kill $!; exit 4": "ended with exit code 4 and did not answer: no",
     '#!/bin/sh\necho \'{"type":"hello","version":2}\'; read line': "hello: version = 2: this harness speaks version 1",
     HELLO: "round 7: the program ended with exit code 0 and did not answer",
+    SLOW.format(0.2, "exec sleep 60"): "round 7: no answer within 0.2 s; a program that needs more time says so in its",
+    SLOW.format(0.2, "while :; do echo y >&2; done"): "round 7: no answer within 0.2 s",
+    SLOW.format(0, "exit"): "hello: answer_s = 0: an answer takes more than 0 seconds, at most a day",
     HELLO + "echo '[]'": "round 7: []: input should be an object",
     HELLO + "echo '{}'": 'round 7: type: missing: the answer to a state has the type "assignment" (and 2 more)',
     HELLO + "printf '{\"type\":'": "round 7: the program ended with exit code 0",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.errors import InstanceError
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find
 from schedgap.instances.schema import (
     Cluster,
@@ -176,10 +176,10 @@ def test_nothing_runs_on_servers_smaller_than_a_unit(cpus: float, memory_gb: flo
 
 
 def test_jobs_without_sensitivity_and_servers_without_cpus_are_refused() -> None:
-    with pytest.raises(InstanceError, match=r"jobs\[1\]\.sensitivity = none: a matrix"):
+    with pytest.raises(NotApplicableError, match=r"jobs\[1\]\.sensitivity = none: a matrix"):
         tables(job(MODELS["Synergy AlexNet"].sensitivity, name="a"), job(None, name="b"))
     for cpus, memory_gb in ((0.0, 500.0), (24.0, 0.0)):
-        with pytest.raises(InstanceError, match=r"no CPUs or no memory \(cluster\.servers\)"):
+        with pytest.raises(NotApplicableError, match=r"no CPUs or no memory \(cluster\.servers\)"):
             tables(job(MODELS["Synergy AlexNet"].sensitivity), cpus=cpus, memory_gb=memory_gb)
 
 

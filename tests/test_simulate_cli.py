@@ -52,7 +52,17 @@ def test_the_command_as_the_readme_writes_it(command: Command, tmp_path: Path) -
     (folder,) = (tmp_path / "results").iterdir()
     assert folder.name.endswith("-simulate")
     names = {path.name for path in folder.iterdir()}
-    files = {"run.json", "rows.jsonl", "rows.json", "rows.parquet", "instances", "schedules", "figures", "report.html"}
+    files = {
+        "run.json",
+        "rows.jsonl",
+        "rows.json",
+        "rows.parquet",
+        "instances",
+        "certificates",
+        "schedules",
+        "figures",
+        "report.html",
+    }
     assert names == files
     assert {path.stem for path in (folder / "figures").iterdir()} == {
         "simulation-ttd",

@@ -217,7 +217,7 @@ class Finding(DataRow, Result):
                 "told": content["found"],
                 "numbers": content["numbers"],
                 "witnesses": [
-                    Witness(read(inside(stored.path, w["file"])), tuple(w["methods"]), w["shows"])
+                    {"instance": read(inside(stored.path, w["file"])), "methods": w["methods"], "shows": w["shows"]}
                     for w in content["witnesses"]
                 ],
             }

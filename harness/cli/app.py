@@ -131,8 +131,8 @@ def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
         return Group(*(drawn(latest([*done]), console.width) if done else ()), bar)
 
     def start(count: int) -> None:
-        live.start()
         bar.update(task, total=(bar.tasks[0].total or 0) + count)
+        live.start(refresh=True)
 
     def add(result: Any) -> None:
         done.append(result)

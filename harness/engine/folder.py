@@ -22,13 +22,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Annotated, Any
 
 from pydantic import BaseModel, StringConstraints
 
 from schedgap.harness.engine.result import Result, Stored
-from schedgap.harness.engine.sealed import KeptFile, digests, inside, parsed, sealed, unsealed
+from schedgap.harness.engine.sealed import MAX_UNPACKED_MB, KeptFile, digests, inside, parsed, sealed, unsealed
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import TEMPORARY, read_bytes, to_json, validate, write_atomically
 from schedgap.instances.errors import UsageError
@@ -41,6 +42,9 @@ DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, 
 """What reading files can raise that are not what was written."""
 
 JOURNAL = "rows.jsonl"
+
+MOST_DAMAGED = 10_000
+"""Damaged lines of a journal up to which the others are looked for."""
 
 Mark = Annotated[str, StringConstraints(pattern="^[0-9a-f]{1,64}$")]
 
@@ -218,11 +222,14 @@ def _instances(folder: Path, meta: Mapping[str, Any]) -> Iterator[tuple[str, Ins
 
 def _lines(folder: Path) -> tuple[dict[str, dict[str, Any]], int]:
     """Return the sound lines of the journal by key, and the number of others; a last one without an end is no line."""
-    found, damaged = {}, 0
-    for line in read_bytes(inside(folder, JOURNAL)).split(b"\n")[:-1]:
+    found, damaged, longest = {}, 0, MAX_UNPACKED_MB * 1_000_000
+    journal = BytesIO(read_bytes(inside(folder, JOURNAL)))
+    while (line := journal.readline(longest)).endswith(b"\n") or len(line) == longest:
         try:
             entry = unsealed(parsed(line), "a line")
             found[_Line.model_validate(entry).key] = entry
         except ValueError:
             damaged += 1
+        if damaged > MOST_DAMAGED:
+            raise ValueError(f"{JOURNAL} has more than {MOST_DAMAGED:,} lines that are none of ours")
     return found, damaged

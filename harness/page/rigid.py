@@ -140,7 +140,8 @@ def when(time: int, why: Why) -> str:
 
 def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     """Return all objectives side by side, who waited, and the most expensive decisions."""
-    if executed(rows) is None or len({row.fingerprint for row in rows}) > 1:
+    instance = run.instances.get(rows[0].fingerprint)
+    if len({row.fingerprint for row in rows}) > 1 or instance is None or not instance.jobs[0].history:
         return []
     found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, measures(rows))]
     why = why_of(run, rows)

@@ -15,7 +15,7 @@ import numpy as np
 from schedgap.harness.certificates import FOLDER, checked, read
 from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, packed, typed
 from schedgap.harness.text import plain
-from schedgap.heuristics.simulator import Trace, workload
+from schedgap.heuristics.simulator import Rules, Trace, workload
 from schedgap.heuristics.simulator.metrics import Metrics
 from schedgap.instances.arrays import Array
 
@@ -131,6 +131,12 @@ class SimulationRow(CheckedRow):
     def method(self) -> str:
         """The policy, as published numbers call it."""
         return self.policy
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that it ran under, but for what its policy asks for; raise `UsageError` where nothing runs so."""
+        until_s = math.inf if self.until_s is None else self.until_s
+        return Rules(self.round_s, self.restart_s, self.spread_factor, until_s, profiling_s=self.profiling_s)
 
     @property
     def case(self) -> tuple[str, ...]:

@@ -61,15 +61,14 @@ def history_content(trace: Trace) -> dict[str, Any]:
     return found
 
 
-def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tuple[Trace, Rounds | None]:
+def read_history(file: KeptFile, row: SimulationRow, usual: Rules, instance: Instance) -> tuple[Trace, Rounds | None]:
     """Return a row's history, and what its rounds are worth where policies give out CPUs and memory.
 
-    It raises ``ValueError`` if the checker refutes a history whose row says that it was confirmed.
+    The row's rules are the `usual` ones, but for what its policy asks for. It raises ``ValueError`` if the checker
+    refutes a history whose row says that it was confirmed.
     """
     with damage_explained(file.folder / file.name):
         parts = file.unpacked()
-        until_s = math.inf if row.until_s is None else row.until_s
-        usual = Rules(row.round_s, row.restart_s, row.spread_factor, until_s, profiling_s=row.profiling_s)
         rules = POLICIES.get(row.policy).rules(usual)
         arrays = {  # absent times are NaN
             name: np.array(parts[name], np.int64 if name in WHOLE else float).reshape(WIDTHS.get(name, -1))
@@ -175,7 +174,8 @@ class SimulationResult(RowResult):
         """Return the result that a journal kept."""
         row = SimulationRow.of(content["row"])
         instance, file = stored.instance(row.fingerprint), stored.file(content["key"], history_file(row))
-        return cls(row, Later(partial(read_history, file, row, instance)) if row.verified else None)
+        kept = Later(partial(read_history, file, row, row.rules, instance))
+        return cls(row, kept if row.verified else None)
 
 
 @dataclass(frozen=True)

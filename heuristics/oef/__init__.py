@@ -25,6 +25,11 @@ def rounding(view: View, context: Context) -> Allocation:
 
     The paper's own rule, each tenant rounded on its own, exceeds capacity.
 
+    Nothing bounds its ratio to the largest total efficiency, as nothing bounds that of envy-free shares: of two types
+    with a device each, a tenant of weight 1 has speedups 1 and r, one of weight r has 1 and 1. This one envies nobody
+    only if it has r times as many devices as the other, which so has at most 2 / (r + 1): in total, shares are worth
+    less than 4, while r + 1 is possible.
+
     See Also
     --------
     Placer : the rules.

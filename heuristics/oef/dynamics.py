@@ -200,10 +200,14 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
 
 
 def actual(view: View, trace: Trace) -> Array:
-    """Return the work done in each round, ``(R, t)``, in iterations per second over those of one slowest GPU."""
+    """Return the work done in each round, ``(R, t)``, in iterations per second over those of one slowest GPU.
+
+    It is NaN in rounds of jobs that do not run on the slowest type, as policies allow that need no shares.
+    """
     work = trace.workload
     slowest = work.rates[:, work.gpu_types.index(view.gpu_types[0])]
-    return trace.throughput(1 / slowest)[:, [work.tenants.index(name) for name in view.tenants]]
+    per_unit = trace.throughput(1 / np.where(slowest > 0, slowest, math.nan))
+    return per_unit[:, [work.tenants.index(name) for name in view.tenants]]
 
 
 def profiling_error(view: View, evaluate: Evaluator, error: float, rng: np.random.Generator) -> tuple[float, float]:

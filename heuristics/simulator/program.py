@@ -7,8 +7,9 @@ standard output (``harness schema policy`` prints the schema)::
     {"type": "state", "round": 7, …}         at the start of a round     {"type": "assignment", "round": 7, "run": […]}
     {"type": "end"}                          nothing more follows
 
-Jobs, servers and GPU types are named by their index in ``hello``. The program must flush each line. What it writes to
-standard error is dropped, but for the last line, which is quoted if the program fails. Running it is running code of
+Jobs, servers and GPU types are named by their index in ``hello``. The program must flush each line, and has 60 seconds
+for each, unless its ``hello`` asks for more (``"answer_s": 600``). What it writes to standard error is dropped, but for
+the last line, which is quoted if the program fails. Running it is running code of
 whoever wrote it: it happens only where a user names it.
 """
 
@@ -21,6 +22,7 @@ import os
 import selectors
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +47,9 @@ FAMILY = "exec"
 
 MOST_BYTES = 2**24
 """Longest line of an answer: an assignment on the 100,000 servers of the largest simulation has a third of it."""
+
+ANSWER_S = 60.0
+"""Seconds for an answer, unless the program asks for more; one that hangs would take all of the simulation's time."""
 
 LARGEST = 2**31 - 1
 """Largest index and number of GPUs that an answer may have."""
@@ -116,6 +121,8 @@ class Ready(Message):
 
     type: Literal["hello"] = rule('the answer to "hello" has the type "hello"')
     version: int = rule(f"this harness speaks version {VERSION}", ge=VERSION, le=VERSION)
+    answer_s: float = rule("an answer takes more than 0 seconds, at most a day", gt=0, le=86_400, default=ANSWER_S)
+    """Seconds that each further answer may take; the time limit of the whole simulation holds as well."""
 
 
 class Entry(Message):
@@ -257,7 +264,7 @@ class Scheduler:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._greeted, self._said = False, b""
+        self._greeted, self._said, self._answer_s = False, b"", ANSWER_S
         # Workers are started with a safe path, which the program's interpreter is not to inherit.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
         try:
@@ -282,8 +289,8 @@ class Scheduler:
     def __call__(self, state: State) -> Assignment:
         """Return what the program answers to a state."""
         if not self._greeted:
-            self._ask(_hello(state, self.program.settings), Ready, "hello")
-            self._greeted = True
+            ready = self._ask(_hello(state, self.program.settings), Ready, "hello")
+            self._greeted, self._answer_s = True, ready.answer_s
         when = f"round {state.round}"
         answer = self._ask(_round(state), Answer, when)
         if answer.round != state.round:
@@ -322,13 +329,17 @@ class Scheduler:
 
         Both and standard error go on at the same time: a program may write before it has read all.
         """
-        answer = bytearray()
+        answer, until = bytearray(), time.monotonic() + self._answer_s
         with selectors.DefaultSelector() as pipes:
             pipes.register(self._in, selectors.EVENT_WRITE)
             pipes.register(self._out, selectors.EVENT_READ)
             pipes.register(self._err, selectors.EVENT_READ)
             while len(answer) <= MOST_BYTES:
-                ready = {key.fd for key, _ in pipes.select()}
+                left_s = until - time.monotonic()
+                ready = {key.fd for key, _ in pipes.select(left_s)} if left_s > 0 else set()
+                if not ready:
+                    more = 'a program that needs more time says so in its hello ("answer_s")'
+                    raise ProgramError(f"{when}: no answer within {self._answer_s:g} s; {more}")
                 if self._in in ready:
                     rest = self._write(rest)
                     if not rest:

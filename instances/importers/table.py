@@ -125,14 +125,14 @@ def first_line(text: str) -> str:
     return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 
-def parse_headed(path: Path, text: str, columns: Sequence[Column]) -> pd.DataFrame:
+def parse_headed(path: Path, text: str, columns: Sequence[Column], least: int = 1) -> pd.DataFrame:
     """Return the named columns of CSV `text`, whose first line is the header; see :func:`parse`."""
     _, names = next(split(path, text, ",", '"'))
     at = {name.strip(): place for place, name in enumerate(names)}
     for column in columns:
         if column.name not in at and not column.optional:
             raise InstanceError(f"{path}: line 1: no column {column.name!r}: {column.right}")
-    return parse(path, text, {at[c.name]: c for c in columns if c.name in at}, len(names), headed=True)
+    return parse(path, text, {at[c.name]: c for c in columns if c.name in at}, len(names), headed=True, least=least)
 
 
 def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -148,11 +148,18 @@ def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[
 
 
 def parse(
-    path: Path, text: str, columns: Mapping[int, Column], width: int, delimiter: str = ",", headed: bool = False
+    path: Path,
+    text: str,
+    columns: Mapping[int, Column],
+    width: int,
+    delimiter: str = ",",
+    headed: bool = False,
+    least: int = 1,
 ) -> pd.DataFrame:
     """Return columns by their places in lines that have `width` fields each, or raise on the first thing that is wrong.
 
-    They are converted by kind; the index is the line number. Without a header, quotes are part of a field.
+    They are converted by kind; the index is the line number. Without a header, quotes are part of a field. A header
+    needs `least` lines below it.
     """
     lines = split(path, text, delimiter, '"' if headed else None)
     if headed:
@@ -162,7 +169,7 @@ def parse(
         if len(line) != width:
             raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {width}")
         rows[number] = [line[place].strip() for place in columns]
-    if not rows:
+    if len(rows) < least:
         raise InstanceError(f"{path}: only a header: one or more lines follow it")
     table = pd.DataFrame(
         list(rows.values()), index=list(rows), columns=[c.name for c in columns.values()], dtype=object
@@ -222,7 +229,7 @@ def seconds(dates: pd.Series) -> pd.Series:
     """Return ISO dates as seconds since 1970 (UTC where they name no zone); NaN for what is no date."""
     proper = dates.where(dates.map(lambda text: ISO_DATE.fullmatch(text) is not None))
     stamps = pd.to_datetime(proper, errors="coerce", utc=True, format="ISO8601")
-    return (stamps - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    return (stamps - pd.Timestamp(0, tz="UTC").as_unit("us")) / pd.Timedelta(seconds=1)
 
 
 def check_unique(path: Path, ids: pd.Series) -> None:

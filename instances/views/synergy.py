@@ -231,7 +231,7 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
         jobs, hosts = workload(instance), servers(instance)
         jobs = replace(jobs, leave_s=np.full(jobs.size, np.inf))
         tables = tables or profiles(instance, jobs, hosts)
-    except InstanceError as error:
+    except (InstanceError, NotApplicableError) as error:
         raise NotApplicableError(f"Synergy: {error}") from error
     pools = Pools.of(hosts, len(jobs.gpu_types))
     needs = _needs(tables, pools, max(saturation, ROUNDING))

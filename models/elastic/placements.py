@@ -21,6 +21,9 @@ MOST_PLACEMENTS = 20_000
 MOST_HELD = 150_000
 """Servers times slots that all schedules together hold, beyond which they are not enumerated: ten seconds of Pyomo."""
 
+MOST_STARTS = 1_000_000
+"""Slots in which a job may start up to which its schedules are enumerated: they are looked at one by one."""
+
 MOST_SERVERS = 500
 """Servers beyond which they are not enumerated: placements are found one server inside the other."""
 
@@ -128,6 +131,8 @@ def _listed(
         raise TooManyError(f"schedules on more than {MOST_SERVERS} servers")
     found: list[tuple[int, Ints, Placement]] = []
     total = held = looked = 0
+    if count.max(initial=0) > MOST_STARTS:
+        raise TooManyError(f"a job with more than {MOST_STARTS:,} slots to start in")
     for i, times in enumerate(count.tolist()):
         kind = int(o.worker_type[i]), int(o.ps_type[i]), bool(o.together[i]), int(o.workers[i])
         for placement in placements(m, *kind) if times else ():

@@ -19,7 +19,7 @@ from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View, pl
 from schedgap.models.hadar.common import nobody_completes, somebody_rejected
 from schedgap.models.hadar.schedules import Prices, Schedules, schedules
 from schedgap.models.registry import Outcome, model, no_decision, solve_built, total
-from schedgap.models.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
+from schedgap.models.solve import Solution, SolveOptions, TracePoint, build, checked, compile_model, solvers
 from schedgap.models.statements import bounding, grouped
 
 SLACK = 0.01
@@ -207,9 +207,7 @@ def _choose(model: pyo.ConcreteModel, options: SolveOptions) -> Solution:
 
     Without presolve: at 9,133 schedules (Fig. 1 in 6 slots) HiGHS needs 5 s, and with it found no incumbent in 30 s.
     """
-    session = Session(compile_model(model), options)
-    session.set_option("presolve", "off")
-    return checked(session.run(), options, lambda: model)
+    return checked(solvers.highs(compile_model(model), options, presolve="off"), options, lambda: model)
 
 
 @wraps(build_p3)

@@ -47,6 +47,9 @@ TINY = 1e-9
 ROUNDING = 1e-15
 """Relative error of one operation, several times over."""
 
+MARGIN = 1e-9
+"""Part of a bound by which sums of floats may be wrong."""
+
 MOST_JOBS = 3000
 """Most jobs for intervals by column generation."""
 
@@ -131,7 +134,8 @@ def least_sum(view: View, objective: str) -> Least:
         names.append(f"{how} ({best})")
         rounding = ROUNDING * len(jobs) * float(release[-1] + volumes[best].sum() + alone.max())
         total += float(goal.weight[jobs] @ (ends - release)) - rounding * float(goal.weight[jobs].sum())
-    return Least("; ".join(dict.fromkeys(names)), max(total, 0.0), completion)
+    alone = float(goal.weight @ (goal.earliest - view.release)) * (1 - MARGIN)
+    return Least("; ".join(dict.fromkeys(names)), max(total, alone), completion)
 
 
 def gangs(start: Array, alone: Array, goal: Goal, jobs: Ints, uses: Array) -> Gangs:
@@ -326,10 +330,6 @@ def _machines(view: View, alone: Array) -> Array:
                 columns.append(np.zeros(view.size))
                 columns[-1][jobs] = alone[jobs] * part
     return np.stack(columns, axis=1)
-
-
-MARGIN = 1e-9
-"""Part of a bound by which sums of floats may be wrong."""
 
 
 def _too_many(view: View) -> str | None:

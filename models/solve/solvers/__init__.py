@@ -33,20 +33,32 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
         If it is not installed, or takes no such model.
     """
     if options.solver in HIGHS:
-        adapter: Adapter = _highs
-    else:
-        adapter = import_module(f"{__name__}.{MODULES[options.solver]}").run
+        return highs(form, options)
+    adapter: Adapter = import_module(f"{__name__}.{MODULES[options.solver]}").run
     if options.solver in UNSCALED:
         return adapter(form, options)
     scale = units(form)
     return scale.undone(adapter(scale.scaled(form), scale.start(form, options)))
 
 
-def _highs(form: StandardForm, options: SolveOptions) -> Solution:
-    algorithm = HIGHS[options.solver]
-    asked = options if algorithm == "choose" else replace(options, method=algorithm)
-    session = Session(form, replace(asked, solver="highs"))
+def highs(form: StandardForm, options: SolveOptions, **settings: object) -> Solution:
+    """Solve a form with HiGHS, in units in which its tolerances are relative, and with more of its options.
+
+    Raises
+    ------
+    NotApplicableError
+        If the options name another solver.
+    NotCertifiableError
+        If coefficients of one row are too far apart for any solver.
+    """
+    scale, asked = units(form), options
+    if options.solver in HIGHS:
+        algorithm = HIGHS[options.solver]
+        asked = replace(options, solver="highs", method=options.method if algorithm == "choose" else algorithm)
+    session = Session(scale.scaled(form), scale.start(form, asked))
+    for name, value in settings.items():
+        session.set_option(name, value)
     solution = session.run()
     if form.ties is not None and solution.status == "optimal":
         solution = session.preferred(solution)
-    return replace(solution, solver=options.solver)
+    return replace(scale.undone(solution), solver=options.solver)

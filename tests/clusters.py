@@ -1,0 +1,34 @@
+"""Dask clusters of separate processes, for tests that kill some of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from conftest import ROOT
+
+
+def dask(*words: str) -> subprocess.Popen[bytes]:
+    """Start one of Dask's commands in a process group of its own, without a word."""
+    command = [sys.executable, "-m", f"distributed.cli.dask_{words[0]}", *words[1:], "--no-dashboard"]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=quiet, stderr=quiet, start_new_session=True, cwd=ROOT)
+
+
+def start_scheduler(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """Start a scheduler without workers and return it with its address, which it writes into a file in `folder`."""
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    process = dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
+    while not (file.exists() and file.read_text().endswith("}")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    return process, json.loads(file.read_text())["address"]
+
+
+def start_worker(address: str) -> subprocess.Popen[bytes]:
+    """Start a worker of one thread. Without a nanny nobody starts it again when it is killed."""
+    return dask("worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1")
