@@ -192,7 +192,7 @@ def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcom
     """
     began = clock.now()
     run = gangs(view, forks, grain=0.0)
-    solution = intervals.solution_of(intervals.least_completion(run, 0.0, options)[0], -1)
+    solution = intervals.least_completion(run, 0.0, options)[0].solution(-1)
     other = best_bound(run)
     if solution.bound is None or other.value > solution.bound:
         solution = replace(solution, bound=other.value, termination=f"bound: {other.name}")

@@ -49,8 +49,8 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
     """
     a = view.architectures[name]
     began = clock.now()
-    found = intervals.least_completion(run_of(a), 1.0, options)[0] if (a.weight > 0).any() else None
-    solution = intervals.solution_of(found, -1)
+    weighs = (a.weight > 0).any()
+    solution = intervals.least_completion(run_of(a), 1.0, options)[0].solution(-1) if weighs else intervals.NOBODY
     # Work has a rounding.
     least = None if solution.bound is None else solution.bound * (1 - ROUNDING)
     return Outcome(replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began)), None)
