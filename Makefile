@@ -19,7 +19,7 @@ $(VENV)/.installed: pyproject.toml requirements.lock
 	@find instances models heuristics harness -name '*.nb[ic]' -delete
 	@-$(BIN)/harness compare --instance paper/hadar-fig1 --instance paper/synergy-example --instance paper/walkthrough \
 	  --method 'hadar.*' --method 'synergy.tune*' --method 'zhou.*.online' --method zhou.ps.columns \
-	  --method admission.online --no-report --jobs 1 --results $(VENV)/warm-up >/dev/null 2>&1
+	  --method admission.online --method 'rigid.*' --no-report --jobs 1 --results $(VENV)/warm-up >/dev/null 2>&1
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
@@ -68,7 +68,7 @@ notebooks: dev
 
 lock:
 	rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,notebooks]'
+	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,notebooks,solvers]'
 	$(VENV)-lock/bin/pip freeze --exclude schedgap > requirements.lock
 	rm -rf $(VENV)-lock
 

@@ -65,7 +65,7 @@ def evaluated(entries: Iterable[Published], method: str, measured: Mapping[str, 
     Numbers with a scope, which are not about the instance alone, are left out, too.
     """
     mine = (entry for entry in entries if entry.method == method and not entry.scope)
-    found = ((entry, _value(entry.quantity, method, measured)) for entry in mine)
+    found = ((entry, value_of(entry.quantity, method, measured)) for entry in mine)
     return tuple(_beside(entry, value) for entry, value in found if value is not None)
 
 
@@ -89,7 +89,7 @@ def measured_as(name: str, names: Container[str]) -> tuple[str, float] | None:
     return next((one for one in wanted if one[0] in names), None)
 
 
-def _value(quantity: str, method: str, measured: Mapping[str, Measured]) -> Any:
+def value_of(quantity: str, method: str, measured: Mapping[str, Measured]) -> Any:
     """Return our value of a published quantity, ``None`` where there is none."""
     name, other = split(quantity)
     ours = measured.get(method, {})
@@ -115,15 +115,16 @@ def _beside(entry: Published, value: Any) -> Entry:
         "relation": entry.relation,
         "exact": None if exact is None else exact.tolist(),
         "measured": found.tolist(),
-        "agrees": _agrees(found, printed, entry.tolerance, entry.relation),
-        "exact_agrees": _agrees(found, exact, TOLERANCE),
+        "agrees": agrees(found, printed, entry.tolerance, entry.relation),
+        "exact_agrees": agrees(found, exact, TOLERANCE),
         "unit": entry.unit,
         "where": entry.where,
         "note": entry.note,
     }
 
 
-def _agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool | None:
+def agrees(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool | None:
+    """Return whether a number or array is what was printed, ``None`` where nothing was."""
     if wanted is None:
         return None
     if wanted.shape != found.shape:

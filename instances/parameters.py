@@ -29,6 +29,9 @@ from schedgap.instances.errors import UnknownNameError, UsageError
 
 Value = bool | int | float | str
 
+Changes = Mapping[Value, Mapping[str, Any]]
+"""Fields of a spec that a setting changes, by its value."""
+
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -59,7 +62,7 @@ class Parameter:
     least: float = -math.inf
     most: float = math.inf
     numeric: bool = False
-    changes: Mapping[Value, Mapping[str, Any]] = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)
 
     def range(self, default: Value) -> str:
         """Return what it takes, in words."""
@@ -185,7 +188,7 @@ def configured(spec: T, query: str) -> T:
             settings[name] = value
     if not settings:
         return spec
-    text = "&".join(f"{name}={quote(_shown(value), safe='+')}" for name, value in settings.items())
+    text = "&".join(f"{name}={quote(_shown(value), safe='+:')}" for name, value in settings.items())
     # The registry's entry keeps its functions unbound, so that settings are never bound twice.
     functions = spec._functions()
     for field_name, function in functions.items():

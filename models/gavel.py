@@ -192,15 +192,15 @@ def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcom
     """
     began = clock.now()
     run = gangs(view, forks, grain=0.0)
-    solution = intervals.least_completion(run, 0.0, options)[0].solution(-1)
-    other = best_bound(run)
+    found: Any = intervals.least_completion(run, 0.0, options)
+    solution, other = found.generated.solution(-1), best_bound(run)
     if solution.bound is None or other.value > solution.bound:
-        solution = replace(solution, bound=other.value, termination=f"bound: {other.name}")
+        found, solution = other, replace(solution, bound=other.value, termination=f"bound: {other.name}")
     assert solution.bound is not None
     mean = (solution.bound * view.slot_s - float(view.workload.arrival_s[run.which].sum())) / len(run.which)
     times = replace(solution.times, solve_s=clock.now() - began)
     # The trace is of the sum.
-    return Outcome(replace(solution, bound=mean, times=times, trace=()), None)
+    return Outcome(replace(solution, bound=mean, times=times, trace=()), None, evidence=found)
 
 
 for _id, _problem, _forks in (("gavel.jct", MEAN, False), ("gavel.jct_copies", COPIES_MEAN, True)):

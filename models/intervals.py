@@ -213,7 +213,7 @@ def completing(run: Jobs, grain: float, edges: Array) -> Fluid:
     return Fluid(run, edges, completions(run, edges, grain), must=True)
 
 
-def least_completion(run: Jobs, grain: float, options: SolveOptions) -> tuple[Generated, Fluid]:
+def least_completion(run: Jobs, grain: float, options: SolveOptions) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
     Parameters
@@ -235,9 +235,14 @@ def stated(fluid: Fluid) -> pyo.ConcreteModel:
     return statement(fluid.packing, found.columns)
 
 
-def tightest(
-    pose: Callable[[Array], Fluid], edges: Array, whole: bool, options: SolveOptions
-) -> tuple[Generated, Fluid]:
+class Tightest(NamedTuple):
+    """The best bound that was found, and the problem over the intervals that it is of."""
+
+    generated: Generated
+    fluid: Fluid
+
+
+def tightest(pose: Callable[[Array], Fluid], edges: Array, whole: bool, options: SolveOptions) -> Tightest:
     """Return the best bound found while intervals are cut in halves where the ends of columns are unsure.
 
     Parameters
@@ -252,15 +257,15 @@ def tightest(
         Time limit, seed and threads.
     """
     began = clock.now()
-    best: tuple[Generated, Fluid] | None = None
+    best: Tightest | None = None
     while True:
         fluid = pose(edges)
         left = None if options.time_limit_s is None else max(USED * options.time_limit_s - (clock.now() - began), 0.1)
         pricing = Pricing(fluid)
         found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, time_limit_s=left), options)
-        known = np.inf if best is None else best[0].bound
+        known = np.inf if best is None else best.generated.bound
         if best is None or found.bound < known:
-            best = found, fluid
+            best = Tightest(found, fluid)
         cut = halves(fluid, pricing, found, whole)
         late = options.time_limit_s is not None and clock.now() - began > options.time_limit_s / 2
         if late or not cut.size or len(edges) + len(cut) > MANY or known - found.bound < BETTER * abs(found.bound):

@@ -11,17 +11,20 @@ from numpy.typing import NDArray
 
 from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.parameters import Parameter
+from schedgap.instances.parameters import Parameter, Value
 from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.registry import no_reason as no_reason  # noqa: PLC0414 -- specs of models import it from here
 from schedgap.instances.schema import Instance
-from schedgap.models.solve import Solution, SolveOptions, Times, build, solve
+from schedgap.models.solve import SOLVERS, Solution, SolveOptions, Times, build, solve
 
 Kind = Literal["exact", "matheuristic", "relaxation", "bound", "baseline"]
 
 SEEDED = Parameter(
     "seeded", "start from the decisions of all heuristics of the problem; false to measure what that brings"
 )
+
+SOLVER = Parameter("solver", "what solves the model, where that is one whole linear program", choices=SOLVERS)
+"""A parameter of every model."""
 
 
 def no_decision(view: object, model: object, solution: Solution) -> None:
@@ -33,18 +36,23 @@ class Outcome:
     """A solved model: the solver's answer, and the paper's decision decoded from the incumbent, if there is one.
 
     `prices` are those of the resources that the bound comes from, in a shape that the paper's figures know; `tree` is
-    what branch and bound did (:class:`schedgap.models.columns.Branch`).
+    what branch and bound did (:class:`schedgap.models.columns.Branch`). `evidence` is what else the bound follows from:
+    prices over intervals (:class:`schedgap.models.intervals.Tightest`), or a single machine
+    (:class:`schedgap.models.single_machine.Best`).
     """
 
     solution: Solution
     decision: Any
     prices: NDArray[np.float64] | None = None
     tree: Any = None
+    evidence: Any = None
 
 
 @dataclass(frozen=True)
 class ModelSpec(MethodSpec):
-    """An optimization model of a paper. Its parameters are keywords of `build` or `procedure`.
+    """An optimization model of a paper.
+
+    Its parameters are keywords of `build` or `procedure`, but for `solver` (:data:`SOLVER`), which all models have.
 
     Parameters
     ----------
@@ -78,17 +86,36 @@ class ModelSpec(MethodSpec):
     example: str = "gen/20jobs"
     implied: Callable[[Any], tuple[float, bool]] | None = None
 
+    def __post_init__(self) -> None:
+        """Add the parameter that all models have."""
+        if SOLVER not in self.parameters:
+            object.__setattr__(self, "parameters", (*self.parameters, SOLVER))
+
+    def default(self, parameter: Parameter) -> Value:
+        """Return the default of one of its parameters."""
+        return SolveOptions.solver if parameter is SOLVER else super().default(parameter)
+
     @property
     def sense(self) -> str:
         """Whether larger (``max``) or smaller (``min``) is better."""
         return PAPERS.get(self.paper).problem(self.problem).sense
 
     def run(self, view: Any, options: SolveOptions | None = None) -> Outcome:
-        """Build, solve and decode on a view; the spec's LP method applies unless the options name one."""
+        """Build, solve and decode on a view; the spec's LP method applies unless the options name one.
+
+        Raises
+        ------
+        NotApplicableError
+            If the solver is not installed, cannot have this model, or is not asked, as by what adds columns to HiGHS.
+        """
         options = options or SolveOptions()
+        options = replace(options, solver=str(self.settings.get("solver", options.solver)))
         if options.method == "choose":
             options = replace(options, method=self.method)
-        return self.procedure(view, options) if self.procedure else self.run_monolithic(view, options)
+        outcome = self.procedure(view, options) if self.procedure else self.run_monolithic(view, options)
+        if outcome.solution.solver != options.solver:
+            raise NotApplicableError(f"it is no model that is solved whole, and does not ask {options.solver}")
+        return outcome
 
     def run_monolithic(self, view: Any, options: SolveOptions) -> Outcome:
         """Build the whole model and solve it in one go."""

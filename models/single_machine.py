@@ -106,24 +106,33 @@ class Jobs(ABC):
         return np.asarray(ways.size * np.minimum.reduceat(self.cost(weights), ways.first)[ways.kind])
 
 
-def shortest_first(start: Array, volume: Array) -> float:
-    """Return the least sum of completion times on one machine that may interrupt jobs: shortest remaining first."""
-    total = float(start[volume <= 0].sum())
-    queue: list[float] = []
+def shortest_first_ends(start: Array, volume: Array) -> Array:
+    """Return ``(n,)`` completions on one machine that may interrupt jobs: shortest remaining first."""
+    ends = start.copy()
+    queue: list[tuple[float, int]] = []
     now = 0.0
     order = np.argsort(start, kind="stable")
     order = order[volume[order] > 0]
-    for begin, size in zip(start[order].tolist(), volume[order].tolist(), strict=True):
+    for begin, size, j in zip(start[order].tolist(), volume[order].tolist(), order.tolist(), strict=True):
         while queue and now < begin:
-            if now + queue[0] <= begin:
-                now += heapq.heappop(queue)
-                total += now
+            left, served = queue[0]
+            if now + left <= begin:
+                now += left
+                ends[served] = now
+                heapq.heappop(queue)
             else:
-                heapq.heapreplace(queue, queue[0] - (begin - now))
+                heapq.heapreplace(queue, (left - (begin - now), served))
                 now = begin
         now = max(now, begin)
-        heapq.heappush(queue, size)
-    return total + float((now + np.cumsum(np.sort(queue))).sum())
+        heapq.heappush(queue, (size, j))
+    last = sorted(queue)
+    ends[[j for _, j in last]] = now + np.cumsum([size for size, _ in last])
+    return ends
+
+
+def shortest_first(start: Array, volume: Array) -> float:
+    """Return the least sum of completion times on one machine that may interrupt jobs: shortest remaining first."""
+    return float(shortest_first_ends(start, volume).sum())
 
 
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
@@ -240,6 +249,7 @@ class Best(NamedTuple):
     value: float
     weights: Array
     part: Array | None
+    run: Jobs
 
 
 def best_bound(run: Jobs) -> Best:
@@ -252,9 +262,9 @@ def best_bound(run: Jobs) -> Best:
     volume = run.volume(weights)
     mixed, part = blended(run, volume)
     found = (
-        Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume)),
-        Best("shortest remaining volume first", _shortest_first(run, volume), weights, None),
-        Best("mean busy times and every job alone", mixed, weights, part),
+        Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume), run),
+        Best("shortest remaining volume first", _shortest_first(run, volume), weights, None, run),
+        Best("mean busy times and every job alone", mixed, weights, part, run),
     )
     return max(found, key=lambda best: best.value)
 

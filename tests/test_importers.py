@@ -87,6 +87,15 @@ REAL = [
     Real("synergy", "synergy/static_100job_6_3_1100.0", {1: 100}, 9, 0.099, gpus=SYNERGY),
     Real("synergy", "synergy/dynamic_srtf.log", {1: 100}, 9, 12_039 - 8, shift_s=8, gpus=SYNERGY),
     Real(
+        "synergy_csv",
+        "synergy/artefact_rebuilt_9perh.csv",
+        {1: 5000},
+        10,
+        1986951 - 409,
+        shift_s=409,
+        gpus={"V100": 128},
+    ),
+    Real(
         "openb",
         OPENB,
         {1: 6129, 2: 15, 4: 15, 8: 44},
@@ -334,6 +343,7 @@ SAMPLES = {
     "muri": "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,"
     "resource_time_0,resource_time_1,resource_time_2,priority\n0,1,0,100,dqn,128,49000,46122000,490,446,8,0,1\n",
     "synergy": "0,alexnet,.123,3349,4\n1,gnmt,.286,26435,1\n",
+    "synergy_csv": "job,model,arrival_s,iterations,gpus\na,alexnet,409,3447,1\nb,gnmt,951,34181,1\n",
     "helios": "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
     "1425511,uXBbc,vcJkd,1,1,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,"
     "0\n"

@@ -78,3 +78,14 @@ def test_a_wheel_made_from_the_source_archive_holds_one_package(tmp_path: Path) 
     assert {path.relative_to(ROOT).as_posix() for package in BELOW for path in (ROOT / package).rglob("*.py")} <= {
         name.removeprefix("schedgap/") for name in files
     }
+
+
+def test_the_rules_of_certificates_import_nothing_but_numpy() -> None:
+    found = set()
+    for path in (ROOT / "harness" / "verify" / "proofs").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(str(node.module).partition(".")[0])
+    assert found - sys.stdlib_module_names == {"numpy"}

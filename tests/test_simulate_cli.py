@@ -368,7 +368,7 @@ def test_ratios_refer_to_hadar_and_published_numbers_stand_beside_ours() -> None
     )
     ours = [row("hadar.gavel", 4320.0, cru=0.4), row("hadar.online", 3600.0, cru=0.8)]
     ours = [one.replace(fingerprint=instance.fingerprint) for one in ours]
-    gavel, hadar = compared(ours, {instance.fingerprint: instance}, {})
+    gavel, hadar = compared(ours, {instance.fingerprint: instance}, [])
     assert (gavel.reference, gavel.ttd_ratio, gavel.ttd_printed) == ("hadar.online", pytest.approx(1.2), 1.21)
     assert (hadar.ttd_ratio, hadar.ttd_printed) == (1, None)
     found = {entry["quantity"]: (entry["measured"], entry["agrees"]) for entry in hadar.published}
@@ -382,7 +382,7 @@ def test_ratios_refer_to_hadar_and_published_numbers_stand_beside_ours() -> None
 def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
     instance = printed()
     ours = [row(name, 100.0).replace(fingerprint=instance.fingerprint) for name in ("hadar.fifo", "hadar.hadare")]
-    bound = {(instance.fingerprint, TTD.model): Bound(instance.fingerprint, TTD.model, 200.0)}
+    bound = [Bound(instance.fingerprint, TTD.model, 200.0)]
     fifo, hadare = compared(ours, {instance.fingerprint: instance}, bound)
     assert fifo.verified is False
     assert "below the lower bound" in fifo.violations[0]
@@ -484,7 +484,7 @@ def test_policies_are_measured_against_their_reference() -> None:
         for i, name in enumerate(["hadar.srtf", "hadar.fifo", "synergy.mine"])
     ]
     srtf, fifo, mine = compared(
-        [one.replace(fingerprint=instance.fingerprint) for one in ours], {instance.fingerprint: instance}, {}
+        [one.replace(fingerprint=instance.fingerprint) for one in ours], {instance.fingerprint: instance}, []
     )
     assert [one.reference for one in (srtf, fifo, mine)] == ["hadar.srtf", "hadar.srtf", "hadar.fifo"]
     assert (mine.ttd_ratio, mine.jct_ratio) == (pytest.approx(1.5), pytest.approx(0.5))
@@ -495,7 +495,7 @@ def test_policies_are_measured_against_their_reference() -> None:
 
 def test_a_bound_on_mean_times_is_about_all_jobs() -> None:
     instance = printed()
-    bound = {(instance.fingerprint, JCT.model): Bound(instance.fingerprint, JCT.model, 50.0)}
+    bound = [Bound(instance.fingerprint, JCT.model, 50.0)]
     names = ("synergy.tune.fifo", "hadar.fifo", "synergy.tune.las", "synergy.tune.ftf")
     ours = [row(name, 9e9, jct_mean_s=40.0).replace(fingerprint=instance.fingerprint) for name in names]
     ours[2] = ours[2].replace(window="3:4")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Command
 
-from schedgap.harness.compare import sweep as sweeping
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.run import compare, read_run
-from schedgap.harness.compare.sweep import Sweep, read, sweep
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.simulate.row import Simulation
+from schedgap.harness.sweep import Sweep, read, sweep
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
 
@@ -59,7 +59,7 @@ def test_a_base_without_parameters_and_values_that_need_quoting(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("methods =", "method =", "mine.toml: methods: missing: ids or patterns of methods ('oef.*'), one or more"),
+        ("methods =", "method =", "mine.toml: method: unknown field"),
         ("title =", "titel = 1\ntitle =", "mine.toml: titel: unknown field"),
         ("vary = { tenants = [3, 4]", "vary = { tenants = []", "mine.toml: grids[0].vary.tenants = []"),
         ('vary = { tenants = [3, 4], arrivals = ["start"] }', "vary = {}", "mine.toml: grids[0].vary = {}: a list of"),
@@ -67,7 +67,13 @@ def test_a_base_without_parameters_and_values_that_need_quoting(tmp_path: Path) 
         ("tenants = [3, 4]", "tenants = [[3]]", "mine.toml: grids[0].vary.tenants[0]"),
         ("oef.cooperative", "oef.cooperativ", "mine.toml: unknown method 'oef.cooperativ'; did you mean oef.coop"),
         ('["oef.cooperative", "oef.gandiva_fair"]', "[]", "mine.toml: methods = []: ids or patterns"),
-        ("time_limit_s = 20", "time_limit_s = 0", "mine.toml: time_limit_s = 0: seconds each solve may take, positive"),
+        ("time_limit_s = 20", "time_limit_s = 0", "mine.toml: time_limit_s = 0: seconds each solve or simulation may"),
+        (
+            "time_limit_s = 20",
+            'policies = ["gavel"]',
+            "mine.toml: policies = …: nothing in a sweep that compares methods",
+        ),
+        ("time_limit_s = 20", "options = { round_s = 9 }", "mine.toml: options = …: nothing in a sweep that compares"),
         ("time_limit_s = 20", 'papers = ["gandiva"]', "mine.toml: unknown paper 'gandiva'"),
         ("time_limit_s = 20", "seeds = []", "mine.toml: seeds = []: seeds of heuristics and solver, one or more"),
         ("[[grids]]", "[[grid]]", "mine.toml: grid: unknown field"),
@@ -99,7 +105,7 @@ def test_too_many_instances_are_refused_before_they_are_written_out(tmp_path: Pa
 
 def test_too_many_seeds_are_refused(tmp_path: Path) -> None:
     text = SMALL.replace("time_limit_s = 20", f"seeds = {list(range(40_000))}")
-    with pytest.raises(UsageError, match="seeds = 120000 instances × seeds × limits: at most 100000"):
+    with pytest.raises(UsageError, match="seeds = 120000 instances × seeds × options: at most 100000"):
         read(written(tmp_path, text))
 
 
@@ -133,7 +139,7 @@ def test_what_is_no_sweep_file(tmp_path: Path, name: str) -> None:
 def test_the_command_runs_resumes_and_says_how(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "MAX_INSTANCES", 3)
+    monkeypatch.setattr("schedgap.harness.sweep.MAX_INSTANCES", 3)
     path = written(tmp_path, SMALL)
     first = command("sweep", "mine.toml", "--jobs", "1", "--no-report", "--format", "json")
     assert first.returncode == 0, first.stderr
@@ -149,6 +155,51 @@ def test_the_command_runs_resumes_and_says_how(
     again = sweep(path, jobs=1, resume=folder, on_start=ran.append)
     assert ran == [0]
     assert [row.objective for row in again.rows] == [row["objective"] for row in rows]
+
+
+POLICIES = """
+title = "slots"
+instances = ["gen/20jobs"]
+policies = ["fifo", { base = "hadar.online", vary = { payoff = ["lifetime", "round"] } }]
+seeds = [0, 1]
+options = { round_s = [450.0, 900.0], restart_s = 10.0 }
+"""
+
+
+def test_policies_are_swept_over_their_parameters_seeds_and_options(tmp_path: Path, command: Command) -> None:
+    path = written(tmp_path, POLICIES)
+    assert read(path).chosen == ["fifo", "hadar.online?payoff=lifetime", "hadar.online?payoff=round"]
+    first = sweep(path, jobs=1, results=tmp_path)
+    assert isinstance(first, Simulation)
+    policies = ("hadar.fifo", "hadar.online", "hadar.online?payoff=round")
+    assert [(row.options, row.seed, row.policy) for row in first.rows] == [
+        (f"round_s={length}", seed, policy) for length in (450.0, 900.0) for seed in (0, 1) for policy in policies
+    ]
+    assert all(row.ok and row.restart_s == 10 and row.ttd_bound_ratio >= 1 for row in first.rows)
+    assert {(row.options, row.round_s) for row in first.rows} == {("round_s=450.0", 450.0), ("round_s=900.0", 900.0)}
+    ran: list[int] = []
+    again = sweep(path, jobs=1, resume=first.folder, on_start=ran.append)
+    assert (ran, again.rows) == ([0], first.rows)
+    reported = command("report", first.folder)
+    assert reported.returncode == 0, reported.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"fifo"', '"fifi"', "unknown policy 'fifi'; did you mean"),
+        ("payoff = [", "payof = [", "payof"),
+        ("round_s = [450.0, 900.0]", "round = 3.0", "options.round: unknown field"),
+        ("restart_s = 10.0", 'window = "few"', "window = 'few': FIRST:COUNT"),
+        ("seeds = [0, 1]", 'papers = ["oef"]', "papers = …: nothing in a sweep that simulates policies"),
+    ],
+)
+def test_sweeps_of_policies_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = written(tmp_path, POLICIES.replace(old, new))
+    with pytest.raises(UsageError, match=r"mine\.toml") as caught:
+        read(path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 LIMITS = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from schedgap.harness.cli import catalogue, studies  # noqa: F401 -- each adds its commands
+from schedgap.harness.cli import catalogue, models, studies  # noqa: F401 -- each adds its commands
 from schedgap.harness.cli.app import INTERRUPTED, USAGE, app, complain, protect
 from schedgap.instances.errors import UsageError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from json import dumps as json_of
 from pathlib import Path
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     HEURISTICS = "heuristics"
     POLICIES = "policies"
     PAPERS = "papers"
+    FIGURES = "figures"
     FORMATS = "formats"
     PLUGINS = "plugins"
 
@@ -41,35 +42,60 @@ def list_(
 
 
 def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-    """Return the columns and lines of a list; each imports what it lists only."""
-    if kind in (Kind.MODELS, Kind.HEURISTICS):
-        return (kind.value[:-1], *METHOD_COLUMNS), _methods(kind)
-    if kind is Kind.PAPERS:
-        return ("paper", "models", "heuristics", "title"), _papers()
-    if kind is Kind.INSTANCES:
-        from schedgap.instances.catalogue import known
+    """Return the columns and lines of a list."""
+    columns, lines = LISTS[kind]
+    return columns, lines()
 
-        return ("instance", "kind", "what it is"), [tuple(entry) for entry in known()]
-    if kind is Kind.FORMATS:
-        from schedgap.instances.importers import IMPORTERS
 
-        return ("format", "what it is", "source"), sorted((i.id, i.title, i.source) for i in IMPORTERS)
-    if kind is Kind.PLUGINS:
-        from schedgap.instances.plugins import listed
+def _instances() -> list[tuple[str, ...]]:
+    from schedgap.instances.catalogue import known
 
-        return ("plug-in", "kind", "brought by", "registers"), listed()
+    return [tuple(entry) for entry in known()]
+
+
+def _formats() -> list[tuple[str, ...]]:
+    from schedgap.instances.importers import IMPORTERS
+
+    return sorted((i.id, i.title, i.source) for i in IMPORTERS)
+
+
+def _plugins() -> Sequence[tuple[str, ...]]:
+    from schedgap.instances.plugins import listed
+
+    return listed()
+
+
+def _policies() -> list[tuple[str, ...]]:
     from schedgap.heuristics.simulator import POLICIES
 
-    return ("policy", "copies", "source"), [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
+    return [(p.id, "forks jobs" if p.forks else "", p.source) for p in POLICIES]
 
 
-def _methods(kind: Kind) -> list[tuple[str, ...]]:
-    from schedgap.heuristics import HEURISTICS
+def _models() -> list[tuple[str, ...]]:
     from schedgap.models import MODELS
 
-    if kind is Kind.MODELS:
-        return [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+    return [(m.id, m.kind, f"{m.problem} ({m.sense})", ", ".join(m.claims), m.source) for m in MODELS]
+
+
+def _heuristics() -> list[tuple[str, ...]]:
+    from schedgap.heuristics import HEURISTICS
+
     return [(h.id, h.kind, h.problem, ", ".join(h.claims), h.source) for h in HEURISTICS]
+
+
+def _figures() -> list[tuple[str, ...]]:
+    from schedgap.harness.page.columns import REPRODUCE
+    from schedgap.harness.reproduce.measure import rows
+    from schedgap.harness.reproduce.setting import known
+
+    (printed,) = (column.text for column in REPRODUCE if column.key == "published")
+    found: list[tuple[str, ...]] = []
+    for id, setting in known().items():
+        parts = list(rows(setting, []))
+        told = [printed(row) if setting.needs else f"{row.method} {row.what} {printed(row)}".strip() for row in parts]
+        compared = f"no: needs {setting.needs}" if setting.needs else str(len(parts))
+        found.append((id, setting.place, setting.title, compared, "; ".join(told)))
+    return found
 
 
 def _papers() -> list[tuple[str, ...]]:
@@ -80,6 +106,19 @@ def _papers() -> list[tuple[str, ...]]:
 
     counts = [[str(sum(m.paper == p.id for m in group)) for group in (MODELS, HEURISTICS)] for p in PAPERS]
     return [(p.id, *count, p.title) for p, count in zip(PAPERS, counts, strict=True)]
+
+
+LISTS: dict[Kind, tuple[tuple[str, ...], Callable[[], Sequence[tuple[str, ...]]]]] = {
+    Kind.FIGURES: (("figure", "place", "what it shows", "compared", "published"), _figures),
+    Kind.FORMATS: (("format", "what it is", "source"), _formats),
+    Kind.HEURISTICS: (("heuristic", *METHOD_COLUMNS), _heuristics),
+    Kind.INSTANCES: (("instance", "kind", "what it is"), _instances),
+    Kind.MODELS: (("model", *METHOD_COLUMNS), _models),
+    Kind.PAPERS: (("paper", "models", "heuristics", "title"), _papers),
+    Kind.PLUGINS: (("plug-in", "kind", "brought by", "registers"), _plugins),
+    Kind.POLICIES: (("policy", "copies", "source"), _policies),
+}
+"""Columns and lines of each list; the functions import what they list only."""
 
 
 class Schema(StrEnum):
@@ -135,6 +174,9 @@ def import_(
     cpus_per_gpu: Annotated[float | None, typer.Option(help="CPUs per GPU of a server; 3 if absent.")] = None,
     memory_gb_per_gpu: Annotated[float | None, typer.Option(help="GB per GPU of a server; 62.5 if absent.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Read when jobs started and ended, too, on the cluster of the log.")
+    ] = False,
 ) -> None:
     """Import a real trace as an instance."""
     from schedgap.instances.canonical import write
@@ -144,13 +186,14 @@ def import_(
         raise UsageError(f"{output}: an instance is written as .json")
     options = Options(
         max_jobs=max_jobs,
-        gpus=_gpu_counts(gpus) if gpus else None,
+        gpus=gpu_counts(gpus) if gpus else None,
         gpus_per_server=gpus_per_server,
         cpus_per_gpu=cpus_per_gpu,
         memory_gb_per_gpu=memory_gb_per_gpu,
         throughputs=throughputs,
         nodes=nodes,
         name=name,
+        history=history,
     )
     instance = import_trace(format_, file, options)
     write(instance, output)
@@ -160,7 +203,7 @@ def import_(
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
 
 
-def _gpu_counts(text: str) -> dict[str, int]:
+def gpu_counts(text: str) -> dict[str, int]:
     """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``, or raise `UsageError` for anything else."""
     counts: dict[str, int] = {}
     for part in text.split(","):

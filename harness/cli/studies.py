@@ -1,7 +1,7 @@
 """Commands that run studies, and those about the results folders that studies write.
 
-They are ``compare``, ``sweep``, ``simulate``, ``audit`` and ``adversary``; ``report``, ``merge``, ``diff`` and
-``verify``.
+They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``report``, ``merge``,
+``diff`` and ``verify``.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ def compare(
     paper: Annotated[list[str], typer.Option(help="Only this paper's methods. Repeatable.")] = [],  # noqa: B006
     method: Annotated[list[str], typer.Option(help="Only methods that match ('oef.*'). Repeatable.")] = ["*"],  # noqa: B006
     seed: SeedsOption = [0],  # noqa: B006
+    solver: Annotated[
+        list[str],
+        typer.Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable."),
+    ] = [],  # noqa: B006
     time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = Limits.time_limit_s,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
@@ -69,7 +73,7 @@ def compare(
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
-    found = run(instance, method, paper, seeds=seed, limits=limits, bound=bound, **running)
+    found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
     if certificates and found.folder:
         export(found.folder, certificates)
     if decisions:
@@ -79,6 +83,75 @@ def compare(
         left_out = f"; those of {', '.join(without)} have no file format" if without else ""
         say(f"decisions: {decisions} ({count}, as CSV and JSON{left_out})")
     return found
+
+
+@app.command()
+@study
+def certify(
+    format_: Annotated[str, typer.Argument(metavar="FORMAT", help="sacct, swf, csv, … (harness list formats).")],
+    log: Annotated[Path, typer.Argument(help="The log of what ran.")],
+    objective: Annotated[str, typer.Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
+    map_: Annotated[
+        str | None,
+        typer.Option("--map", metavar="NAME=COLUMN,…", help="Columns of a CSV log: id=job,submit=queued_at,…"),
+    ] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak."),
+    ] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus and type): the cluster.")] = None,
+    by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
+    resource: Annotated[str | None, typer.Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
+    time_format: Annotated[str | None, typer.Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="Zone of times without one: Europe/Berlin.")] = None,
+    max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by submission.")] = None,
+    seed: SeedOption = 0,
+    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = 15.0,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Judge what really ran: beside a certified bound, the best schedule found, and other schedulers' ones."""
+    from schedgap.harness.certify.run import certify as run
+    from schedgap.harness.cli.catalogue import gpu_counts
+    from schedgap.instances.importers import Options
+
+    words: dict[str, Any] = {
+        "objective": objective if objective != "flow" else None,
+        "map": map_,
+        "gpus": gpus,
+        "nodes": nodes,
+    }
+    words |= {"by_partition": by_partition, "resource": resource, "time_format": time_format, "timezone": timezone}
+    words |= {"max_jobs": max_jobs, "seed": seed or None, "time_limit": time_limit if time_limit != 15.0 else None}
+    options = Options(
+        history=True,
+        columns=_columns(map_) if map_ else None,
+        gpus={"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None,
+        nodes=nodes,
+        by_partition=by_partition,
+        resource=resource,
+        time_format=time_format,
+        timezone=timezone,
+        max_jobs=max_jobs,
+    )
+    limits = Limits(time_limit, memory_mb=memory_mb)
+    return run(format_, log, options, objective, seed=seed, limits=limits, tell=_told, given=words, **running)
+
+
+def _columns(text: str) -> dict[str, str]:
+    """Return ``{"submit": "queued_at"}`` for ``submit=queued_at``, or raise `UsageError` for anything else."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, _, column = (word.strip() for word in part.partition("="))
+        if not name or not column or name in found:
+            raise UsageError(f"--map {text}: columns are written as id=job,submit=queued_at, each once")
+        found[name] = column
+    return found
+
+
+def _told(instance: Any) -> None:
+    for line in instance.derived:
+        say(f"derived: {line}")
 
 
 @app.command()
@@ -93,9 +166,26 @@ def sweep(
     **running: Any,
 ) -> Any:
     """Run many instances × methods × seeds as a file says (sweeps/*.toml)."""
-    from schedgap.harness.compare.sweep import sweep as run
+    from schedgap.harness.sweep import sweep as run
 
     return run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, **running)
+
+
+@app.command()
+@study
+def reproduce(
+    figure: Annotated[
+        list[str],
+        typer.Argument(metavar="FIGURE...", help="hadar/fig4, a paper, all (harness list figures), or a .toml file."),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Run small versions of the same shape.")] = False,
+    memory_mb: MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Run figures and tables of the papers: published beside measured beside certified, and a verdict on each."""
+    from schedgap.harness.reproduce.run import reproduce as run
+
+    return run(figure, quick=quick, memory_mb=memory_mb, **running)
 
 
 @app.command()
@@ -264,23 +354,37 @@ def diff(
 @app.command()
 def verify(
     paths: Annotated[
-        list[Path], typer.Argument(help="Results folder of any command; or, with --instance, files of decisions.")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Results folder of any command; or, with --instance, files of decisions."),
+    ] = None,
     instance: Annotated[str | None, typer.Option(help="What the decisions in the files are about.")] = None,
     problem: Annotated[str | None, typer.Option(help="Id of the problem they decide (hadar.utility).")] = None,
+    solution: Annotated[
+        list[Path],
+        typer.Option(help="Solution of an exported model by HiGHS, CBC, SCIP or Gurobi (harness export). Repeatable."),
+    ] = [],  # noqa: B006
+    model: Annotated[
+        Path | None, typer.Option(help="The .json beside the model that --solution is of. Default: of the same name.")
+    ] = None,
     bound: Annotated[bool, typer.Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float, typer.Option(help="Seconds that it may take.")] = Limits.time_limit_s,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Check results again: a whole folder of ours, or decisions from elsewhere; exit code 1 if one does not hold."""
-    if instance is None and problem is None:
+    if bool(paths) == bool(solution):
+        raise UsageError("name a results folder, files of decisions, or solutions of exported models (--solution)")
+    if paths and instance is None and problem is None:
         _verify_folder(paths, output)
-    if instance is None or problem is None:
+    if paths and (instance is None or problem is None):
         raise UsageError("files of decisions take both --instance and --problem (harness list models has the problems)")
-    from schedgap.harness.compare.given import verify as run
+    from schedgap.harness.compare import given
     from schedgap.harness.page import blocks
 
-    found = run(instance, problem, paths, bound=bound, limits=Limits(time_limit))
+    limits = Limits(time_limit)
+    if paths and instance and problem:
+        found = given.verify(instance, problem, paths, bound=bound, limits=limits)
+    else:
+        found = given.verify_solution(solution, model, bound=bound, limits=limits)
     write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
     raise typer.Exit(OK if found.ok else FAILED)
 

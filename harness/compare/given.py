@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from schedgap.harness import decisions
 from schedgap.harness.compare.methods import bounding
@@ -13,6 +14,7 @@ from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.study import Finished
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.export import returned
 from schedgap.harness.verify import VERIFIERS, Verdict
 from schedgap.harness.verify.rules import RefusedError
 from schedgap.instances import load
@@ -47,22 +49,53 @@ def verify(
     decisions.form(paper.id)
     instance = load(reference)
     done = [_checked(instance, problem, file) for file in dict.fromkeys(files)]
-    task = MethodTask(to_json(instance), instance.name, instance.fingerprint, "", limits=limits or Limits())
-    while bound and (tasks := unbounded([task], done)):
+    return _bounded({instance.fingerprint: instance}, done, bound, limits)
+
+
+def verify_solution(
+    files: Sequence[Path], model: Path | None = None, *, bound: bool = True, limits: Limits | None = None
+) -> Comparison:
+    """Check solution files of exported models (:mod:`schedgap.harness.export`), each of which is a row of that name.
+
+    `model` is the ``.json`` beside the model, by default that of a solution's name; `bound` and `limits` are as in
+    :func:`verify`. It raises `UsageError` on a file that is truncated or of another model.
+    """
+    found = [(file, returned(file, model)) for file in dict.fromkeys(files)]
+    instances = {one.instance.fingerprint: one.instance for _, one in found}
+    done = [_row(one.instance, one.spec.problem, file, one.decision, one.violations) for file, one in found]
+    return _bounded(instances, done, bound, limits)
+
+
+def _bounded(
+    instances: dict[str, Instance], done: list[MethodResult], bound: bool, limits: Limits | None
+) -> Comparison:
+    """Return the results, with those of the cheapest models that bound their problems, where that is wanted."""
+    first = [MethodTask(to_json(one), one.name, mark, "", limits=limits or Limits()) for mark, one in instances.items()]
+    while bound and (tasks := unbounded(first, done)):
         done += run_all(tasks, jobs=1)
-    return collected(Finished({}, {instance.fingerprint: instance}, done))
+    return collected(Finished({}, instances, done))
 
 
 def _checked(instance: Instance, problem: str, file: Path) -> MethodResult:
-    """Return the row of a file, with the claims that models of the problem make, since these are the problem's own."""
-    paper = PAPERS.get(problem.partition(".")[0])
-    view, decision = paper.view(instance), None
-    claims = {claim for spec in bounding(paper.id, problem) if spec.problem == problem for claim in spec.claims}
+    """Return the row of a file of decisions."""
     try:
-        decision = decisions.read(file, view, problem)
-        verdict = VERIFIERS.get(paper.id).check(view, decision, problem, tuple(sorted(claims)))
+        decision = decisions.read(file, PAPERS.get(problem.partition(".")[0]).view(instance), problem)
     except RefusedError as refused:
-        verdict = Verdict(None, refused.args)
+        return _row(instance, problem, file, None, refused.args)
+    return _row(instance, problem, file, decision)
+
+
+def _row(instance: Instance, problem: str, file: Path, decision: Any, violations: Sequence[str] = ()) -> MethodResult:
+    """Return the row of a decision, with the claims that models of the problem make, since these are the problem's."""
+    paper = PAPERS.get(problem.partition(".")[0])
+    claims = {claim for spec in bounding(paper.id, problem) if spec.problem == problem for claim in spec.claims}
+    verdict = Verdict(None, ())
+    if decision is not None:
+        try:
+            verdict = VERIFIERS.get(paper.id).check(paper.view(instance), decision, problem, tuple(sorted(claims)))
+        except RefusedError as refused:
+            violations = (*violations, *refused.args)
+    violations = (*violations, *verdict.violations)
     row = Row(
         instance=instance.name,
         fingerprint=instance.fingerprint,
@@ -73,8 +106,8 @@ def _checked(instance: Instance, problem: str, file: Path) -> MethodResult:
         sense=paper.problem(problem).sense,
         objective=verdict.objective,
         status="feasible",
-        verified=not verdict.violations,
-        violations=verdict.violations,
+        verified=not violations,
+        violations=violations,
         metrics=dict(verdict.metrics),
         key=str(file),
     )

@@ -50,6 +50,22 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
     return in_order(chosen, everything)
 
 
+def solved_by(chosen: Iterable[Spec], solvers: Sequence[str]) -> list[Spec]:
+    """Return the methods with each model once per solver; heuristics, and models where no solver is named, as they are.
+
+    Raises
+    ------
+    UsageError
+        If a solver is unknown, or a model names one already.
+    """
+    found: dict[str, Spec] = {}
+    for spec in chosen:
+        settings = [f"{'&' if '?' in spec.id else '?'}solver={solver}" for solver in solvers]
+        ids = [spec.id + setting for setting in settings] if isinstance(spec, ModelSpec) and solvers else [spec.id]
+        found |= {one.id: one for one in map(find_spec, ids)}
+    return list(found.values())
+
+
 def starts_from_decisions(spec: Spec) -> bool:
     """Say whether a method is a model that starts from known decisions, and is not told not to."""
     asked = any(parameter.name == "seeded" for parameter in spec.parameters)

@@ -44,6 +44,8 @@ class Row(CheckedRow):
     gap, ratio, ratio_is_upper
         ``|best_bound − objective| / |best_bound|``; how many times better the bound is, at least 1, which is only an
         upper estimate (printed with ``≤``) where the optimum is not proved.
+    solver, integral_s
+        Who solved a model, and its primal–dual integral (:func:`schedgap.harness.compare.solvers.integral`).
     guarantee, guarantee_factor
         The paper's worst-case ratio on this instance, as text and as a number where it is one.
     published
@@ -93,6 +95,8 @@ class Row(CheckedRow):
     columns: int | None = None
     nonzeros: int | None = None
     peak_mb: float | None = None
+    solver: str | None = None
+    integral_s: float | None = None
     cross_check: float | None = None
     reason: str | None = None
     key: str = ""

@@ -19,6 +19,7 @@ from schedgap.harness.compare.methods import (
     find_spec,
     related,
     select,
+    solved_by,
     specs,
     starts_from_decisions,
 )
@@ -46,6 +47,7 @@ def compare(
     papers: Sequence[str] = (),
     *,
     seeds: Sequence[int] = (0,),
+    solvers: Sequence[str] = (),
     limits: Limits | Mapping[str, Limits] | None = None,
     bound: bool = True,
     command: str | None = None,
@@ -57,6 +59,8 @@ def compare(
     ----------
     instance, methods, papers
         References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
+    solvers
+        Models run once with each of these (:data:`schedgap.models.solve.SOLVERS`), whose name joins the method's.
     seeds, limits
         Of heuristics and solver; time, gap, threads and memory of one method, or several such limits by name. Every
         method runs once with each.
@@ -71,18 +75,19 @@ def compare(
     Raises
     ------
     UsageError
-        If a reference or method is unknown, an instance is invalid, results cannot be written, or no cluster answers;
-        nothing has run then.
+        If a reference, method or solver is unknown, an instance is invalid, results cannot be written, or no cluster
+        answers; nothing has run then.
     """
     kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
-    chosen = select(methods, papers)
+    chosen = solved_by(select(methods, papers), solvers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
     options = {
         "instance": names_of(references),
         "paper": list(papers),
         "method": [method for method in methods if method != "*"],
         "seed": list(seeds) if tuple(seeds) != (0,) else [],
+        "solver": list(solvers),
         "no_bound": not bound,
         **next(iter(kinds.values())).given(Limits()),
     }

@@ -18,6 +18,7 @@ from schedgap.harness.compare.certificates import FOLDER, certificate
 from schedgap.harness.compare.certificates import read as read_certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
 from schedgap.harness.compare.row import FINISHED, Row
+from schedgap.harness.compare.solvers import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
@@ -231,7 +232,8 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask) -> _Raw:
         "own_bound": solution.bound if bounds else None,
         "proved_bound": proof.bound if proof else None,
         "termination": f"{solution.termination}; {solution.solution_status}",
-        **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check")},
+        **{name: getattr(solution, name) for name in ("nodes", "iterations", "peak_mb", "cross_check", "solver")},
+        "integral_s": integral(solution, task.limits.time_limit_s) if bounds else None,
         **vars(solution.times),
         **{name: getattr(solution.size, name) for name in ("rows", "columns", "nonzeros")},
     }

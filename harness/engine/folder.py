@@ -133,13 +133,14 @@ class Folder:
         self._files = digests(files)
         self.describe(meta)
 
-    def add(self, result: Result) -> None:
-        """Append a result: its files first, then its line, which makes it count."""
+    def add(self, result: Result) -> dict[str, Any]:
+        """Append a result: its files first, then its line, which makes it count and is returned."""
         files = result.files()
         self._write(files)
         line = sealed({"record": result.record, "key": result.key, **result.content(), "files": digests(files)})
         with self._explained():
             self._append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        return line
 
     def describe(self, meta: Mapping[str, Any]) -> None:
         """Replace ``run.json``."""

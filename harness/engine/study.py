@@ -52,12 +52,16 @@ class Finished:
 
 @dataclass(frozen=True)
 class Study(Generic[F]):
-    """A kind of study: its command, types of its results, what puts them together, and files that hold all of it."""
+    """A kind of study: its command, types of its results, what puts them together, and files that hold all of it.
+
+    Where it is `lean`, large parts of results that are saved leave memory, and are read back when they are asked for.
+    """
 
     kind: str
     records: tuple[type[Result], ...]
     collect: Callable[[Finished], F]
     tables: Callable[[F], Mapping[str, bytes]]
+    lean: bool = False
 
     def restore(self, stored: Stored, key: str) -> Any:
         """Return a result that a journal kept."""
@@ -196,7 +200,10 @@ class _Session:
         for result in self.runner(left):
             self.done[result.key] = result
             if self.folder:
-                self.folder.add(result)
+                line = self.folder.add(result)
+                if self.study.lean:
+                    stored = Stored(self.folder.path, self.meta, {result.key: line}, self.instances)
+                    self.done[result.key] = self.study.restore(stored, result.key)
             if "on_result" in self.running:
                 self.running["on_result"](result)
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 from schedgap.harness.audit.row import FAILED, REFUTED
 from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S
 from schedgap.harness.table import Column
-from schedgap.harness.text import ABSENT, clean, number, percent, properties, ratio, seconds, verdict
+from schedgap.harness.text import ABSENT, SIGNS, clean, number, percent, properties, ratio, seconds, verdict
+from schedgap.harness.text import numbers as values
 
 if TYPE_CHECKING:
     from schedgap.harness.adversary.row import Worst
     from schedgap.harness.audit.row import Finding
     from schedgap.harness.compare.row import Row
+    from schedgap.harness.compare.solvers import SolverSummary
     from schedgap.harness.compare.summary import MethodSummary
+    from schedgap.harness.reproduce.row import ReproducedRow
     from schedgap.harness.simulate.row import SimulationRow
 
 LONGEST = 600
@@ -175,6 +178,8 @@ def _gap(key: str, header: str, explanation: str) -> Column[MethodSummary]:
     return numbers(key, header, explanation, percent, text)
 
 
+_MEAN = "Shifted geometric mean"
+
 SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("method", "method", "Registered name."),
     words("problem", "problem", "What the objective means.", lambda s: clean(s.problem, 60).partition(".")[2]),
@@ -215,6 +220,41 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
     ),
 )
 """A method over many instances."""
+
+
+SOLVERS: tuple[Column[SolverSummary], ...] = (
+    words("solver", "solver", "What solved the models; some were skipped, as the notes say.", css="method"),
+    words("limits", "limits", "Which of the sweep's limits.", align="right"),
+    numbers(
+        "success",
+        "success",
+        "Optima that it says it has proved, and problems that it says have no solution.",
+        str,
+        lambda s: f"{s.success} of {s.results - s.skipped}",
+        css="",
+    ),
+    numbers("correct", "correct", "Those that hold: re-checked without a solver, and beaten by no decision.", "{}"),
+    words(
+        "wrong",
+        "wrong",
+        "Answers that do not hold, whatever was claimed.",
+        lambda s: clean("; ".join(s.wrong) or ABSENT, LONGEST),
+        bad=lambda s: bool(s.wrong),
+        css="note",
+    ),
+    numbers("failed", "failed", "Ended without an answer, as at a time limit without a solution.", "{}", priority=2),
+    numbers("skipped", "skipped", "Not installed, or the model is none for it.", "{}", priority=1),
+    numbers("mean_s", "mean time", f"{_MEAN}, shift {TIME_SHIFT_S:g} s; failures count with their limit.", seconds),
+    numbers("mean_gap", "mean gap", f"{_MEAN} of |bound − objective| of its own, shift {GAP_SHIFT:.0%}.", percent),
+    numbers(
+        "mean_integral_s",
+        "P–D integral",
+        f"{_MEAN} of the primal–dual integral: the gap over the time allowed, shift {TIME_SHIFT_S:g} s.",
+        seconds,
+        priority=3,
+    ),
+)
+"""A solver over the models of a run."""
 
 
 # ---------------------------------------------------------------- simulations
@@ -400,4 +440,48 @@ ADVERSARY: tuple[Column[Worst], ...] = (
     numbers("tried", "tried", "", "{}"),
     numbers("proved", "proved", "", "{}"),
     words("note", "note", "", _notes, bad=lambda one: one.exceeded, css=""),
+)
+
+
+# ---------------------------------------------------------------- reproductions
+
+
+def _printed(row: ReproducedRow) -> str:
+    sign = SIGNS.get(row.relation, "")
+    unit = f" {clean(row.unit, 20)}" if row.unit not in ("", "1") else ""
+    return f"{sign}{_text(row.published)}{unit}"
+
+
+def _text(value: Any) -> str:
+    return clean(value, LONGEST) if isinstance(value, str) else values(value)
+
+
+def _measured(row: ReproducedRow) -> str:
+    if row.low is None or row.high is None or row.cases < 2:
+        return _text(row.measured)
+    return f"{number(row.measured)} [{number(row.low, 3)}, {number(row.high, 3)}]"
+
+
+REPRODUCE: tuple[Column[ReproducedRow], ...] = (
+    words("method", "method", "The method that the number is of; ratios name the other one.", shared=True),
+    words("what", "what", "Quantity, ordering or trend, and the points that it is about.", css="wide"),
+    words("published", "published", "As the paper prints it.", _printed, css="wide"),
+    words("measured", "measured", "Mean over all cases, with its 95 % bootstrap interval.", _measured, css="wide"),
+    numbers("cases", "cases", "Number of cases that the mean is over.", "{}", priority=3),
+    words(
+        "certified",
+        "certified",
+        "What a certified bound allows: at least, or at most, with the model that proves it.",
+        lambda row: clean(row.certified or ABSENT, 60),
+        css="wide",
+    ),
+    words(
+        "verdict",
+        "verdict",
+        "What follows; it is computed from the numbers.",
+        lambda row: clean(row.verdict, LONGEST),
+        css="note",
+        bad=lambda row: bool(row.trouble),
+    ),
+    words("place", "place", "Where the paper has it.", priority=4, shared=True),
 )

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+import schedgap.harness.page.rigid  # registers its story
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.compare.solvers import by_solver
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
-from schedgap.harness.page.columns import SUMMARY
+from schedgap.harness.page.columns import SOLVERS, SUMMARY
 from schedgap.harness.page.frame import NAMED, Group, Page
+from schedgap.harness.page.stories import STORIES
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import Block, Column, Line, Table, explained, table, visible
 from schedgap.harness.text import clean, number, numbers, percent, plain, seconds, some
@@ -79,6 +82,9 @@ def blocks(run: Comparison) -> list[Block]:
             shown.append(Line(f"{len(rows)} results: in report.html, rows.parquet, or with --format csv", "dim"))
         else:
             shown += [Line(""), table(text, COLUMNS, rows, dim=lambda row: row.status == "skipped")]
+        for told in story(run, rows):
+            shown += [Line(""), told]
+    shown += [block for content in solvers(run) for block in (Line(""), content)]
     return [*shown, *frame.published_blocks(run.rows, run.instances, COMPARE, notes(run.rows))]
 
 
@@ -88,13 +94,32 @@ def groups(run: Comparison) -> list[Group]:
     columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
-        tables = [table(text, columns, rows), *_property_tables(rows)]
+        tables = [*story(run, rows), table(text, columns, rows), *_property_tables(rows)]
         if by_method := summary(text, rows, allowed_s(run.meta)):
             content, said = by_method
             means = f"{content.caption}; means are shifted geometric ones, failures counted. {said}".strip()
             tables.insert(0, Table(means, content.columns, content.rows))
         found.append(Group(f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper), tables))
+    if told := solvers(run):
+        found.append(Group("results-solvers", "solvers", "Solvers", told))
     return found
+
+
+def story(run: Comparison, rows: Sequence[Row]) -> list[Table]:
+    """Return the tables that a paper has beside its results."""
+    paper = rows[0].paper
+    return STORIES.get(paper).tables(run, rows) if paper in STORIES else []
+
+
+def solvers(run: Comparison) -> list[Table]:
+    """Return the table that compares solvers, if several have run."""
+    lines = by_solver(run.rows, allowed_s(run.meta))
+    if not lines:
+        return []
+    many = f"{lines[0].common} models" if lines[0].common != 1 else "the model"
+    return [
+        table(f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped", SOLVERS, lines)
+    ]
 
 
 def _property(name: str) -> Column[Row]:
@@ -193,7 +218,10 @@ def lead(run: Comparison) -> str:
 
 def answers(run: Comparison) -> list[tuple[str, str]]:
     """Return the sentence about each paper, with the paper's id."""
-    found = [(rows[0].paper, _answer(rows, [*run.rows, *run.bounds])) for rows in frame.grouped(run.rows, "paper")]
+    found = []
+    for rows in frame.grouped(run.rows, "paper"):
+        own = STORIES.get(rows[0].paper).answer(run, rows) if rows[0].paper in STORIES else ""
+        found.append((rows[0].paper, own or _answer(rows, [*run.rows, *run.bounds])))
     return [(paper, text) for paper, text in found if text]
 
 

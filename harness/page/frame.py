@@ -219,15 +219,14 @@ def instances_section(found: Found[Any]) -> list[Section]:
     """Return the instances in words, under the names that the rows have for them."""
     from schedgap.instances.schema.summary import describe
 
-    names = {row.fingerprint: row.instance for row in found.rows} if found.instances else {}
     described = []
-    for fingerprint, instance in list(found.instances.items())[:MAX_DESCRIBED]:
+    for instance in list(found.instances.values())[:MAX_DESCRIBED]:
         facts = []
         for key, text in describe(instance):
             lines = text.splitlines()
             more = [f"… and {len(lines) - MAX_LINES} more"] if len(lines) > MAX_LINES else []
             facts.append((clean(key, 60), [*(clean(line, 400) for line in lines[:MAX_LINES]), *more]))
-        described.append((clean(names.get(fingerprint, instance.name), 100), facts))
+        described.append((clean(instance.name, 100), facts))
     if not described:
         return []
     title = "Instance" if len(found.instances) == 1 else "Instances"

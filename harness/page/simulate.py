@@ -16,8 +16,8 @@ from schedgap.models.simulated import SIMULATED
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
-    """Return the rows that share a table, with its caption: one instance."""
-    return [(caption(group), group) for group in frame.grouped(rows, "fingerprint")]
+    """Return the rows that share a table, with its caption: one instance, seed and kind of options."""
+    return [(caption(group), group) for group in frame.grouped(rows, "case")]
 
 
 def caption(rows: Sequence[SimulationRow]) -> str:
@@ -26,6 +26,8 @@ def caption(rows: Sequence[SimulationRow]) -> str:
     shared = [clean(row.instance, 80), f"rounds of {row.round_s:g} s", f"{row.restart_s:g} s per restart"]
     if row.spread_factor != 1:
         shared.append(f"gangs over several servers run at {row.spread_factor:g}")
+    if row.seed:
+        shared.append(f"seed {row.seed}")
     if row.until_s is not None:
         shared.append(f"until {row.until_s / 3600:g} h")
     if profiling_s := max(r.profiling_s for r in rows):
@@ -76,7 +78,7 @@ def page(simulated: Simulation) -> Page:
     groups = []
     for text, group in parts(rows):
         name, jobs = clean(group[0].instance, 60), max(row.jobs or 0 for row in group)
-        id = f"results-{frame.slug(group[0].fingerprint[:12])}"
+        id = "-".join(["results", *(frame.slug(part[:12]) for part in group[0].case if part not in ("", "0"))])
         groups.append(Group(id, name, f"{jobs:,} jobs" if jobs else "", [table(text, COLUMNS, group)]))
     return Page(
         question="How far from the best possible schedule?",
@@ -139,11 +141,16 @@ def headline(simulated: Simulation) -> str:
 def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
     found = []
-    for here in frame.grouped(rows, "fingerprint"):
-        name, clauses = clean(here[0].instance, 60), [_least(here, *metric) for metric in METRICS]
+    for here in frame.grouped(rows, "case"):
+        name, clauses = _named(here[0]), [_least(here, *metric) for metric in METRICS]
         if any(clauses):
             found.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
     return found
+
+
+def _named(row: SimulationRow) -> str:
+    """Return the instance, and the options of a sweep."""
+    return clean(row.instance, 60) + (f" ({clean(row.options, 80)})" if row.options else "")
 
 
 def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, beyond: str) -> str:
@@ -168,14 +175,15 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
 
 def _over(rows: Sequence[SimulationRow]) -> str:
     """Return which policy stays nearest to the bounds over all instances."""
-    instances = len({row.fingerprint for row in rows})
+    cases = len({row.case for row in rows})
+    over = f"Over {cases} {'instances' if cases == len({row.fingerprint for row in rows}) else 'cases'}"
     for field, ratio, _, beyond in METRICS:
         bounded = [row for row in rows if row.verified and None not in (getattr(row, ratio), getattr(row, field))]
-        whole = [group for group in frame.grouped(bounded, "policy") if len(group) == instances]
+        whole = [group for group in frame.grouped(bounded, "policy") if len(group) == cases]
         if whole:
             furthest = {group[0].policy: max(getattr(row, ratio) for row in group) for group in whole}
             best = min(furthest, key=furthest.__getitem__)
             total = "total time" if field == "ttd_s" else "mean completion time"
             most = percent(furthest[best] - 1.0, up=True)
-            return f"Over {instances} instances, the {total} of {clean(best, 60)} is at most {most} {beyond}."
-    return f"Over {instances} instances, no policy is bounded on all of them." if answers(rows) else ""
+            return f"{over}, the {total} of {clean(best, 60)} is at most {most} {beyond}."
+    return f"{over}, no policy is bounded on all of them." if answers(rows) else ""

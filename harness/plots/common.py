@@ -16,11 +16,12 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from numpy.typing import NDArray
 
 from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.solvers import cases, proof
 from schedgap.harness.compare.summary import Measure, profiles
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, counted, some
-from schedgap.harness.plots.style import INK, KIND_COLOURS, MAX_LINES, MUTED, label, one_axes, panels
+from schedgap.harness.plots.style import INK, KIND_COLOURS, MAX_LINES, MUTED, Look, label, looks, one_axes, panels
 from schedgap.harness.text import number, percent, ratio, seconds
 from schedgap.instances.arrays import Array
 
@@ -297,7 +298,7 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     chosen = some([*sizes])[:MOST_PANELS]
     xlabel = "time / fastest" if measure == "time" else "ratio to the best objective"
     titled = [(f"{label(problem, 34)}, n = {sizes[problem]}", found[problem]) for problem in chosen]
-    canvas, shown, more = _profiles(data, titled, xlabel)
+    canvas, shown, more = _profiles(data.looks, titled, xlabel)
     left = f"Left out because somewhere skipped: {counted(len(skipped), 'method')}. " if skipped else ""
     cases = counted(max(sizes[problem] for problem in chosen), "case")
     return canvas, f"{more}{left}n = {cases}, {counted(len(shown), 'method')} on {data.where}."
@@ -312,7 +313,7 @@ def bound_ratios(data: Compared) -> Drawn:
     found = {problem: ratios for problem, ratios in _by_problem(data, _ratios).items() if ratios}
     count = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
     chosen = some(sorted(found, key=lambda problem: -count[problem])[:MOST_PANELS])
-    canvas, shown, more = _profiles(data, [(label(p, 34), found[p]) for p in chosen], "ratio to the bound")
+    canvas, shown, more = _profiles(data.looks, [(label(p, 34), found[p]) for p in chosen], "ratio to the bound")
     n = counted(sum(found[p][m].size for p in chosen for m in shown if m in found[p]), "result")
     return canvas, f"{more}n = {n} of {counted(len(shown), 'method')} on {data.where}."
 
@@ -330,26 +331,44 @@ def _ratios(rows: Sequence[Row]) -> Ratios:
     return {method: np.array(values) for method, values in found.items()}
 
 
-def _profiles(data: Compared, problems: Sequence[tuple[str, Ratios]], xlabel: str) -> tuple[Figure, list[str], str]:
+@figure("profile-solvers", "Performance profile of solvers")
+def solver_profile(data: Compared) -> Drawn:
+    """Dolan and Moré's performance profile of the time to a proof that holds, by solver.
+
+    Share of cases in which a solver is within a factor of the fastest. A case is a model on an instance, with a seed
+    and limits, that no solver skipped.
+    """
+    rows = some(cases(data.rows))
+    ran = {row.method for row in rows if row.status != "skipped"}
+    ratios = profiles([proof(row) for row in rows if row.method in ran], "time")
+    size = next(iter(ratios.values())).size
+    found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
+    canvas, shown, more = _profiles(looks(some(list(found))), [("models", found)], "time / fastest")
+    return canvas, f"{more}n = {counted(size, 'case')}, {counted(len(shown), 'solver')} on {data.where}."
+
+
+def _profiles(
+    known: Mapping[str, Look], problems: Sequence[tuple[str, Ratios]], xlabel: str
+) -> tuple[Figure, list[str], str]:
     """Draw the share of cases in which each method is within a factor, a panel per title.
 
     Also return the methods that have a line, and a sentence about those without.
     """
     methods = list(dict.fromkeys(method for _, ratios in problems for method in ratios))
-    looks = {method: data.looks[method] for method in methods[:MAX_LINES]}
-    drawn = [(title, ratios) for title, ratios in problems if looks.keys() & ratios.keys()]
+    mine = {method: known[method] for method in methods[:MAX_LINES]}
+    drawn = [(title, ratios) for title, ratios in problems if mine.keys() & ratios.keys()]
     canvas, axes = panels(len(drawn), 2.2, 2, xlabel, "share of cases", "both")
     for ax, (title, ratios) in zip(axes, drawn, strict=True):
         every = np.concatenate(list(ratios.values()))
         end = max(float(every[np.isfinite(every)].max()) * 1.05, 1.01)
-        for method in filter(looks.__contains__, ratios):
-            style.share_line(ax, ratios[method], 1.0, end, looks[method])
+        for method in filter(mine.__contains__, ratios):
+            style.share_line(ax, ratios[method], 1.0, end, mine[method])
         if end > style.WIDE:
             style.log_axis(ax, "x")
         ax.set(title=title, xlim=(1.0, end), ylim=(0.0, 1.03))
-    style.line_legend(canvas, looks)
+    style.line_legend(canvas, mine)
     more = f"The first {MAX_LINES} of {len(methods)} methods. " if len(methods) > MAX_LINES else ""
-    return canvas, list(looks), more
+    return canvas, list(mine), more
 
 
 # ---------------------------------------------------------------- scaling

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,14 +44,14 @@ class BoundTask(Task[Bound]):
 
     def failed(self, status: str, reason: str) -> Bound:
         """Return the absent bound of a task that could not be finished."""
-        return Bound(self.fingerprint, self.model, None, f"{status}: {reason}", key=self.key)
+        return Bound(self.fingerprint, self.model, None, f"{status}: {reason}", None, self.key, self.round_s)
 
     def attempt(self) -> Bound:
         """Solve the model."""
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         began = clock.now()
         found = lower_bound(SIMULATED[self.model], instance, self.round_s)
-        return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key)
+        return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key, self.round_s)
 
 
 def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
@@ -85,33 +85,37 @@ MEAN = "jct_mean_s"
 PREFIX = {"ttd_s": ("ttd", "TTD"), MEAN: ("jct", "mean completion time")}
 """Metric with a bound → how its fields begin, and its name."""
 
-Bounds = Mapping[tuple[str, str], Bound]
-"""By fingerprint and model."""
 
-
-def compared(rows: Sequence[SimulationRow], instances: Mapping[str, Instance], bounds: Bounds) -> list[SimulationRow]:
+def compared(
+    rows: Sequence[SimulationRow], instances: Mapping[str, Instance], bounds: Iterable[Bound]
+) -> list[SimulationRow]:
     """Return the rows with ratios, bounds and published numbers filled in; order is kept."""
+    known = {(bound.fingerprint, bound.model, bound.round_s): bound for bound in bounds}
     out = []
-    for row in rows:
-        beside = {other.policy: other for other in rows if other.fingerprint == row.fingerprint}
+    for row, beside in zip(rows, _beside(rows), strict=True):
         bounded = _with_ratios(row, beside)
         for model in SIMULATED:
-            bounded = _with_bound(bounded, bounds.get((row.fingerprint, model)))
+            places = ((row.fingerprint, model, round_s) for round_s in (row.round_s, None))
+            bounded = _with_bound(bounded, next((known[place] for place in places if place in known), None))
         out.append(bounded)
     out = with_published(out, instances)
-    return [_with_printed_ratio(row, out) for row in out]
+    return [_with_printed_ratio(row, beside) for row, beside in zip(out, _beside(out), strict=True)]
 
 
-def _with_printed_ratio(row: SimulationRow, rows: Sequence[SimulationRow]) -> SimulationRow:
+def _beside(rows: Sequence[SimulationRow]) -> Iterator[Mapping[str, SimulationRow]]:
+    """Yield, for each row, the rows that are compared with it by policy, itself among them."""
+    cases: dict[tuple[str, ...], dict[str, SimulationRow]] = {}
+    for row in rows:
+        cases.setdefault(row.case, {})[row.policy] = row
+    yield from (cases[row.case] for row in rows)
+
+
+def _with_printed_ratio(row: SimulationRow, beside: Mapping[str, SimulationRow]) -> SimulationRow:
     """Add the reference's TTD ratio to the policy as it was printed."""
-    ratios = [
-        entry["value"]
-        for one in rows
-        if (one.fingerprint, one.policy) == (row.fingerprint, row.reference)
-        for entry in one.published
-        if entry["quantity"] == f"ttd_ratio:{row.policy}"
-    ]
-    return row.replace(ttd_printed=next(iter(ratios), None))
+    reference = beside.get(row.reference or "")
+    entries = reference.published if reference else ()
+    ratios = (entry["value"] for entry in entries if entry["quantity"] == f"ttd_ratio:{row.policy}")
+    return row.replace(ttd_printed=next(ratios, None))
 
 
 def _with_ratios(row: SimulationRow, beside: Mapping[str, SimulationRow]) -> SimulationRow:

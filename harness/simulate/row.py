@@ -32,6 +32,8 @@ class SimulationRow(CheckedRow):
         complete, by reason.
     ttd_s … changing
         See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
+    options
+        Which of a sweep's options it ran under (``round_s=90``), empty where there is one kind only.
     profiling_s, window
         Seconds in which jobs are profiled before this policy may schedule them; the jobs whose completion times count
         (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
@@ -62,6 +64,7 @@ class SimulationRow(CheckedRow):
     fingerprint: str
     policy: str
     seed: int = 0
+    options: str = ""
     round_s: float = 0.0
     restart_s: float = 0.0
     spread_factor: float = 1.0
@@ -124,8 +127,8 @@ class SimulationRow(CheckedRow):
 
     @property
     def case(self) -> tuple[str, ...]:
-        """What rows share that are compared with each other: the instance."""
-        return (self.fingerprint,)
+        """What rows share that are compared with each other: instance, seed and options."""
+        return self.fingerprint, str(self.seed), self.options
 
     @property
     def measured(self) -> dict[str, Any]:
@@ -162,7 +165,8 @@ METRICS = tuple(f.name for f in dataclasses.fields(Metrics))
 class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
-    `took_s` is how long the model took, `key` the key of its task.
+    It is about rounds of `round_s`, of any length where that is ``None``. `took_s` is how long the model took, `key`
+    the key of its task.
     """
 
     fingerprint: str
@@ -171,6 +175,7 @@ class Bound(Result):
     reason: str | None = None
     took_s: float | None = None
     key: str = ""
+    round_s: float | None = None
 
     record: ClassVar[str] = "bound"
 

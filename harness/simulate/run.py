@@ -5,16 +5,16 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from schedgap.harness.engine.result import Later, Opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.simulate.task import SimulationResult, SimulationTask
@@ -40,6 +40,29 @@ MAX_ROUNDS = 1e7
 
 ROUND_S, RESTART_S = 360.0, 10.0
 """Hadar, section IV: rounds of 6 minutes, 10 seconds for a checkpoint and restart."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a simulation runs, as it is asked for; what is absent follows from the instance (see :func:`simulate`)."""
+
+    round_s: float | None = None
+    restart_s: float | None = None
+    spread_factor: float = 1.0
+    until_s: float = math.inf
+    profiling_s: float = 0.0
+    window: Window = ALL
+
+    def command_line(self) -> dict[str, Any]:
+        """Return what differs from the defaults, by option of the command line."""
+        return {
+            "round_s": self.round_s,
+            "restart_s": self.restart_s,
+            "spread_factor": None if self.spread_factor == 1 else self.spread_factor,
+            "until_h": None if self.until_s == math.inf else self.until_s / 3600,
+            "profiling_min": self.profiling_s / 60 or None,
+            "window": None if self.window == ALL else self.window,
+        }
 
 
 def simulate(
@@ -84,51 +107,94 @@ def simulate(
         If a reference, policy, instance or option is wrong; nothing has run then.
     """
     references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
-    chosen = resolve(policies := list(policies))
-    programs = {spec.id: named(spec.id) for spec in chosen}
-    loaded = [load(ref) for ref in references]
-    rules = [rules_for(one, round_s, restart_s, spread_factor, until_s, profiling_s) for one in loaded]
-    for one in loaded:
-        if window.first >= len(one.jobs):
-            raise UsageError(f"window = {window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
-    texts = [to_json(one) for one in loaded]
-    tasks = [
-        SimulationTask(text, one.name, one.fingerprint, spec.id, seed, rule, window, programs[spec.id], limits=limits)
-        for one, text, rule in zip(loaded, texts, rules, strict=True)
-        for spec in chosen
-    ]
-    options = {
+    options = Options(round_s, restart_s, spread_factor, until_s, profiling_s, window)
+    policies = list(policies)
+    given = {
         "instance": names_of(references),
         "policy": tuple(policies),
-        "round_s": round_s,
-        "restart_s": restart_s,
-        "spread_factor": None if spread_factor == 1 else spread_factor,
-        "until_h": None if until_s == math.inf else until_s / 3600,
-        "profiling_min": profiling_s / 60 or None,
-        "window": None if window == ALL else window,
+        **options.command_line(),
         "seed": seed or None,
         **limits.given(USUAL),
     }
+    command = command or command_line(given, "simulate")
+    return run(references, policies, {"": options}, seeds=[seed], limits=limits, command=command, **running)
+
+
+def run(
+    references: Sequence[Reference],
+    policies: Iterable[str],
+    options: Mapping[str, Options],
+    *,
+    seeds: Sequence[int],
+    limits: Limits,
+    command: str,
+    **running: Unpack[Running],
+) -> Simulation:
+    """Simulate policies on instances under each of several options, which rows name; see :func:`simulate`."""
+    chosen = resolve(policies)
+    loaded = [load(ref) for ref in references]
+    tasks = plan(loaded, chosen, options, seeds, limits)
+    simulations = [task for task in tasks if isinstance(task, SimulationTask)]
+    programs = {task.policy: task.program for task in simulations if task.program}
     meta = {
-        "command": command or command_line(options, "simulate"),
+        "command": command,
         "limits": asdict(limits),
         "policies": [spec.id for spec in chosen],
-        "plugins": [{"name": p.id, "kind": "program", "digest": p.digest} for p in programs.values() if p],
-        "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in tasks)),
+        "plugins": [{"name": name, "kind": "program", "digest": one.digest} for name, one in programs.items()],
+        "rules": "; ".join(dict.fromkeys(f"{task.rules}, window {task.window}" for task in simulations)),
     }
-    bounds = [
-        BoundTask(text, one.fingerprint, rule.round_s, model)
-        for one, text, rule in zip(loaded, texts, rules, strict=True)
-        for model in wanted(chosen, window == ALL)
-    ]
-    return execute(STUDY, [*tasks, *bounds], meta, instances=loaded, **running)
+    return execute(STUDY, tasks, meta, instances=loaded, **running)
 
 
-def _collected(found: Finished) -> Simulation:
+def plan(
+    instances: Sequence[Instance],
+    chosen: Sequence[PolicySpec],
+    options: Mapping[str, Options],
+    seeds: Sequence[int],
+    limits: Limits,
+) -> list[Task[Any]]:
+    """Return one task per instance, kind of options, seed and policy, in the order of the table; then the bounds.
+
+    It raises `UsageError` on options that are impossible for an instance.
+    """
+    programs = {spec.id: named(spec.id) for spec in chosen}
+    tasks: list[Task[Any]] = []
+    bounds: list[Task[Any]] = []
+    for one in instances:
+        text = to_json(one)
+        for label, asked in options.items():
+            rules = rules_for(
+                one, asked.round_s, asked.restart_s, asked.spread_factor, asked.until_s, asked.profiling_s
+            )
+            if asked.window.first >= len(one.jobs):
+                raise UsageError(f"window = {asked.window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
+            tasks += [
+                SimulationTask(
+                    text,
+                    one.name,
+                    one.fingerprint,
+                    spec.id,
+                    seed,
+                    rules,
+                    asked.window,
+                    programs[spec.id],
+                    label,
+                    limits=limits,
+                )
+                for seed in seeds
+                for spec in chosen
+            ]
+            bounds += [
+                BoundTask(text, one.fingerprint, rules.round_s, model) for model in wanted(chosen, asked.window == ALL)
+            ]
+    return [*tasks, *{task.key: task for task in bounds}.values()]
+
+
+def collected(found: Finished) -> Simulation:
     """Compare the rows; keep the histories of the last instance, as far as they are confirmed."""
     results = [one for one in found.results if isinstance(one, SimulationResult)]
-    bounds = {(one.fingerprint, one.model): one for one in found.results if isinstance(one, Bound)}
-    last = next(reversed(found.instances))
+    bounds = [one for one in found.results if isinstance(one, Bound)]
+    last = next(reversed(found.instances), "")
     shown = [one for one in results if one.row.fingerprint == last and one.row.verified]
     sensitive = [one for one in shown if POLICIES.get(one.row.policy).sensitive]
     return Simulation(
@@ -138,7 +204,7 @@ def _collected(found: Finished) -> Simulation:
         folder=found.folder,
         meta=found.meta,
         instances=found.instances,
-        bounds=list(bounds.values()),
+        bounds=bounds,
     )
 
 
@@ -147,7 +213,7 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
     return {"rows.json": json_of(records).encode(), "rows.parquet": to_parquet(types_of(SimulationRow), records)}
 
 
-STUDY = Study("simulate", (SimulationResult, Bound), _collected, _tables)
+STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
 def rules_for(

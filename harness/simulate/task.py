@@ -48,7 +48,7 @@ WHOLE = frozenset({"stragglers", "restarts", "waiting", *WIDTHS})
 def history_file(row: SimulationRow) -> str:
     """Return the file of a row's history, inside the results folder; paths of programs can be long and much alike."""
     name = re.sub(r"[^a-z0-9_.?&=-]", "_", row.policy)
-    if ":" in row.policy:
+    if ":" in row.policy or row.options:
         name = f"{name[-60:]}-{row.key[:8]}"
     return f"schedules/{name}-{row.fingerprint[:12]}-{row.seed}.json.gz"
 
@@ -175,7 +175,10 @@ class SimulationResult(RowResult):
 
 @dataclass(frozen=True)
 class SimulationTask(Task[SimulationResult]):
-    """A policy to simulate on an instance, which travels as JSON text; `program` is what the policy runs, if any."""
+    """A policy to simulate on an instance, which travels as JSON text.
+
+    `program` is what the policy runs, if any, `options` how rows of a sweep name its rules.
+    """
 
     instance_json: str
     instance_name: str
@@ -185,12 +188,13 @@ class SimulationTask(Task[SimulationResult]):
     rules: Rules
     window: Window = ALL
     program: Program | None = None
+    options: str = ""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return all that the result depends on: content, policy, rules, window and seed."""
+        """Return all that the result depends on: content, policy, rules and their name, window and seed."""
         rules = {name: str(value) for name, value in asdict(self.rules).items()}
         program = self.program.digest if self.program else ""
-        return {"of": [self.fingerprint, self.policy, program, self.seed, rules, str(self.window)]}
+        return {"of": [self.fingerprint, self.policy, program, self.seed, rules, str(self.window), self.options]}
 
     def blank_row(self, **known: Any) -> SimulationRow:
         """Return the row of this task before anything is known about its result."""
@@ -200,6 +204,7 @@ class SimulationTask(Task[SimulationResult]):
             fingerprint=self.fingerprint,
             policy=self.policy,
             seed=self.seed,
+            options=self.options,
             round_s=self.rules.round_s,
             restart_s=self.rules.restart_s,
             spread_factor=self.rules.spread_factor,

@@ -108,7 +108,7 @@ def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str])
 
 def with_rates(job: TraceJob, trace: Trace) -> Filled:
     """Return the job with its stand-in and its rates, by the rules at the head of this module."""
-    named = find(job.model, suite=trace.format) if job.model is not None else None
+    named = find(job.model, suite=trace.suite or trace.format) if job.model is not None else None
     stand_in = named or chosen(job.id)
     naming: Naming = "named" if named else "unnamed" if job.model is None else "unknown"
     if job.rates:

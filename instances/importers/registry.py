@@ -37,6 +37,16 @@ class Options:
         Node list of Alibaba's openb trace (CSV): the cluster.
     name
         Name of the instance; by default the format and the name of the file.
+    history
+        Whether what really ran is read, too; the cluster is then that of the log (:mod:`.history`).
+    columns
+        Columns of a CSV log by what they are (``{"submit": "queued_at"}``).
+    time_format, timezone
+        How a log writes its times (``%d.%m.%Y %H:%M``), and the zone of times without one (``Europe/Berlin``).
+    resource
+        What a Slurm log counts as GPUs: ``gpus``, ``cpus`` or ``nodes``; the first that it has, by default.
+    by_partition
+        Whether each partition has GPUs of its own.
     """
 
     max_jobs: int | None = None
@@ -47,6 +57,12 @@ class Options:
     throughputs: Path | None = None
     nodes: Path | None = None
     name: str | None = None
+    history: bool = False
+    columns: Mapping[str, str] | None = None
+    time_format: str | None = None
+    timezone: str | None = None
+    resource: str | None = None
+    by_partition: bool = False
 
 
 DEFAULTS = Options()
@@ -65,6 +81,8 @@ class ImporterSpec:
     recognise
         ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0
         where it is not of this format.
+    history
+        ``history(path, options)`` is `read` where what really ran is wanted, too; ``None`` for traces that do not say.
     """
 
     id: str
@@ -74,6 +92,7 @@ class ImporterSpec:
     licence: str
     read: Callable[[Path, Options], Instance]
     recognise: Callable[[str], int]
+    history: Callable[[Path, Options], Instance] | None = None
 
 
 IMPORTERS: Registry[ImporterSpec] = Registry("importer")
@@ -144,6 +163,8 @@ class Trace:
         it.
     reference
         GPU type that durations were recorded on where a job names none.
+    suite
+        Suite of the catalogue in which its models are looked up; the format's own where empty.
     default_gpus, default_per_server
         Cluster where the user gives none: Gavel's simulated one, unless the format has its own.
     """
@@ -156,6 +177,7 @@ class Trace:
     tenants: str | None = None
     gang_iterations: bool = False
     reference: str = REFERENCE
+    suite: str = ""
     default_gpus: Mapping[str, int] = field(default_factory=lambda: {"V100": 36, "P100": 36, "K80": 36})
     default_per_server: int = 4
 
@@ -181,7 +203,10 @@ def import_trace(format: str, path: Path, options: Options = DEFAULTS) -> Instan
     """
     spec = IMPORTERS.get(format)
     check_options(options, spec)
-    return spec.read(Path(path), options)
+    if options.history and spec.history is None:
+        raise UsageError(f"{spec.id}: such a trace does not say when jobs started and ended")
+    read = spec.history if options.history and spec.history else spec.read
+    return read(Path(path), options)
 
 
 def check_options(options: Options, spec: ImporterSpec) -> None:
@@ -200,7 +225,7 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
     if options.gpus is not None and not options.gpus:
         raise UsageError("gpus = {}: a cluster has at least one GPU type, e.g. V100=36")
     for name, count in (options.gpus or {}).items():
-        if not name.strip() or len(name) > 200 or not name.isprintable():
+        if (not name.strip() and not options.history) or len(name) > 200 or not name.isprintable():
             raise UsageError(f"gpus: {name!r}: the name of a GPU type, e.g. V100=36")
         if not 1 <= count <= MAX_GPUS:
             raise UsageError(f"gpus: {name} = {count}: give 1 to {MAX_GPUS} GPUs of a type, or leave it out")

@@ -14,7 +14,7 @@ from schedgap.instances.schema.job import Job, Tenant
 
 SCHEMA_VERSION: Final = 1
 
-PRESENTATION = {"name", "title", "source", "licence", "derived", "published"}
+PRESENTATION = {"name", "title", "source", "licence", "derived", "began_s", "published"}
 """Fields that describe an instance without changing what is solved; they are not part of its fingerprint."""
 
 
@@ -80,6 +80,8 @@ class Content(Record):
     ----------
     derived
         What was filled in by rule rather than given (``rates of 812 jobs from catalogue model …``).
+    began_s
+        When time 0 was, in seconds since 1970 by the clock on the wall there, where that is known.
     unit_worth
         Largest weight of a job per unit of capacity that prices reckon with (Zhou's F); by default that of the jobs.
     published
@@ -98,6 +100,7 @@ class Content(Record):
     worker_types: tuple[WorkerType, ...] = rule("at most 1000 worker types", max_length=1000, default=())
     ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
     horizon: Horizon | None = None
+    began_s: float | None = rule("seconds since 1970, by the clock on the wall", ge=0, le=1e12, default=None)
     unit_worth: float | None = rule("a unit's worth is positive, at most 1e15", gt=0, le=1e15, default=None)
     published: tuple[Published, ...] = ()
 

@@ -97,11 +97,14 @@ class Instance(Content):
                 ("distributed.minibatch_ms", "worker type", profile.minibatch_ms),
                 ("distributed.update_ms", "PS type", profile.update_ms),
                 ("rates", "GPU type", job.rates),
+                ("history.gpu_type", "GPU type", [job.history.gpu_type] if job.history else []),
             ):
                 for name in names:
                     _check_known(f"{path}.{field}", name, known[kind], kind)
             if job.submit_s >= end_s:
                 raise violation(f"{path}.submit_s", job.submit_s, f"before the end of the horizon, {end_s:g} s")
+            if job.history and job.history.runs and job.history.runs[0][0] < job.submit_s:
+                raise violation(f"{path}.history.runs", job.history.runs[0], f"at or after submit_s = {job.submit_s:g}")
             if job.deadline_s is not None and job.deadline_s <= job.submit_s:
                 raise violation(f"{path}.deadline_s", job.deadline_s, f"after submit_s = {job.submit_s:g}")
             if job.iterations > limits.MAX_ITERATIONS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -108,6 +109,23 @@ class DistributedProfile(Record):
     spread_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
 
 
+class History(Record):
+    """How a job ran as a log has it: where, when (from and to, in seconds), and for how long it had asked to run."""
+
+    gpu_type: Name
+    runs: tuple[tuple[float, float], ...] = rule("pairs of times, one after another", max_length=100_000, default=())
+    hosts: tuple[Name, ...] = rule("names of servers", max_length=100_000, default=())
+    partition: Name | None = None
+    requested_s: float | None = rule("a requested time is 0 or more seconds", ge=0, default=None)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        times = [time for run in self.runs for time in run]
+        if any(a > b for a, b in pairwise([0.0, *times])):
+            raise violation("runs", self.runs[:4], "pairs of times of 0 s or more, one after another")
+        return self
+
+
 class Job(Record):
     """One training job. Work = ``epochs · chunks · minibatches_per_chunk`` iterations."""
 
@@ -129,6 +147,7 @@ class Job(Record):
     utility: Utility = EffectiveThroughput()
     duration_s: float | None = rule("a recorded duration is 0 or more seconds", ge=0, default=None)
     status: Name | None = None
+    history: History | None = None
 
     @property
     def iterations(self) -> int:

@@ -2,23 +2,23 @@
 
 A model claims a bound; a *prover* takes multipliers, those of the model where it has some, otherwise those of the
 problem's relaxation, rounds them, and evaluates again what follows from them by weak duality. Packing problems
-(Hadar, Zhou, admission) have prices of capacity in slots, and every job's best response to them; linear programs the
-duals of their rows; single machines the weights of resources. ``examples/check_certificate.py`` does the same from the
-instance alone.
+(Hadar, Zhou, admission) have prices of capacity in slots, and every job's best response to them; fluids prices over
+intervals, and single machines prices that do not change; linear programs the duals of their rows.
+``examples/check_certificate.py`` does the same from the instance alone.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from schedgap.models.certificates import prices, programs
+from schedgap.models.certificates import fluid, prices, programs
 from schedgap.models.certificates.proof import Proof, Prover
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 
 __all__ = ["PROVERS", "Proof", "prove"]
 
-PROVERS: dict[str, Prover] = {**prices.PROVERS, **programs.PROVERS}
+PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROVERS}
 """Provers by problem."""
 
 

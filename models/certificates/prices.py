@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,11 +12,11 @@ import numpy as np
 from schedgap.instances.arrays import Array
 from schedgap.instances.elastic import classes
 from schedgap.instances.views import admission, hadar, zhou
-from schedgap.instances.views.hadar import ROUNDING
 from schedgap.models.admission.columns import admitting
-from schedgap.models.certificates.proof import MARGIN, Proof, Prover, listed, unit_of, whole
-from schedgap.models.certificates.tree import LARGEST, Leaf, Tree
-from schedgap.models.columns import Columns, Covers, Domain, GenerationOptions, Oracle, Priced, generate, lagrangian
+from schedgap.models.certificates.fluid import valued
+from schedgap.models.certificates.proof import Proof, Prover, listed, unit_of, whole
+from schedgap.models.certificates.tree import Leaf, Tree
+from schedgap.models.columns import Covers, Domain, GenerationOptions, Oracle, generate, lagrangian
 from schedgap.models.elastic import ElasticJobs, Grid, Pricing, bound, coarse
 from schedgap.models.hadar.forked import ForkedPricing
 from schedgap.models.hadar.pricing import Pricing as GangPricing
@@ -27,6 +27,12 @@ from schedgap.models.zhou.columns import completing, weighing
 EXACT = 3e-13
 """Part of all terms by which the checker's sums and these may differ. At prices that are penalties for blocks without
 column, terms are a million times the bound."""
+
+FLOATS = 3e-11
+"""The same where the checker rounds floating point down."""
+
+WILD = 64.0
+"""How many times as much as all jobs are worth all that is paid may be before smaller prices are tried."""
 
 MOST = 16.0
 """How many times more than all that is paid and gained together a job may be worth at an end that it cannot reach."""
@@ -40,6 +46,7 @@ def by_prices(
     oracle: Oracle,
     worth: Array,
     tree: Tree,
+    claim: float,
     told: Mapping[str, Any],
     sense: int = 1,
     missing: float = EXACT,
@@ -54,6 +61,8 @@ def by_prices(
         ``(blocks, ends)`` what blocks are worth by their ends.
     tree
         Prices of the rows, and what they are to bound.
+    claim
+        The bound that the model claims.
     told
         What the problem derives from the instance: slots and their length.
     sense
@@ -64,15 +73,28 @@ def by_prices(
     packing = domain.packing
     # Hadar's oracle looks more closely at jobs that matter, once it knows how much there is.
     most = oracle(np.zeros_like(tree.prices[0]), domain).most
+    leaves = [leaf._replace(domain=replace(leaf.domain, packing=packing)) for leaf in tree.leaves]
+    calm(tree.prices, leaves, oracle, sense * claim, float(np.abs(most[np.isfinite(most)]).sum()))
     paid = max(float(prices @ packing.limits) for prices in tree.prices)
     largest = float(np.abs(worth[np.isfinite(worth)]).max(initial=0.0))
     unit = max(unit_of(paid + float(np.abs(most[np.isfinite(most)]).sum())), unit_of(largest) / MOST)
     rounded = [whole(np.maximum(prices, 0.0), unit) for prices in tree.prices]
-    leaves = [leaf._replace(domain=replace(leaf.domain, packing=packing)) for leaf in tree.leaves]
     found = [leaf_bound(leaf, oracle, rounded[leaf.prices] * unit) for leaf in leaves]
     value = max(value + missing * size for value, size in found) + ROUNDINGS * packing.blocks * unit
     content = {"unit": unit, "prices": [listed(prices) for prices in rounded], **told}
     return Proof.of(sense * value, abs(value), sense, content | ({"tree": tree.nodes} if len(tree.nodes) > 1 else {}))
+
+
+def calm(prices: list[Array], leaves: Sequence[Leaf], oracle: Oracle, claim: float, scale: float) -> None:
+    """Make prices smaller, in place, where a leaf stays below the claim.
+
+    Where nothing fits, they are penalties, a million times what anything is worth, and so would rounding be.
+    """
+    for which in {leaf.prices for leaf in leaves}:
+        own = [leaf for leaf in leaves if leaf.prices == which]
+        part = WILD * scale / max(float(prices[which] @ own[0].domain.packing.limits), 1e-200)
+        if part < 1 and all(leaf_bound(leaf, oracle, prices[which] * part)[0] <= claim for leaf in own):
+            prices[which] = prices[which] * part
 
 
 def leaf_bound(leaf: Leaf, oracle: Oracle, prices: Array) -> tuple[float, float]:
@@ -88,21 +110,22 @@ def leaf_bound(leaf: Leaf, oracle: Oracle, prices: Array) -> tuple[float, float]
 
 
 def grown(outcome: Outcome, domain: Domain, prices: Callable[[], Array], expand: Callable[[Array], Array]) -> Tree:
-    """Return the tree of an outcome, or one leaf at the prices of the root where there is none, or it is too large.
+    """Return the tree of an outcome, or one leaf at the prices of the root where there is none.
 
     `prices` finds those of the root where the outcome has none; `expand` turns prices of a tree into those of the rows.
     """
     if outcome.tree is not None:
         tree = Tree.of(outcome.tree)
-        if len(tree.leaves) <= LARGEST:
-            tree.prices = [expand(found) for found in tree.prices]
-            return tree
+        tree.prices = [expand(found) for found in tree.prices]
+        return tree
     root = prices() if outcome.prices is None else outcome.prices.ravel()
     return Tree([{}], [root], [Leaf(domain, 0, ())])
 
 
 def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
     """Prove a bound of Hadar's problems by prices of GPUs, those of the outcome or of the relaxation's columns."""
+    if outcome.evidence is not None:
+        return valued(view, outcome.evidence)
     forked = problem == hadar.FORKED.id
     oracle: Any = ForkedPricing(view) if forked else GangPricing(view, problem == hadar.COMPLETE.id)
     domain = Domain.of(oracle.packing)
@@ -123,34 +146,9 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
         domain = replace(domain, packing=replace(domain.packing, known=covers))
         members = [np.flatnonzero(member).tolist() for member in covers.member]
         told["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), members, strict=True))
-    proving, missing = (divided(view, oracle), 2 * MARGIN) if forked else (oracle, EXACT)
-    return by_prices(domain, proving, oracle.worth, tree, told, missing=missing)
-
-
-def divided(view: hadar.View, exact: ForkedPricing) -> Oracle:
-    """Return a pricing of copies whose GPUs and work can be divided, as the checker has it; it misses no payoff."""
-    work = view.workload.work * (1 - ROUNDING)
-
-    def costs(rows: Array) -> Array:
-        found = np.full(exact.worth.shape, np.inf)
-        for j in exact.possible.tolist():
-            able, a = np.flatnonzero(exact.limit[j] * exact.progress[j] > 0), int(view.arrival[j])
-            each = np.repeat(exact.progress[j, able][:, None], view.slots - a, axis=1)
-            price, room = rows[able, a:] / each, each * exact.limit[j, able][:, None]
-            for t in range(view.slots - a):
-                order = np.argsort(price[:, : t + 1], axis=None)
-                there = room[:, : t + 1].ravel()[order]
-                if there.sum() >= work[j]:
-                    done = np.clip(work[j] - (np.cumsum(there) - there), 0, there)
-                    found[j, a + t] = (done * price[:, : t + 1].ravel()[order]).sum()
-        return found
-
-    def price(prices: Array, domain: Domain) -> Priced:
-        with np.errstate(invalid="ignore"):
-            by_end = domain.worth - costs(prices.reshape(exact.room.shape))
-        return Priced(by_end.max(axis=1), Columns.of(prices.size, ()), by_end)
-
-    return price
+    claim = outcome.solution.bound
+    assert claim is not None
+    return by_prices(domain, oracle, oracle.worth, tree, claim, told, missing=FLOATS if forked else EXACT)
 
 
 def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1) -> Proof | None:
@@ -165,7 +163,9 @@ def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOp
         return grid.by_slot(prices).ravel()
 
     tree = grown(outcome, pricing.domain, relaxed, by_slot)
-    return by_prices(pricing.domain, pricing, jobs.worth, tree, {"slot_s": slot_s, "slots": jobs.slots}, sense)
+    claim, told = outcome.solution.bound, {"slot_s": slot_s, "slots": jobs.slots}
+    assert claim is not None
+    return by_prices(pricing.domain, pricing, jobs.worth, tree, claim, told, sense)
 
 
 def admitted(view: admission.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array
 from schedgap.models.registry import Outcome
-from schedgap.models.solve import SolveOptions
+from schedgap.models.solve import Solution, SolveOptions
 
 MARGIN = 1e-9
 """Part of all terms of a bound by which sums of floats, and slack that capacities have, may make it differ."""
@@ -36,14 +36,22 @@ class Proof:
     content: Mapping[str, Any]
 
     @staticmethod
-    def of(value: float, size: float, sense: int, content: Mapping[str, Any]) -> Proof | None:
+    def of(value: float, size: float, sense: int, content: Mapping[str, Any], margin: float = MARGIN) -> Proof | None:
         """Return the proof of a value whose terms have the absolute sum `size`; ``None`` where it bounds nothing."""
-        bound = value + sense * MARGIN * size
+        bound = value + sense * margin * size
         return Proof(bound, content) if math.isfinite(bound) else None
 
 
 Prover = Callable[[Any, Outcome, SolveOptions], Proof | None]
 """``prover(view, outcome, options)`` returns a proof of a problem's bound, or ``None`` where there is none."""
+
+
+def duals(solution: Solution, rows: str, shape: tuple[int, ...]) -> Array:
+    """Return the shadow prices of an indexed constraint whose indices are numbers; 0 where it has no row."""
+    found = np.zeros(shape)
+    for at in np.ndindex(shape):
+        found[at] = solution.duals.get(f"{rows}[{','.join(map(str, at))}]", 0.0)
+    return found
 
 
 def unit_of(size: float) -> float:

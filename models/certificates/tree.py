@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from schedgap.instances.arrays import Array
 from schedgap.models.columns import Branch, Domain
 
 LARGEST = 400
-"""Leaves of trees that are kept; of larger ones, the root is."""
+"""Leaves of trees that are kept; of larger ones, the parts with the largest bounds are split, and others are leaves."""
 
 
 class Leaf(NamedTuple):
@@ -40,9 +41,9 @@ class Tree:
     def of(root: Branch) -> Tree:
         """Return the tree of what became of a problem."""
         tree, numbers = Tree(), {}
-        todo = [(root, tree.new())]
+        todo = [(-root.bound, tree.new(), root)]
         while todo:
-            branch, at = todo.pop()
+            _, at, branch = heapq.heappop(todo)
 
             def known(prices: Array) -> int:
                 if id(prices) not in numbers:
@@ -51,19 +52,20 @@ class Tree:
                 return numbers[id(prices)]
 
             rest = branch.rest or branch.domain
-            if not branch.parts:
+            if not branch.parts or len(tree.leaves) + len(todo) >= LARGEST:
                 tree.nodes[at] = {"prices": known(branch.prices)}
                 tree.leaves.append(Leaf(branch.domain, known(branch.prices), ()))
                 continue
             if branch.cut is not None:
                 at = tree.cut(at, branch.domain, rest, known(branch.cut))
             if len(branch.parts) == 1:
-                todo.append((branch.parts[0], at))
+                heapq.heappush(todo, (-branch.parts[0].bound, at, branch.parts[0]))
                 continue
             tree.nodes[at], lower = split(rest, *(part.domain for part in branch.parts))
             first, second = branch.parts if lower == 0 else branch.parts[::-1]
             tree.nodes[at]["then"] = [tree.new(), tree.new()]
-            todo += zip((first, second), tree.nodes[at]["then"], strict=True)
+            for part, place in zip((first, second), tree.nodes[at]["then"], strict=True):
+                heapq.heappush(todo, (-part.bound, place, part))
         return tree
 
     def new(self) -> int:

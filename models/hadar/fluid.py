@@ -159,9 +159,10 @@ def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool
     if not len(run.which):
         return Outcome(NOBODY, None)
     edges = first_edges(run, float(view.slots), whole=True)
-    found, _ = tightest(partial(posed, view, run, complete), edges, True, options)
-    solution = found.solution()
-    return Outcome(replace(solution, times=replace(solution.times, solve_s=clock.now() - began)), None)
+    found = tightest(partial(posed, view, run, complete), edges, True, options)
+    solution = found.generated.solution()
+    solution = replace(solution, times=replace(solution.times, solve_s=clock.now() - began))
+    return Outcome(solution, None, evidence=found)
 
 
 for _name, _problem, _complete, _forks in (

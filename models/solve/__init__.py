@@ -22,15 +22,18 @@ import pyomo.environ as pyo
 from pyomo.common.errors import InfeasibleConstraintException
 
 from schedgap.instances import clock
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import Status
+from schedgap.models.solve import solvers
 from schedgap.models.solve.fallback import solve_through_pyomo
 from schedgap.models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model, counted
-from schedgap.models.solve.scaling import NotCertifiableError, units
+from schedgap.models.solve.scaling import NotCertifiableError
 from schedgap.models.solve.session import Session, dual_bound, peak_mb
-from schedgap.models.solve.solution import Seed, Size, Solution, SolveOptions, Times, TracePoint
+from schedgap.models.solve.solution import SOLVERS, Seed, Size, Solution, SolveOptions, Times, TracePoint
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE",
+    "SOLVERS",
     "TIES",
     "NotCertifiableError",
     "NotLinearError",
@@ -59,10 +62,11 @@ CROSS_CHECK_TOLERANCE = 1e-6
 
 
 def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solution:
-    """Solve a Pyomo model, best built inside :func:`building`, with HiGHS and return all there is to know.
+    """Solve a Pyomo model, best built inside :func:`building`, and return all there is to know.
 
     Infeasible, unbounded, stopped by the time limit (with or without incumbent) and interrupted are answers, not
-    exceptions. Models that do not compile to arrays go through Pyomo's own HiGHS interface (``path == "pyomo"``).
+    exceptions. Models that do not compile to arrays go through Pyomo's own
+    HiGHS interface (``path == "pyomo"``).
 
     Raises
     ------
@@ -77,15 +81,12 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
         form = compile_model(model)
     except InfeasibleConstraintException as error:
         return Solution(status="infeasible", termination=" ".join(str(error).split()))
-    except NotLinearError:
+    except NotLinearError as error:
+        if options.solver != "highs":
+            raise NotApplicableError(f"{options.solver} takes linear models only: {error}") from None
         return checked(solve_through_pyomo(model, options), options, lambda: model)
     compile_s = clock.now() - began
-    scale = units(form)
-    session = Session(scale.scaled(form), scale.start(form, options))
-    solution = session.run()
-    if form.ties is not None and solution.status == "optimal":
-        solution = session.preferred(solution)
-    solution = scale.undone(solution)
+    solution = solvers.run(form, options)
     times = replace(solution.times, transfer_s=solution.times.transfer_s + compile_s)
     return checked(replace(solution, times=times), options, lambda: model)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
-from schedgap.instances.errors import UsageError
+from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.registry import Status
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.scaling import NotCertifiableError
@@ -44,6 +44,9 @@ class Session:
     """A standard form inside HiGHS, with options set and checked; it may be extended later."""
 
     def __init__(self, form: StandardForm, options: SolveOptions) -> None:
+        if options.solver != "highs":
+            told = f"it adds rows or columns to its model as it goes, for which it needs highs, not {options.solver}"
+            raise NotApplicableError(told)
         began = clock.now()
         self.form = form
         self.options = options
@@ -75,12 +78,23 @@ class Session:
         self.set_option("random_seed", options.seed)
         self.set_option("mip_rel_gap", options.rel_gap)
         self.set_option("mip_abs_gap", 0.0 if options.rel_gap == 0 else 1e-9)
-        self.set_option("solver", options.method)
+        self._set_algorithm()
         # HiGHS takes a tenth of it for reduced costs: at its own 1e-6, thousands of columns of little worth that count
         # as settled add up to a bound below the optimum (P1, utilities from 1e-5 to 1: 0.99828 instead of 0.99839).
         self.set_option("mip_feasibility_tolerance", 1e-9)
         if options.nodes is not None:
             self.set_option("mip_max_nodes", options.nodes)
+
+    def _set_algorithm(self) -> None:
+        """Choose the algorithm for linear programs, also for those of a MIP's nodes where it has a basis."""
+        algorithm, name = self.options.method, "solver"
+        if self.is_mip and algorithm in ("ipm", "hipo", "pdlp"):
+            name = "mip_lp_solver"
+            if algorithm == "pdlp":
+                raise NotApplicableError("highs:pdlp takes models without integer columns only")
+        if algorithm == "hipo" and self.highs.setOptionValue(name, algorithm) != highspy.HighsStatus.kOk:
+            raise NotApplicableError("highs:hipo is not installed: pip install 'schedgap[solvers]'")
+        self.set_option(name, algorithm)
 
     def _pass_starts(self) -> None:
         if self.options.basis is not None:

@@ -11,9 +11,19 @@ import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
-from schedgap.instances.errors import UsageError
+from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.ranges import LARGEST_SEED, MOST_THREADS
-from schedgap.instances.registry import Status
+from schedgap.instances.registry import Status, unknown
+
+Algorithm = Literal["choose", "simplex", "ipm", "hipo", "pdlp"]
+
+HIGHS: dict[str, Algorithm] = {"highs": "choose", "highs:ipm": "ipm", "highs:hipo": "hipo", "highs:pdlp": "pdlp"}
+"""HiGHS's algorithms for linear programs, by what they are called as solvers."""
+
+LICENSED = ("gurobi", "cplex", "copt", "xpress")
+
+SOLVERS = (*HIGHS, "cbc", "scip", "cp-sat", *LICENSED)
+"""Everything that a whole model can be handed to."""
 
 
 class Seed(NamedTuple):
@@ -37,9 +47,11 @@ class SolveOptions:
     nodes
         Most branch-and-bound nodes of a MIP; ``None`` for no limit.
     threads, seed
-        Passed to HiGHS.
+        Passed to the solver.
     method
-        ``"simplex"`` where a vertex matters, ``"ipm"`` (with crossover), or ``"choose"``.
+        ``"simplex"`` where a vertex matters, ``"ipm"`` (with crossover), or ``"choose"``; HiGHS's other algorithms.
+    solver
+        One of :data:`SOLVERS`; for models that are solved whole. MIP start, basis and cross-check are for HiGHS alone.
     mip_start
         Values by variable name; a partial start is completed by HiGHS.
     basis
@@ -55,7 +67,8 @@ class SolveOptions:
     nodes: int | None = None
     threads: int = 1
     seed: int = 0
-    method: Literal["choose", "simplex", "ipm"] = "choose"
+    method: Algorithm = "choose"
+    solver: str = "highs"
     mip_start: Mapping[str, float] | None = None
     basis: Any = None
     cross_check: bool = False
@@ -71,6 +84,8 @@ class SolveOptions:
             raise UsageError(f"threads = {self.threads}: a solve takes from one thread to {MOST_THREADS}")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise UsageError(f"seed = {self.seed}: a seed lies between 0 and {LARGEST_SEED}")
+        if self.solver not in SOLVERS:
+            raise UnknownNameError(unknown("solver", self.solver, SOLVERS))
 
     def since(self, began: float) -> SolveOptions:
         """Return the options with the time that a solve begun at that moment of the clock has left, 1 ms at least."""
@@ -142,6 +157,8 @@ class Solution:
         Final basis of a simplex solve, for a warm start.
     path
         ``"highspy"`` or ``"pyomo"`` (the fallback interface).
+    solver
+        Who solved it (:attr:`SolveOptions.solver`).
     scale
         Largest absolute cost of a column: rounding of the objective is relative to it.
     model
@@ -162,6 +179,7 @@ class Solution:
     cross_check: float | None = None
     basis: Any = None
     path: Literal["highspy", "pyomo"] = "highspy"
+    solver: str = "highs"
     scale: float = 0.0
     model: Any = field(default=None, repr=False)
     columns: Sequence[Any] = ()

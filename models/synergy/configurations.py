@@ -62,8 +62,12 @@ def units(view: View) -> Array:
 
 def capacity(view: View) -> Array:
     """Return ``(k, 3)`` GPUs, CPUs and gigabytes of each type, with the rounding that levels have."""
-    pools = view.pools
-    return np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb)) * (1 + ROUNDING)
+    return totals(view) * (1 + ROUNDING)
+
+
+def totals(view: View) -> Array:
+    """Return ``(k, 3)`` all GPUs, CPUs and gigabytes by type."""
+    return np.column_stack((view.pools.gpus.astype(float), view.pools.cpus, view.pools.memory_gb))
 
 
 def fitting(view: View) -> Bools:

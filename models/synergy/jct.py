@@ -21,7 +21,7 @@ from schedgap.models.single_machine import (
     best_bound,
 )
 from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
-from schedgap.models.synergy.configurations import configurations, fitting
+from schedgap.models.synergy.configurations import configurations, fitting, totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +61,13 @@ def run_of(view: View) -> Run:
     asked[kinds] = fitting(view)[kinds]
     held = configurations(view, asked)
     first = np.searchsorted(held.kind, kinds)
-    pools = view.pools
-    total = np.column_stack((pools.gpus.astype(float), pools.cpus, pools.memory_gb))
+    total = totals(view)
     resources = np.argwhere(total > 0)
     part = held.held()[:, resources[:, 1]] / total[resources[:, 0], resources[:, 1]]
     part[held.gpu_type[:, None] != resources[:, 0]] = 0.0
     best = np.maximum.reduceat(held.rate, first)
     fair = view.needs.fair[kinds]
-    speed = (fair / fair.max(axis=1, keepdims=True)).mean(axis=0) * pools.gpus
+    speed = (fair / fair.max(axis=1, keepdims=True)).mean(axis=0) * view.pools.gpus
     start = view.arrival[jobs].astype(float) * view.slot_s
     alone = view.workload.work[jobs] / best[kind.ravel()]
     return Run(
@@ -107,7 +106,7 @@ def bound(view: View, options: SolveOptions) -> Outcome:
         times=Times(build_s=built - began, solve_s=clock.now() - built),
         peak_mb=peak_mb(),
     )
-    return Outcome(solution, None)
+    return Outcome(solution, None, evidence=best)
 
 
 def build_intervals(

@@ -231,7 +231,7 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
         times=Times(build_s=built - began, solve_s=clock.now() - built),
         peak_mb=peak_mb(),
     )
-    return Outcome(solution, None)
+    return Outcome(solution, None, evidence=best)
 
 
 def _build(view: View, name: str) -> pyo.ConcreteModel:

@@ -49,11 +49,12 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
     """
     a = view.architectures[name]
     began = clock.now()
-    weighs = (a.weight > 0).any()
-    solution = intervals.least_completion(run_of(a), 1.0, options)[0].solution(-1) if weighs else intervals.NOBODY
+    found = intervals.least_completion(run_of(a), 1.0, options) if (a.weight > 0).any() else None
+    solution = found.generated.solution(-1) if found else intervals.NOBODY
     # Work has a rounding.
     least = None if solution.bound is None else solution.bound * (1 - ROUNDING)
-    return Outcome(replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began)), None)
+    solution = replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began))
+    return Outcome(solution, None, evidence=found)
 
 
 for _name in ARCHITECTURES:

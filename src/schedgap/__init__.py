@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from schedgap.harness.compare.row import Comparison as Comparison
     from schedgap.harness.compare.run import compare as compare
     from schedgap.harness.compare.run import read_run as read_run
-    from schedgap.harness.compare.sweep import sweep as sweep
     from schedgap.harness.engine.task import Limits as Limits
     from schedgap.harness.explain import Explanation as Explanation
     from schedgap.harness.explain import explain as explain
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from schedgap.harness.page import to_html as to_html
     from schedgap.harness.simulate.row import Simulation as Simulation
     from schedgap.harness.simulate.run import simulate as simulate
+    from schedgap.harness.sweep import sweep as sweep
     from schedgap.heuristics.registry import heuristic as heuristic
     from schedgap.heuristics.simulator.policies import policy as policy
     from schedgap.instances.catalogue import load as load
@@ -61,7 +61,7 @@ _HOME = {
     "policy": "heuristics.simulator.policies",
     "read_run": "harness.compare.run",
     "simulate": "harness.simulate.run",
-    "sweep": "harness.compare.sweep",
+    "sweep": "harness.sweep",
     "to_html": "harness.page",
 }
 _PACKAGES = ("instances", "models", "heuristics", "harness")

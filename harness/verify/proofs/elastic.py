@@ -1,11 +1,16 @@
 """Jobs that choose their workers (Zhou, admission): packing problems whose schedules are uninterrupted runs."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-from rules.packing import DEAR, LESS, MORE, Packing, require, up, utility
+from .basics import DEAR, LESS, MORE, Array, Data, require, slot_of, up, utility
+from .packing import Packing, Uses
 
 
 class Elastic(Packing):
@@ -15,11 +20,12 @@ class Elastic(Packing):
     """
 
     ring = False
+    earliest: list[int]
 
-    def prepare(self, data, horizon):
+    def prepare(self, data: Data, horizon: Data) -> None:
         self.workers, self.servers, have, self.need = self.parts(data)
         able = [[self.can(w, g) for w in self.workers] for g in self.groups]
-        kinds = {}
+        kinds: dict[Any, int] = {}
         for group, amount, runs in zip(self.groups, have, able, strict=True):
             kinds[tuple(amount), tuple(runs)] = kinds.get((tuple(amount), tuple(runs)), 0) + group["count"]
         self.has, self.count = np.array([has for has, _ in kinds], float), np.array(list(kinds.values()))
@@ -29,7 +35,7 @@ class Elastic(Packing):
         self.room = np.where([runs for _, runs in kinds], np.minimum(fits, 10**6), 0).astype(int).T
         self.ends(horizon)
 
-    def parts(self, data):
+    def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
         """Return worker and PS types, what a server of each group has, and what one of each type needs of it."""
         workers, servers = data["worker_types"], [] if self.ring else data["ps_types"]
         kinds = ("gpus", "cpus", "memory_gb", "bandwidth_gbps")
@@ -38,15 +44,25 @@ class Elastic(Packing):
         )
         return workers, servers, have, need
 
-    def can(self, worker, group):
+    def can(self, worker: Data, group: Data) -> bool:
         """Return whether workers of a type run on servers of a group."""
         return worker.get("gpu_type") in (None, group["gpu_type"])
 
-    def begin(self, job):
-        """Return the slot in which a job arrives."""
-        return math.ceil(job.get("submit_s", 0.0) / self.slot_s * LESS)
+    def ends(self, horizon: Data) -> None:
+        """Say from when on jobs may run, and what their ends are worth."""
+        raise NotImplementedError
 
-    def pace(self, job):
+    def own_slots(self, horizon: Data) -> None:
+        """Require Zhou's slots: hours, unless the instance has longer slots, or less than a day of them."""
+        slot_s, day = horizon["slot_s"], 24 * 3600
+        hour = slot_s if "slots" in horizon and (slot_s >= 3600 or slot_s * horizon["slots"] < day) else 3600.0
+        require(self.slot_s == hour, "slots are not the problem's")
+
+    def begin(self, job: Data) -> int:
+        """Return the slot in which a job arrives."""
+        return slot_of(job.get("submit_s", 0.0), self.slot_s)
+
+    def pace(self, job: Data) -> Iterable[Sequence[float]]:
         """Return slots of a mini-batch by worker type, of an update by PS type, and of a transfer by worker type."""
         profile = job.get("distributed", {})
         if together := profile.get("colocated_rate_per_s"):
@@ -66,7 +82,7 @@ class Elastic(Packing):
         return ([x / self.slot_s for x in part] for part in (alone, np.array(update) / 1000, sent))
 
     @cache  # noqa: B019
-    def options(self, j):
+    def options(self, j: int) -> list[tuple[int, int, int, int, int]]:
         """Return type, PS type, whether on one server, workers and slots: the fewest workers for each duration."""
         compute, update, transfer = self.pace(self.jobs[j])
         n, found = np.arange(1, self.jobs[j].get("chunks", 1) + 1), []
@@ -79,15 +95,15 @@ class Elastic(Packing):
         return [option for option in found if option[4] <= self.slots]
 
     @cache  # noqa: B019
-    def cost(self, which, part, kind, slots):
+    def cost(self, which: int, part: int, kind: int, slots: int) -> Array:
         """Return what one worker (part 0) or PS (1) costs in each window of so many slots, by class of servers."""
         prices = self.prices[which].reshape(*self.has.shape, -1)
         each = np.floor(np.einsum("crt,r->ct", prices, self.need[part][kind]) * (1 - 1e-14)).astype(np.int64)
         total = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
-        return total[:, slots:] - total[:, :-slots]
+        return np.asarray(total[:, slots:] - total[:, :-slots])
 
     @staticmethod
-    def cheapest(cost, room, number):
+    def cheapest(cost: Array, room: Array, number: int) -> Array:
         """Return what the cheapest so many workers cost by window."""
         order = np.argsort(cost, axis=0)
         there = room[order]
@@ -99,7 +115,7 @@ class Elastic(Packing):
         )
 
     @cache  # noqa: B019
-    def place(self, which, m, p, one, number, slots):
+    def place(self, which: int, m: int, p: int, one: int, number: int, slots: int) -> Array:
         """Return what the cheapest placement of an option costs by window."""
         cost, e, room = self.cost(which, 0, m, slots), self.need[0][m], self.room[m]
         if self.ring:
@@ -115,7 +131,7 @@ class Elastic(Packing):
                     best = np.minimum(best, g * cost[c] + s * ps[c] + self.cheapest(cost, others, number - g))
         return best
 
-    def answer(self, j, worth, which, uses):
+    def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
         require(not uses, "only ends are decided here")
         first, best, least = self.earliest[j], worth[-1], []
         for option in self.options(j):
@@ -128,7 +144,7 @@ class Elastic(Packing):
             if most <= best:
                 break
             best = max(best, (worth[first + option[4] : -1] - self.place(which, *option)[first:]).max())
-        return best
+        return int(best)
 
 
 class Completion(Elastic):
@@ -136,10 +152,8 @@ class Completion(Elastic):
 
     sense = -1
 
-    def ends(self, horizon):
-        slot_s, day = horizon["slot_s"], 24 * 3600
-        hour = slot_s if "slots" in horizon and (slot_s >= 3600 or slot_s * horizon["slots"] < day) else 3600.0
-        require(self.slot_s == hour, "slots are not the problem's")
+    def ends(self, horizon: Data) -> None:
+        self.own_slots(horizon)
         self.earliest = [self.begin(job) for job in self.jobs]
         self.worth = [up(-job.get("weight", 1.0) * np.arange(1, self.slots + 3), self.unit) for job in self.jobs]
 
@@ -147,7 +161,7 @@ class Completion(Elastic):
 class Weight(Elastic):
     """The weight of the jobs that complete within the slots, all of which are there at first."""
 
-    def ends(self, horizon):
+    def ends(self, horizon: Data) -> None:
         self.earliest = [0] * len(self.jobs)
         self.worth = [up([job.get("weight", 1.0)] * (self.slots + 1) + [0], self.unit) for job in self.jobs]
 
@@ -157,8 +171,8 @@ class Admission(Elastic):
 
     late = 1
 
-    def parts(self, data):
-        kept = {}
+    def parts(self, data: Data) -> tuple[Any, Any, Any, Any]:
+        kept: dict[Any, str] = {}
         for w in sorted((w for w in data["worker_types"] if w["gpus"]), key=lambda w: w["gpus"]):
             kept.setdefault(w.get("gpu_type"), w["name"])
         workers = [w for w in data["worker_types"] if w["name"] in kept.values()]
@@ -169,20 +183,20 @@ class Admission(Elastic):
         unit = np.eye(len(workers) + 1)
         return workers, [max(data["ps_types"], key=lambda p: p["bandwidth_gbps"])], have, (unit[:-1], unit[-1:])
 
-    def can(self, worker, group):
+    def can(self, worker: Data, group: Data) -> bool:
         return True
 
-    def ends(self, horizon):
+    def ends(self, horizon: Data) -> None:
         require((self.slot_s, self.slots) == (horizon["slot_s"], horizon["slots"]), "slots are not the instance's own")
         self.earliest, self.worth = [self.begin(job) + self.late for job in self.jobs], []
-        for job, work in zip(self.jobs, self.work, strict=True):
+        for job in self.jobs:
             a, worth = self.begin(job), np.full(self.slots + 2, -math.inf)
             due = (
                 min(math.floor(job.get("deadline_s", math.inf) / self.slot_s * MORE), self.slots)
                 if job.get("deadline_s")
                 else self.slots
             )
-            value = utility(job, work, a * self.slot_s, max(job.get("rates", {}).values(), default=0.0))
+            value = utility(job, a * self.slot_s, max(job.get("rates", {}).values(), default=0.0))
             worth[a + 1 : due + 1] = value(np.arange(1, due - a + 1) * self.slot_s)
             worth[-1] = 0
             self.worth.append(up(worth, self.unit))

@@ -4,46 +4,20 @@ Prices are whole numbers of a unit, a power of two; worth is rounded up to such 
 sums are exact and err to the safe side. With a tree, a node splits when a job ends, or what it takes of a row.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-LESS, MORE = 1 - 1e-9, 1 + 1e-9
-NEVER, DEAR = -(2**62), 2**61
+from .basics import DEAR, LESS, LOW, MORE, NEVER, Array, Data, Gangs, require, up, work_of
 
-
-class RefusedError(Exception):
-    """What a certificate claims does not follow from it."""
-
-
-def require(true, reason):
-    """Refuse unless something is true."""
-    if not true:
-        raise RefusedError(reason)
-
-
-def up(value, unit):
-    """Return values as whole numbers of a unit, rounded up by more than floating point is off."""
-    scaled = np.maximum(np.asarray(value, float) / unit, NEVER)
-    require((scaled < DEAR).all(), "a value is too large for the unit")
-    return np.ceil(scaled + np.abs(scaled) * 1e-12).astype(np.int64)
-
-
-def utility(job, work, begin_s, best):
-    """Return what completing a job is worth by seconds since `begin_s`; `best` is its largest rate."""
-    given = job.get("utility", {"kind": "effective_throughput"})
-    kind, a = given["kind"], given.get("amplitude")
-    if kind in ("effective_throughput", "normalised"):
-        return lambda d: (work / (job["gpus"] * best) if kind == "normalised" else work) / d
-    if kind == "sigmoid":
-        return lambda d: (
-            a / (1 + np.exp(np.clip(given["steepness_per_s"] * (d - given.get("midpoint_s", 0)), -700, 700)))
-        )
-    due = math.inf if kind == "constant" or job.get("deadline_s") is None else job["deadline_s"] - begin_s
-    grace = given.get("grace_s", 0.0)
-    return lambda d: a * np.where(d <= due, 1.0, np.clip(1 - (d - due) / grace, 0, 1) if grace else 0.0)
+Uses = tuple[tuple[int, int, int, int], ...]
+"""Decisions of a tree: job, row, the least and the most that it takes of it."""
 
 
 class Packing:
@@ -55,17 +29,28 @@ class Packing:
 
     sense = 1
 
-    def __init__(self, data, proof):
+    capacity: Any
+    worth: list[Array]
+
+    def __init__(self, data: Data, proof: Data) -> None:
         self.unit, self.slot_s, self.slots = proof.get("unit", 1.0), proof["slot_s"], proof.get("slots", 0)
         horizon = data.get("horizon", {"slot_s": self.slot_s, "slots": self.slots})
         self.jobs, self.groups = data["jobs"], data["cluster"]["servers"]
-        self.work = [job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1) for job in self.jobs]
+        self.work = [work_of(job) for job in self.jobs]
         require(math.frexp(self.unit)[0] == 0.5, "the unit is no power of two")
         self.prepare(data, horizon)
-        self.answers = {}
+        self.answers: dict[Any, int] = {}
         self.take(proof)
 
-    def take(self, proof):
+    def prepare(self, data: Data, horizon: Data) -> None:
+        """Read the instance."""
+        raise NotImplementedError
+
+    def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
+        """Return what a job is worth at most, less what it pays at one set of prices."""
+        raise NotImplementedError
+
+    def take(self, proof: Data) -> None:
         """Read prices."""
         cells, given = len(self.capacity) * self.slots, [np.array(prices, np.int64) for prices in proof["prices"]]
         self.prices = [prices[:cells].reshape(len(self.capacity), self.slots) for prices in given]
@@ -78,7 +63,7 @@ class Packing:
             whole = self.capacity[r] - spare - sum(self.jobs[j]["gpus"] for j in who)
             require(spare >= 0 and whole >= 0, "the jobs of a cover do not fit beside what they spare")
 
-    def paid(self, which):
+    def paid(self, which: int) -> Fraction:
         """Return what all capacity costs at one set of prices, and what the jobs of covers share.
 
         A cover says that its jobs, which fit beside ``spare`` GPUs of a type and slot, and of others what is beyond
@@ -86,11 +71,10 @@ class Packing:
         """
         rows = zip(self.capacity, self.prices[which].tolist(), strict=True)
         shared = zip(self.covers, self.extra[which], strict=True)
-        return sum(Fraction(float(c)) * sum(row) for c, row in rows) + sum(
-            (self.capacity[r] - spare) * price for ((r, _), spare, _), price in shared
-        )
+        own = sum((Fraction(float(c)) * sum(row) for c, row in rows), Fraction(0))
+        return own + sum(((self.capacity[r] - spare) * price for ((r, _), spare, _), price in shared), Fraction(0))
 
-    def bound(self, which, first, last, uses):
+    def bound(self, which: int, first: Sequence[int], last: Sequence[int], uses: Uses) -> Fraction:
         """Return the bound at one set of prices for jobs that end, or count as ending, from `first` to `last`."""
         total = self.paid(which)
         for j, worth in enumerate(self.worth):
@@ -102,10 +86,12 @@ class Packing:
             total += self.answers[key]
         return total
 
-    def tree(self, nodes):
+    def tree(self, nodes: Sequence[Data]) -> Fraction:
         """Return the largest bound of any leaf of a tree whose node 0 has all solutions."""
         ends = [len(worth) - 1 for worth in self.worth]
-        todo, best, seen = [(0, [0] * len(ends), ends, ())], None, set()
+        todo: list[tuple[int, list[int], list[int], Uses]] = [(0, [0] * len(ends), ends, ())]
+        best: Fraction | None = None
+        seen: set[int] = set()
         while todo:
             at, first, last, uses = todo.pop()
             require(at not in seen, f"node {at} has two parents")
@@ -125,9 +111,10 @@ class Packing:
             else:
                 found = self.bound(node["prices"], first, last, uses)
                 best = found if best is None else max(best, found)
+        assert best is not None
         return best
 
-    def value(self, proof):
+    def value(self, proof: Data) -> Fraction:
         """Return the bound that the certificate proves."""
         return self.sense * Fraction(self.unit) * self.tree(proof.get("tree") or [{"prices": 0}])
 
@@ -137,35 +124,22 @@ class Hadar(Packing):
 
     complete = False
 
-    def prepare(self, data, horizon):
+    def prepare(self, data: Data, horizon: Data) -> None:
         require((self.slot_s, self.slots) == (horizon["slot_s"], horizon["slots"]), "slots are not the instance's own")
-        self.types = [g["name"] for g in data["cluster"]["gpu_types"]]
-        self.capacity = [sum(g["count"] * g["gpus"] for g in self.groups if g["gpu_type"] == r) for r in self.types]
-        tenants, self.rates, self.arrival, self.worth = {t["id"]: t for t in data.get("tenants", ())}, [], [], []
-        for job, work in zip(self.jobs, self.work, strict=True):
-            tenant = tenants.get(job.get("tenant", job["id"]), {})
-            kinds = tenant.get("job_types", ())
-            given = job.get("rates") or ([k for k in kinds if k["name"] == job.get("model")] or kinds)[0]["rates"]
-            self.rates.append(np.array([given.get(r, 0.0) for r in self.types]))
-            submit = max(job.get("submit_s", 0.0), tenant.get("arrive_s", 0.0))
-            self.arrival.append(a := min(math.ceil(submit / self.slot_s * LESS), self.slots))
-            value = utility(job, work, a * self.slot_s, self.rates[-1].max())
-            worth = np.concatenate([np.zeros(a), value(np.arange(1, self.slots - a + 1) * self.slot_s), [0.0]])
-            self.worth.append(up(worth, self.unit))
-            self.worth[-1][-1] = NEVER if self.complete else 0
-
-    def levels(self, j):
-        """Return the types that are at least as fast as each rate of the job, if its gang fits on them."""
-        among = [np.flatnonzero(self.rates[j] >= rate) for rate in sorted({r for r in self.rates[j] if r > 0})[::-1]]
-        return [types for types in among if sum(self.capacity[r] for r in types) >= self.jobs[j]["gpus"]]
+        self.gangs = Gangs(data, self.slot_s)
+        self.capacity, self.rates = self.gangs.gpus, self.gangs.rates
+        self.arrival = [min(a, self.slots) for a in self.gangs.arrival]
+        self.worth = [up([*self.gangs.worth(j, self.slots), 0.0], self.unit) for j in range(len(self.jobs))]
+        for worth in self.worth:
+            worth[-1] = NEVER if self.complete else 0
 
     @cache  # noqa: B019 -- there is one object
-    def states(self, j):
+    def states(self, j: int) -> Array:
         """Return the state after a slot at each level, by state; 0 is done, and all work is left in the last one.
 
         Amounts of work left, in 2^-40 of the work, are one state if the same slots lead from them to the end.
         """
-        each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.levels(j)]
+        each = [self.jobs[j]["gpus"] * self.rates[j][types].min() * self.slot_s for types in self.gangs.levels(j)]
         steps = np.array([math.ceil(Fraction(float(p)) * 2**40 / self.work[j]) for p in each])
         work, sums = math.floor(2**40 * Fraction(LESS)), np.zeros(1, np.int64)
         for step in steps:
@@ -179,7 +153,7 @@ class Hadar(Packing):
         after = np.searchsorted(sums, (work - sums[first])[:, None] - steps)
         return np.vstack([np.zeros((1, len(steps)), int), np.searchsorted(state, after, side="right")])
 
-    def cost(self, among, prices, low, high, gang):
+    def cost(self, among: Array, prices: Array, low: Array, high: Array, gang: int) -> Array:
         """Return what the cheapest gang on some types costs by slot; it has `low` to `high` GPUs of each type.
 
         `prices` has those of the first, second, … GPU of a type and slot; covers make later ones dearer, never cheaper.
@@ -192,17 +166,17 @@ class Hadar(Packing):
         fits = (left >= 0) & (free[among].sum(axis=(0, 1)) >= left) & ~np.delete(low, among, axis=0).any(axis=0)
         return np.where(fits, np.where(held, prices, 0).sum(axis=(0, 1)) + np.where(taken, order, 0).sum(axis=0), DEAR)
 
-    def answer(self, j, worth, which, uses):
-        gang, never, worth = self.jobs[j]["gpus"], worth[-1], worth[:-1]
+    def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
+        gang, never, worth = self.jobs[j]["gpus"], int(worth[-1]), worth[:-1]
         prices = np.repeat(self.prices[which][:, None], gang, axis=1)
         for ((r, t), spare, who), price in zip(self.covers, self.extra[which], strict=True):
             prices[r, 0 if j in who else spare :, t] += price
         low, high = np.zeros_like(self.prices[which]), np.repeat(np.array(self.capacity)[:, None], self.slots, axis=1)
         for _, row, least, most in uses:
             low.flat[row], high.flat[row] = least, max(least, min(most, high.flat[row]))
-        forced = low.any(axis=0)
+        forced = np.asarray(low.any(axis=0))
         worth = np.where(np.arange(self.slots) >= np.flatnonzero(forced).max(initial=0), worth, NEVER)
-        costs = [self.cost(among, prices, low, high, gang) for among in self.levels(j)]
+        costs = [self.cost(among, prices, low, high, gang) for among in self.gangs.levels(j)]
         if not costs:
             return never
         table = self.states(j)
@@ -211,7 +185,7 @@ class Hadar(Packing):
             value[0] = worth[t]
             run = np.max([value[after] - cost[t] for after, cost in zip(table.T, costs, strict=True)], axis=0)
             value = np.maximum(run, NEVER if forced[t] else value)
-        return max(value[-1], never)
+        return int(max(value[-1], never))
 
 
 class Complete(Hadar):
@@ -221,37 +195,93 @@ class Complete(Hadar):
 
 
 class Forked(Hadar):
-    """A job runs as copies on any servers, of up to a gang of GPUs each; GPUs and work can be divided.
+    """Jobs run as copies, one on each server, so that a job buys whole GPUs anywhere, up to its gang on each server.
 
     Prices are those of the GPUs of all servers of one type and size, by slot.
     """
 
-    def prepare(self, data, horizon):
+    def prepare(self, data: Data, horizon: Data) -> None:
         super().prepare(data, horizon)
-        count = {}
-        for g in self.groups:
-            kind = self.types.index(g["gpu_type"]), g["gpus"]
-            count[kind] = count.get(kind, 0) + g["count"]
-        self.kinds = [(r, gpus, count[r, gpus]) for r, gpus in sorted(count)]
-        self.capacity = [gpus * servers for _, gpus, servers in self.kinds]
+        kinds = [(r, gpus, servers) for (r, gpus), servers in self.gangs.classes().items()]
+        self.type, self.capacity = [r for r, *_ in kinds], [gpus * servers for _, gpus, servers in kinds]
+        self.most = [[servers * min(job["gpus"], gpus) for _, gpus, servers in kinds] for job in self.jobs]
 
-    def answer(self, j, worth, which, uses):
-        gang, a, best, prices = self.jobs[j]["gpus"], self.arrival[j], int(worth[-1]), self.prices[which]
-        most = np.array([servers * min(gang, gpus) for _, gpus, servers in self.kinds])
-        rate = self.rates[j][[r for r, _, _ in self.kinds]]
-        able = [i for i in range(len(rate)) if most[i] and rate[i] > 0]
-        each = np.repeat(rate[able] * self.slot_s, self.slots - a).reshape(len(able), -1)
-        with np.errstate(over="ignore"):
-            price = np.minimum(prices[able, a:] / each, 1e300)
-        room = each * most[able][:, None]
-        for t in range(self.slots - a):
-            order = np.argsort(price[:, : t + 1], axis=None)
-            there = room[:, : t + 1].ravel()[order]
-            done = np.clip(self.work[j] * LESS - (np.cumsum(there) - there), 0, there)
-            if there.sum() >= self.work[j] * LESS:
-                cost = (done * price[:, : t + 1].ravel()[order]).sum() * (1 - 1e-11)
-                best = max(best, int(worth[a + t]) - math.floor(cost))
+    def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
+        pace, prices = self.rates[j][self.type] * self.slot_s, self.prices[which].astype(float)
+        low, high = np.zeros(prices.shape, int), np.repeat(np.array(self.most[j])[:, None], self.slots, axis=1)
+        for _, row, least, most in uses:
+            low.flat[row], high.flat[row] = least, max(least, min(most, high.flat[row]))
+        first = max(self.arrival[j], np.flatnonzero(low.any(axis=0)).max(initial=0))
+        need = self.work[j] * LESS - float((low * pace[:, None]).sum())
+        able, since = pace > 0, slice(self.arrival[j], None)
+        offer = Offer(prices[able, since], (high - low)[able, since], pace[able])
+        ends = [(int(worth[t]), offer.until(t + 1 - since.start)) for t in range(first, self.slots) if worth[t] > NEVER]
+        parts = [math.floor(until.parts(need) * LOW) for _, until in ends]
+        best, held = int(worth[-1]), math.floor((low * prices).sum() * LOW)
+        for i in sorted(range(len(ends)), key=lambda i: parts[i] - ends[i][0]):
+            value, until = ends[i]
+            if value - held - parts[i] <= best:
+                break
+            best = max(best, value - held - math.floor(until.whole(need) * LOW))
         return best
+
+
+class Offer(NamedTuple):
+    """GPUs to buy: ``price`` and ``room`` by class and slot, and the work that one of each class does in a slot."""
+
+    price: Array
+    room: Array
+    pace: Array
+
+    def until(self, slot: int) -> Offer:
+        """Return the same of the slots before one."""
+        return Offer(self.price[:, :slot], self.room[:, :slot], self.pace)
+
+    def parts(self, need: float) -> float:
+        """Return what the cheapest parts of GPUs cost that do so much work."""
+        return self.bought(need)[0]
+
+    def bought(self, need: float) -> tuple[float, float]:
+        """Return the same, and what the dearest of them costs per work."""
+        unit, there = (self.price / self.pace[:, None]).ravel(), (self.room * self.pace[:, None]).ravel()
+        order = np.argsort(unit)
+        left = need - (np.cumsum(there[order]) - there[order])
+        if left.size == 0 or left[-1] > there[order[-1]] * MORE:
+            return (0.0, 0.0) if need <= 0 else (1e300, 0.0)
+        done = np.clip(left, 0, there[order])
+        return float((done * unit[order]).sum()), float(unit[order][done > 0].max(initial=0.0))
+
+    def whole(self, need: float) -> float:
+        """Return what the cheapest whole GPUs cost that do so much work.
+
+        Less what their work is worth at the price of the dearest part, numbers of GPUs of each pace cost little more
+        than the least, or another choice is cheaper; of all choices, those matter that none beats in work and cost.
+        """
+        least, dual = self.bought(need)
+        if need <= 0 or least >= 1e300:
+            return least
+        paces, costs, floor = np.unique(self.pace), [], dual * need
+        for pace in paces:
+            own = self.pace == pace
+            each = np.sort(np.repeat(self.price[own].ravel(), self.room[own].ravel()))[: math.ceil(need / pace)]
+            costs.append(np.concatenate([[0.0], np.cumsum(each)]))
+        above = [cost - dual * pace * np.arange(len(cost)) for cost, pace in zip(costs, paces, strict=True)]
+        floor += sum(float(x.min()) for x in above)
+        at = np.array([int(x.argmin()) for x in above])
+        rest, start = max(need - float(at @ paces), 0.0), sum(cost[n] for cost, n in zip(costs, at, strict=True))
+        more = np.maximum(np.ceil(rest / paces * (1 - 1e-12)), 0).astype(int)
+        tried = [start - c[n] + c[n + m] for c, n, m in zip(costs, at, more, strict=True) if n + m < len(c)]
+        gap = (min(tried, default=math.inf) - floor) * MORE + abs(floor) * 1e-12
+        done, paid = np.zeros(1), np.zeros(1)
+        for cost, x, pace in zip(costs, above, paces, strict=True):
+            kept = np.flatnonzero(x - x.min() <= gap)
+            require(len(done) * len(kept) < 5e7, "there are too many numbers of GPUs for this plain program")
+            done, paid = np.add.outer(done, kept * pace).ravel(), np.add.outer(paid, cost[kept]).ravel()
+            order = np.lexsort((paid, -done))
+            done, paid = done[order], paid[order]
+            better = paid < np.minimum.accumulate(np.concatenate([[np.inf], paid[:-1]]))
+            done, paid = done[better], paid[better]
+        return float(paid[done >= need * (1 - 1e-12)].min(initial=1e300))
 
 
 PROBLEMS = {"hadar.utility": Hadar, "hadar.complete": Complete, "hadar.forked": Forked}

@@ -1,1 +1,0 @@
-"""What certificates mean, problem by problem; nothing here is the package's."""

@@ -1,0 +1,1 @@
+"""What really ran, beside certified bounds and other schedules: ``harness certify``."""

@@ -1,0 +1,376 @@
+"""Models as files, for solvers anywhere: ``harness export`` writes them, ``harness verify --solution`` reads answers.
+
+Beside ``p1.mps.gz`` stands ``p1.json``: which instance and method the file is about, what each variable means, and for
+each column the variable and index of the model. With it, a solution file becomes a decision again.
+
+A library has a folder per instance with its models, and at the top ``index.csv`` (sizes, best known objective and
+bound, checksum of each file) and ``SHA256SUMS``. Whoever writes it again gets the same files; what is known only gets
+better.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.explain import stated
+from schedgap.instances import load
+from schedgap.instances.canonical import read_mapping, validate, write_atomically
+from schedgap.instances.errors import NotApplicableError, UsageError
+from schedgap.instances.importers.table import read_text
+from schedgap.instances.registry import PAPERS, unknown
+from schedgap.instances.schema import Instance
+from schedgap.instances.schema.content import dumps
+from schedgap.models import MODELS, ModelSpec
+from schedgap.models.solve import NotLinearError, Solution, StandardForm, build, compile_model, files
+
+SUFFIXES = tuple(name + packed for name in files.WRITERS for packed in ("", ".gz"))
+"""What a model's file may end in."""
+
+BETTER = 1e-9
+"""Relative difference from which on a known value counts as better: numbers of one run are to stay as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Export:
+    """A model of an instance, as arrays with names."""
+
+    spec: ModelSpec
+    instance: Instance
+    view: Any
+    model: Any
+    form: StandardForm
+    names: files.Names
+
+    def text(self, suffix: str) -> str:
+        """Return the model as the text of a file."""
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{self.spec.id}-{self.instance.fingerprint[:12]}")
+        return "\n".join(files.WRITERS[suffix](self.form, name, self.names)) + "\n"
+
+    def told(self) -> dict[str, Any]:
+        """Return what the file beside the model says."""
+        columns = dict(zip(self.names.columns, map(_place, self.form.columns), strict=True))
+        return {
+            "method": self.spec.id,
+            "problem": self.spec.problem,
+            "sense": "max" if self.form.maximise else "min",
+            "model": self.digest,
+            "jobs": _labels(self.view),
+            "variables": _meanings(self.spec, {variable for variable, *_ in columns.values()}),
+            "columns": columns,
+            "instance": self.instance.model_dump(mode="json", exclude_defaults=True),
+        }
+
+    @property
+    def digest(self) -> str:
+        """Digest of the model, the same for all its files."""
+        return hashlib.sha256(self.text(".mps").encode()).hexdigest()
+
+
+def exported(method: str, instance: Instance) -> Export:
+    """Return the whole model of a method on an instance.
+
+    Raises
+    ------
+    UsageError
+        If the method is no model, or none that could be written as a whole.
+    NotApplicableError
+        If it cannot run on the instance.
+    """
+    if method not in MODELS:
+        raise UsageError(f"{unknown('model', method, MODELS.ids())} (heuristics are no models)")
+    spec = MODELS.get(method)
+    if spec.implied:
+        raise NotApplicableError(f"{spec.id} makes its columns as it needs them; there are too many for a file")
+    view = PAPERS.get(spec.paper).view(instance)
+    if reason := spec.skip(view):
+        raise NotApplicableError(f"{spec.id} on {instance.name}: {reason}")
+    try:
+        model = build(spec.build, view)
+        form = compile_model(model)
+    except NotLinearError as error:
+        raise NotApplicableError(f"{spec.id} on {instance.name}: not linear: {error}") from error
+    return Export(spec, instance, view, model, form, files.names(form))
+
+
+def _place(column: Any) -> list[Any]:
+    """Return the variable of a column and its index there, as ``["w", 0, 3, 1]``."""
+    index = column.index()
+    return [column.parent_component().name, *(index if isinstance(index, tuple) else [] if index is None else [index])]
+
+
+def _labels(view: Any) -> list[str]:
+    """Return the ids of jobs, or labels of tenants, in the order in which indices count them."""
+    found: Sequence[str] = getattr(getattr(view, "workload", view), "ids", ()) or getattr(view, "labels", ())
+    return list(map(str, found))
+
+
+def _meanings(spec: ModelSpec, variables: set[str]) -> dict[str, str]:
+    """Return what the statement of a model says of its variables."""
+    found: dict[str, str] = {}
+    for doc in stated(spec).values():
+        for name, text in re.findall(r"^ *- ``(\w+)`` (.+)$", doc, re.MULTILINE):
+            found.setdefault(name, text.rstrip("."))
+    return {name: found[name] for name in sorted(variables & found.keys())}
+
+
+def export(method: str, reference: str, path: Path) -> Export:
+    """Write a model as a file, and beside it what maps its solutions to decisions.
+
+    Raises
+    ------
+    UsageError
+        If there is no such model or instance, the file's name has another ending, or cannot be written.
+    """
+    suffix, _ = _ending(path)
+    found = exported(method, load(reference))
+    _write(found, path, suffix)
+    return found
+
+
+def _ending(path: Path) -> tuple[str, str]:
+    """Return the format of a model's file, and the name of the file without its ending."""
+    for ending in sorted(SUFFIXES, key=len, reverse=True):
+        if path.name.lower().endswith(ending):
+            return ending.removesuffix(".gz"), path.name[: -len(ending)]
+    raise UsageError(f"{path}: a model's file ends in {', '.join(SUFFIXES)}")
+
+
+def _write(found: Export, path: Path, suffix: str) -> bytes:
+    """Write both files; return the content of the model's."""
+    content = found.text(suffix).encode()
+    if path.name.lower().endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    write_atomically(path, content)
+    write_atomically(path.with_name(_ending(path)[1] + ".json"), (dumps(found.told()) + "\n").encode())
+    return content
+
+
+# ---------------------------------------------------------------- solutions
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """A decision that a solution file holds, and where the model's rows do not hold for its values."""
+
+    spec: ModelSpec
+    instance: Instance
+    view: Any
+    decision: Any
+    violations: tuple[str, ...]
+
+
+ROWS = 1e-6
+"""Relative violation of a row that is a solver's rounding."""
+
+
+def returned(path: Path, beside: Path | None = None) -> Returned:
+    """Read a solution file of HiGHS, CBC, SCIP or Gurobi back as the decision that it is.
+
+    `beside` is the ``.json`` of the model; by default that of the same name.
+
+    Raises
+    ------
+    UsageError
+        If the file is truncated, in no known format, without a solution, or of another model.
+    """
+    beside = beside or path.with_suffix(".json")
+    if not beside.exists():
+        raise UsageError(f"{beside}: no such file; harness export writes it beside the model (or name it: --model)")
+    about = read_mapping(beside)
+    if not {"method", "model", "instance"} <= about.keys():
+        raise UsageError(f"{beside}: not a file that harness export wrote beside a model")
+    one = exported(about["method"], validate(about["instance"], where=str(beside)))
+    if one.digest != about["model"]:
+        raise UsageError(f"{beside}: this version builds another model of {one.spec.id}: export it again")
+    values = _values(str(path), files.read_solution(str(path), read_text(path)), one)
+    solution = Solution(
+        "feasible",
+        "read from a file",
+        objective=float(one.form.cost @ values) + one.form.offset,
+        model=one.model,
+        columns=one.form.columns,
+        rows=one.form.rows,
+        column_values=values,
+    )
+    violations = _broken(one, values)
+    try:
+        decision = one.spec.decode(one.view, one.model, solution)
+    except ValueError as error:
+        decision, violations = None, (*violations, f"no decision: {error}")
+    if decision is None and not violations:
+        raise UsageError(f"{path}: {one.spec.id} decides nothing that could be checked; it bounds {one.spec.problem}")
+    return Returned(one.spec, one.instance, one.view, decision, violations)
+
+
+def _values(where: str, answer: files.Answer, one: Export) -> Any:
+    """Return the values of all columns, after what would show that they are not those that were found."""
+    about = f"{one.spec.id} on {one.instance.name}"
+    known = set(one.names.columns)
+    if not answer.values and (answer.complete or answer.objective is None):
+        raise UsageError(f"{where}: no solution in it ({answer.status or answer.solver})")
+    if other := sorted(answer.values.keys() - known - {files.CONSTANT}):
+        raise UsageError(f"{where}: column {other[0]} is none of {about}: the file is of another model")
+    missing = len(known - answer.values.keys())
+    if answer.complete and missing:
+        raise UsageError(f"{where}: {missing} of {len(known)} columns of {about} are not there: the file is truncated")
+    values = np.array([answer.values.get(name, 0.0) for name in one.names.columns])
+    value = float(one.form.cost @ values) + one.form.offset
+    told = answer.objective
+    # What a solver reads from an MPS file is minimised.
+    if told is not None and min(abs(told - value), abs(told + value)) > ROWS * max(1.0, abs(value)):
+        claimed = f"it says the objective is {told:.9g}, and its values have {value:.9g}"
+        raise UsageError(f"{where}: {claimed}: the file is truncated, or of another model")
+    return values
+
+
+def _broken(one: Export, values: Any) -> tuple[str, ...]:
+    """Return a line about the rows, bounds and integers of the model that the values break, with the worst one."""
+    form = one.form
+    found = []
+    for what, names, amount, low, high in (
+        ("row", one.names.rows, form.matrix @ values, form.row_lower, form.row_upper),
+        ("bounds of", one.names.columns, values, form.lower, form.upper),
+    ):
+        off = np.maximum(low - amount, amount - high) / np.maximum(1.0, np.abs(np.where(amount < low, low, high)))
+        if count := int((off > ROWS).sum()):
+            i = int(off.argmax())
+            where = f"[{low[i]:.9g}, {high[i]:.9g}]"
+            found.append(f"{what} {names[i]}: {amount[i]:.9g} is not in {where} ({count} such in the model)")
+    off = np.where(form.integer, np.abs(values - np.rint(values)), 0.0)
+    if count := int((off > ROWS * 10).sum()):
+        i = int(off.argmax())
+        found.append(f"{one.names.columns[i]} = {values[i]:.9g} is not whole ({count} such in the model)")
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- libraries
+
+DEFAULT = (
+    "paper/hadar-fig1",
+    "paper/walkthrough",
+    "paper/synergy-example",
+    "paper/oef-eq1",
+    "gen/20jobs?jobs=3",
+    "gen/20jobs?jobs=2&servers_per_type=1&slot_s=21600",
+)
+"""Instances of a library unless others are named: together, every model has one that it can run on."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a library's index. `objective` and `bound` are the best known, in the problem's own sense."""
+
+    file: str
+    method: str
+    problem: str
+    kind: str
+    sense: str
+    instance: str
+    fingerprint: str
+    rows: int
+    columns: int
+    integers: int
+    nonzeros: int
+    objective: str = ""
+    objective_by: str = ""
+    bound: str = ""
+    bound_by: str = ""
+    sha256: str = ""
+
+
+def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]) -> tuple[list[Entry], list[str]]:
+    """Write all models that are not above their stated size, of a list of instances; return index and left-out models.
+
+    What is known comes from comparisons and from the index that is there.
+    """
+    before = _index(folder / "index.csv")
+    rows = [row for comparison in known for row in (*comparison.rows, *comparison.bounds)]
+    entries, left_out = [], []
+    for instance in {one.fingerprint: one for one in map(load, references)}.values():
+        place = re.sub(r"[^A-Za-z0-9_.-]", "_", instance.name)
+        for spec in MODELS:
+            try:
+                entry = _added(folder, f"{place}/{spec.id}.mps.gz".replace("?", "_"), spec, instance)
+            except NotApplicableError as error:
+                left_out.append(f"{spec.id} on {instance.name}: {error}")
+                continue
+            entry = _known(entry, spec, [row for row in rows if row.fingerprint == instance.fingerprint])
+            old = before.get(entry.file)
+            entries.append(_better(entry, old) if old and old.sha256 == entry.sha256 else entry)
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [field.name for field in fields(Entry)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(asdict, entries))
+    write_atomically(folder / "index.csv", table.getvalue().encode())
+    _checksums(folder, [name for e in entries for name in (e.file, e.file.removesuffix(".mps.gz") + ".json")])
+    return entries, left_out
+
+
+def _added(folder: Path, name: str, spec: ModelSpec, instance: Instance) -> Entry:
+    """Write a model into a library, and return its line but for what is known."""
+    view = PAPERS.get(spec.paper).view(instance)
+    if reason := spec.skip(view) or spec.too_large(view):
+        raise NotApplicableError(reason)
+    one = exported(spec.id, instance)
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    content, form = _write(one, folder / name, ".mps"), one.form
+    about = (name, spec.id, spec.problem, spec.kind, "max" if form.maximise else "min", instance.name)
+    sizes = (*form.matrix.shape, int(form.integer.sum()), form.matrix.nnz)
+    return Entry(*about, instance.fingerprint, *sizes, sha256=hashlib.sha256(content).hexdigest())
+
+
+def _known(entry: Entry, spec: ModelSpec, rows: Sequence[Row]) -> Entry:
+    """Return the line with the best objective and bound of its problem; a relaxation's own optimum is both."""
+    told = [row for row in rows if row.verified is not False and row.problem == spec.problem]
+    if spec.kind != "exact":
+        own = [row for row in told if row.method == spec.id and row.status == "optimal"]
+        number = next((row.own_bound for row in own if row.own_bound is not None), None)
+        if number is None or spec.kind == "baseline":
+            return entry
+        value = f"{number:.12g}"
+        return replace(entry, objective=value, objective_by=spec.id, bound=value, bound_by=spec.id)
+    for row in told:
+        objective = f"{row.objective:.12g}" if row.objective is not None and row.verified else ""
+        bound = "" if row.best_bound is None else f"{row.best_bound:.12g}"
+        new = replace(entry, objective=objective, objective_by=row.method, bound=bound, bound_by=row.bound_from or "")
+        entry = _better(new, entry)
+    return entry
+
+
+def _better(new: Entry, old: Entry) -> Entry:
+    """Return the new line with the old one's values where the new ones are not better."""
+    sign = 1.0 if new.sense == "max" else -1.0
+    keep: dict[str, Any] = {}
+    for field, upwards in (("objective", sign), ("bound", -sign)):
+        mine, other = getattr(new, field), getattr(old, field)
+        if other and (not mine or upwards * (float(mine) - float(other)) <= BETTER * abs(float(other))):
+            keep |= {field: other, f"{field}_by": getattr(old, f"{field}_by")}
+    return replace(new, **keep)
+
+
+def _index(path: Path) -> Mapping[str, Entry]:
+    """Return the lines of an index by file; none where there is no index."""
+    if not path.exists():
+        return {}
+    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(read_text(path))))
+    try:
+        return {line["file"]: Entry(**line) for line in lines}
+    except (KeyError, TypeError):
+        raise UsageError(f"{path}: not the index of a library: name another folder") from None
+
+
+def _checksums(folder: Path, names: Sequence[str]) -> None:
+    """Write the digests of all files, as ``sha256sum -c`` reads them."""
+    lines = (f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in (*names, "index.csv"))
+    write_atomically(folder / "SHA256SUMS", "".join(lines).encode())

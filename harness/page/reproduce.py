@@ -1,0 +1,100 @@
+"""What reproductions tell: a verdict on every figure and table, published beside measured beside certified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schedgap.harness.page import frame
+from schedgap.harness.page.columns import LONGEST
+from schedgap.harness.page.columns import REPRODUCE as COLUMNS
+from schedgap.harness.page.frame import Group, Page
+from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, Reproduction, kind
+from schedgap.harness.reproduce.setting import Setting
+from schedgap.harness.table import Block, Line, Note, Table, explained, table
+from schedgap.harness.text import clean
+
+
+def heading(found: Reproduction, setting: Setting) -> str:
+    """Return place, title and verdict of a figure or table, with how many of its parts are reproduced."""
+    rows = found.of(setting.id)
+    title = f"{setting.id} ({clean(setting.place, 60)}): {clean(setting.title, 200)}"
+    told = f"{title}: {clean(found.verdict(setting.id), LONGEST)}"
+    count = sum(row.verdict == REPRODUCED for row in rows)
+    return told if len(rows) == 1 or not count else f"{told}; {count} of {len(rows)} reproduced"
+
+
+def _table(found: Reproduction, setting: Setting, caption: str) -> Table:
+    return table(caption, COLUMNS, found.of(setting.id), dim=lambda row: row.verdict == NOT_TESTABLE)
+
+
+def notes(found: Reproduction, setting: Setting) -> list[tuple[str, str]]:
+    """Return what is to be said about a figure: trouble, other settings, and notes on what is not reproduced."""
+    said = [("note", clean(setting.note, LONGEST))] if setting.note else []
+    said += [("not testable here", f"it needs {clean(setting.needs, LONGEST)}")] if setting.needs else []
+    for row in found.of(setting.id):
+        about = f"{row.method} {row.what}".strip() if row.method else row.what
+        said += [(about, f"WRONG or failed: {row.trouble}")] if row.trouble else []
+        said += [(about, clean(f"measured where {line}", LONGEST)) for line in row.elsewhere]
+        said += [(about, clean(row.note, LONGEST))] if row.note and row.verdict != REPRODUCED else []
+    return frame.together(said)
+
+
+def headline(found: Reproduction) -> str:
+    """Return how many figures and tables there are, and what became of them."""
+    counts = ", ".join(f"{count} {name}" for name in VERDICTS if (count := found.verdicts[name]))
+    several = f"{len(found.settings)} figures and tables" if len(found.settings) != 1 else "1 figure or table"
+    early = "The run was stopped early. " if found.interrupted else ""
+    quick = " (small versions, by --quick)" if found.meta.get("quick") else ""
+    return f"{early}{several}{quick}: {counts}."
+
+
+def blocks(found: Reproduction) -> list[Block]:
+    """Return what a command prints: headline, then each figure or table with its notes."""
+    shown: list[Block] = [Line(headline(found), "bold")]
+    for setting in found.settings.values():
+        shown += [Line(""), Line(heading(found, setting), "bold"), _table(found, setting, "")]
+        shown += [Note(which, what) for which, what in notes(found, setting)]
+    return shown
+
+
+def page(found: Reproduction) -> Page:
+    """Return the page of reproductions: a group of tables per paper."""
+    papers: dict[str, list[Setting]] = {}
+    for setting in found.settings.values():
+        papers.setdefault(setting.paper, []).append(setting)
+    groups = [
+        Group(
+            f"paper-{frame.slug(paper)}",
+            clean(paper, 60),
+            frame.title_of(paper),
+            [_table(found, setting, heading(found, setting)) for setting in settings],
+        )
+        for paper, settings in papers.items()
+    ]
+    said = [(f"{id} {which}".strip(), what) for id, one in found.settings.items() for which, what in notes(found, one)]
+    return Page(
+        question="Does it come back?",
+        title="Figures and tables of the papers",
+        headline=headline(found),
+        groups=groups,
+        legend=[*explained(COLUMNS, [found.rows]), *((name, text) for name, text in VERDICTS.items())],
+        notes=said,
+        counts=[(str(found.verdicts[name]), name) for name in VERDICTS if found.verdicts[name]],
+        answers=_answers(found, papers),
+    )
+
+
+def _answers(found: Reproduction, papers: dict[str, list[Setting]]) -> Sequence[tuple[str, str]]:
+    """Return the verdicts of each paper in a sentence."""
+    told = []
+    for paper, settings in papers.items():
+        by_verdict: dict[str, list[str]] = {}
+        for setting in settings:
+            by_verdict.setdefault(kind(found.verdict(setting.id)), []).append(setting.place)
+        told.append(
+            (
+                clean(paper, 60),
+                "; ".join(f"{name}: {', '.join(by_verdict[name])}" for name in VERDICTS if name in by_verdict) + ".",
+            )
+        )
+    return told

@@ -1,0 +1,217 @@
+"""What is told of a log: what ran beside the best schedule found and the bound, and why jobs waited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from schedgap.harness.certify.why import Decision, Group, Why
+from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.compare.run import ratio
+from schedgap.harness.page.stories import STORIES, Story
+from schedgap.harness.table import Column, Table, table
+from schedgap.harness.text import ABSENT, clean, number, percent
+from schedgap.harness.text import ratio as shown_ratio
+from schedgap.instances.parameters import base_id
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.rigid import OBJECTIVES
+
+WORDS = {
+    "flow": "mean completion time",
+    "slowdown": "mean bounded slowdown",
+    "weighted": "weighted mean completion time",
+    "makespan": "makespan",
+    "idle": "GPU-hours idle while a job waited",
+}
+NAMES = {
+    "rigid.fcfs": "first come, first served",
+    "rigid.easy": "with EASY backfilling",
+    "rigid.conservative": "with conservative backfilling",
+    "rigid.srtf": "SRTF",
+}
+EXECUTED = ("rigid.executed", "rigid.interrupted")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An objective: as executed, the best found without interruptions and by what, the bound and by what."""
+
+    objective: str
+    executed: float | None
+    best: float | None
+    best_by: str
+    bound: float | None
+    bound_by: str
+
+    @property
+    def at_most(self) -> float | None:
+        """How many times the optimum the executed schedule is, at most."""
+        known = self.executed is not None and self.bound is not None
+        return ratio("min", self.executed or 0.0, self.bound or 0.0) if known else None
+
+
+def metric(objective: str) -> str:
+    """Return the name that the checker gives an objective."""
+    return {"slowdown": "slowdown", "idle": "idle_gpu_h"}.get(objective, f"{objective}_h")
+
+
+def executed(rows: Sequence[Row]) -> Row | None:
+    """Return the row of what really ran, if it is verified."""
+    return next((row for row in rows if base_id(row.method) in EXECUTED and row.verified), None)
+
+
+def measures(rows: Sequence[Row]) -> list[Measured]:
+    """Return the objectives that something is known of."""
+    ran, found = executed(rows), []
+    decided = [row for row in rows if row.verified and not row.problem.endswith(".preemptive")]
+    for objective in OBJECTIVES:
+        name = metric(objective)
+        values = [(float(row.metrics[name] or 0.0), clean(row.method, 60)) for row in decided if name in row.metrics]
+        problem = f"rigid.{objective}"
+        bounds = [
+            (row.own_bound, clean(row.method, 60))
+            for row in rows
+            if row.own_bound is not None
+            and row.verified is not False
+            and row.problem.startswith(problem)
+            and (row.problem == f"{problem}.preemptive" or ran is None or ran.method != EXECUTED[1])
+        ]
+        best, bound = min(values, default=(None, "")), max(bounds, default=(None, ""))
+        mine = ran.metrics.get(name) if ran else None
+        found.append(Measured(objective, None if mine is None else float(mine), *best, *bound))
+    return found
+
+
+def answer(run: Comparison, rows: Sequence[Row]) -> str:
+    """Return what ran beside the optimum, where waiting could have been avoided, and what others make of the jobs."""
+    ran = executed(rows)
+    if ran is None or len({row.fingerprint for row in rows}) > 1:
+        return ""
+    objective = ran.problem.split(".")[1]
+    mine = next(one for one in measures(rows) if one.objective == objective)
+    unit = _unit(objective)
+    beside = f", at most {shown_ratio(mine.at_most, True)[2:]} × the optimum" if mine.at_most else ""
+    text = f"{WORDS[objective]} as executed {number(mine.executed)}{unit}{beside}"
+    if (found := _why(run, rows)) and (where := _worst(found)):
+        text += f"; {where}"
+    others = [
+        f"{NAMES[row.method.partition('?')[0]]} {number(row.objective)}{unit}"
+        for row in rows
+        if row.verified and row.method.partition("?")[0] in NAMES and "estimates" not in row.method
+    ]
+    best = f"; the best schedule found {number(mine.best)}{unit}" if mine.best is not None else ""
+    return text + (f"; the same jobs {', '.join(others)}" if others else "") + best + "."
+
+
+def _unit(objective: str) -> str:
+    unit = OBJECTIVES[objective][1]
+    return "" if unit == "1" else f" {unit}"
+
+
+def _worst(why: Why) -> str:
+    """Return when jobs were submitted on which most avoidable waiting fell, or of which size they were."""
+    if why.avoidable.sum() <= 1e-9:
+        return "no waiting could have been avoided"
+    groups = why.groups(1)
+    group = next((one for one in groups if one.by == "submitted"), groups[-1])
+    of_what = f"submitted on {group.name}" if group.by == "submitted" else f"of {group.name} GPUs"
+    return f"{percent(group.share)} of the avoidable waiting fell on jobs {of_what}"
+
+
+def _why(run: Comparison, rows: Sequence[Row]) -> Why | None:
+    """Return the waiting of what ran, if the bound on flow times was found."""
+    ran = executed(rows)
+    source = next((row for row in rows if row.method == "rigid.bound" and row.name in run.prices), None)
+    if ran is None or source is None or ran.name not in run.decisions:
+        return None
+    view = PAPERS.get("rigid").view(run.instances[ran.fingerprint])
+    return Why(view, run.decisions[ran.name], run.prices[source.name])
+
+
+def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
+    """Return all objectives side by side, who waited, and the most expensive decisions."""
+    if executed(rows) is None or len({row.fingerprint for row in rows}) > 1:
+        return []
+    found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, measures(rows))]
+    why = _why(run, rows)
+    if why is None:
+        return found
+    waited, avoidable = float(why.waited.sum()), float(why.avoidable.sum())
+    caption = (
+        f"waiting, {number(waited)} h in sum, of which {number(waited - avoidable)} h unavoidable (in the bound's"
+        f" schedule, too) and {number(avoidable)} h avoidable; {number(why.fragmentation())} GPU-hours were free while"
+        " a job waited that would have fitted by count"
+    )
+    found.append(table(caption, GROUPS, why.groups()))
+    if decisions := why.decisions():
+        priced = [(decision, why) for decision in decisions]
+        found.append(
+            table("the most expensive decisions: starts while shorter jobs of no more GPUs waited", DECISIONS, priced)
+        )
+    return found
+
+
+def _text(key: str, header: str, explanation: str, text: Any) -> Column[Any]:
+    return Column(key, header, explanation, text)
+
+
+def _number(key: str, header: str, explanation: str, value: Any) -> Column[Any]:
+    def cell(row: Any) -> str:
+        found = value(row)
+        return ABSENT if found is None else number(found)
+
+    return Column(key, header, explanation, cell, value, align="right")
+
+
+SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
+    _text("objective", "objective", "What is measured.", lambda m: f"{WORDS[m.objective]}{_bracket(m.objective)}"),
+    _number("executed", "executed", "As executed.", lambda m: m.executed),
+    _number("best", "best found", "The best schedule found that interrupts nobody.", lambda m: m.best),
+    _number("bound", "bound ≥", "Certified for every schedule.", lambda m: m.bound),
+    Column(
+        "at_most",
+        "executed / optimum",
+        "How many times the optimum the executed schedule is, at most.",
+        lambda m: ABSENT if m.at_most is None else shown_ratio(m.at_most, True),
+        lambda m: m.at_most,
+        align="right",
+    ),
+    _text("best_by", "found by", "Which method found it.", lambda m: m.best_by or ABSENT),
+    _text("bound_by", "bound from", "Which model proved the bound.", lambda m: m.bound_by or ABSENT),
+)
+
+
+def _bracket(objective: str) -> str:
+    unit = OBJECTIVES[objective][1]
+    return "" if unit == "1" or objective == "idle" else f" [{unit}]"
+
+
+GROUPS: tuple[Column[Group], ...] = (
+    _text("by", "by", "What jobs are grouped by.", lambda g: g.by),
+    _text("name", "group", "The groups of most avoidable waiting.", lambda g: clean(g.name, 40)),
+    _number("jobs", "jobs", "Jobs of the group.", lambda g: g.jobs),
+    _number("waited_h", "waited [h]", "Hours in sum.", lambda g: g.waited_h),
+    _number("avoidable_h", "avoidable [h]", "Hours beyond those in the bound's schedule.", lambda g: g.avoidable_h),
+    Column("share", "of all", "Part of all avoidable waiting.", lambda g: percent(g.share), lambda g: g.share, "right"),
+)
+
+
+def _when(decision: Decision, why: Why) -> str:
+    began, seconds = why.view.instance.began_s, decision.start * why.view.tick_s
+    if began is None:
+        return f"{number(seconds / 3600)} h"
+    return datetime.fromtimestamp(began + seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+DECISIONS: tuple[Column[Any], ...] = (
+    _text("job", "job", "Who started.", lambda d: clean(d[1].view.instance.jobs[d[0].job].id, 40)),
+    _text("when", "started", "When, by the clock of the log.", lambda d: _when(*d)),
+    _number("gpus", "GPUs", "What it holds.", lambda d: int(d[1].view.gpus[d[0].job])),
+    _number("lasted", "ran [h]", "How long.", lambda d: d[1].view.duration[d[0].job] / d[1].view.ticks_of_hour),
+    _number("others", "passed over", "Shorter jobs of no more GPUs that were waiting.", lambda d: d[0].others),
+    _number("cost_h", "their wait [h]", "How long these waited meanwhile, in sum.", lambda d: d[0].cost_h),
+)
+
+STORIES.register(Story("rigid", answer, tables))

@@ -1,0 +1,1 @@
+"""Reproductions: every figure and table of the papers as a setting, published numbers beside measured and certified."""

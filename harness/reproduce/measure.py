@@ -1,0 +1,322 @@
+"""From results to rows: which cases something printed is about, means with intervals, bounds, and what follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from schedgap.harness.published import LESS_IS_BETTER, agrees, measured_as, split, value_of
+from schedgap.harness.reproduce.row import Case, Evidence, ReproducedRow, decide
+from schedgap.harness.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend
+from schedgap.harness.text import number, numbers, some
+
+STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
+
+RESAMPLES = 2000
+"""Bootstrap samples of an interval."""
+
+WIDE = 0.5
+"""An interval wider than this part of the printed value decides nothing: the mean does."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A statistic over cases with its 95 % interval, the bound on it with its sign and model, and failed runs."""
+
+    value: float
+    low: float
+    high: float
+    cases: int
+    bound: float | None = None
+    sign: str = ""
+    model: str = ""
+
+    def __str__(self) -> str:
+        interval = f" [{number(self.low, 3)}, {number(self.high, 3)}]" if self.cases > 1 else ""
+        return f"{number(self.value)}{interval}"
+
+
+def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
+    """Yield a row for everything that is compared in a setting; for one that cannot be tested, a row that says so."""
+    for text in (setting.printed or ("",)) if setting.needs and not setting.items else ():
+        what, _, printed = text.rpartition(": ")
+        yield ReproducedRow(setting.id, setting.place, what or setting.title, published=printed or None)
+    for item in setting.items:
+        yield _row(setting, item, cases)
+
+
+def _row(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> ReproducedRow:
+    stated, told = _judged(setting, item, cases)
+    others = {}
+    elsewhere = []
+    for other in item.only_if:
+        if (changed := _instead(item, other)) == item:
+            continue
+        found, more = _judged(setting, changed, cases)
+        others[other.setting] = found
+        if found.agrees is not None:
+            elsewhere.append(f"{other.setting}: {more.get('text', numbers(more.get('measured')))}")
+    about = [case for case in cases if case.run == setting.run_of(item.run).name and case.trouble]
+    trouble = some([case.trouble for case in about if case.method in _methods(item)], 2)
+    fields = {name: value for name, value in told.items() if name != "text"}
+    return ReproducedRow(
+        figure=setting.id,
+        place=item.place or setting.place,
+        verdict=decide(stated, others),
+        elsewhere=tuple(elsewhere),
+        note=item.note,
+        trouble=trouble,
+        **fields,
+    )
+
+
+def _instead(item: Any, other: Alternative) -> Any:
+    """Return what is compared, in another setting: other run, points, or methods."""
+    changes: dict[str, Any] = {"run": other.run or item.run, "at": {**item.at, **other.at}}
+
+    def named(method: str) -> str:
+        return other.instead.get(method, method)
+
+    if isinstance(item, Order):
+        changes["order"] = tuple(named(method) for method in item.order)
+    else:
+        name, reference = split(item.quantity)
+        changes["method"] = named(item.method)
+        changes["quantity"] = f"{name}:{named(reference)}" if reference else name
+    return item.model_copy(update=changes)
+
+
+def _methods(item: Number | Order | Trend) -> tuple[str, ...]:
+    return item.order if isinstance(item, Order) else (item.method, split(item.quantity)[1])
+
+
+Judged = tuple[Evidence, dict[str, Any]]
+
+
+def _judged(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> Judged:
+    """Return what was measured about something printed, and the fields of its row."""
+    here = [case for case in cases if case.run == setting.run_of(item.run).name and fits(case, item)]
+    if isinstance(item, Order):
+        return _order(item, here)
+    return _trend(item, here) if isinstance(item, Trend) else _number(item, here)
+
+
+def fits(case: Case, item: Item) -> bool:
+    """Return whether a case is one of those that something is about."""
+    return all(_is(case.at.get(name), wanted) for name, wanted in item.at.items())
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple):
+        return any(_is(value, one) for one in wanted)
+    return str(value) == str(wanted) or (_float(value) is not None and _float(value) == _float(wanted))
+
+
+def _float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def values(method: str, quantity: str, cases: Sequence[Case]) -> dict[tuple[str, ...], Any]:
+    """Return a quantity of a method by case; results that are not confirmed have none."""
+    peers: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    for case in cases:
+        if not case.trouble:
+            peers.setdefault(case.key, {})[case.method] = case.measured
+    found = ((key, value_of(quantity, method, beside)) for key, beside in peers.items())
+    return {key: value for key, value in found if value is not None}
+
+
+def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Found | None:
+    """Return the mean of a quantity over cases, or its largest or smallest value, with interval and bound."""
+    found = values(method, quantity, cases)
+    known = [float(value) for value in found.values()]
+    if not known or not all(math.isfinite(value) for value in known):
+        return None
+    value = STATISTICS[of](known)
+    low, high = interval(known) if of == "mean" else (value, value)
+    bounds = [_bound(method, quantity, case, cases) for case in cases if case.method == method and case.key in found]
+    sure = [bound for bound in bounds if bound is not None]
+    if len(sure) < len(known) or len({sign for _, sign, _ in sure}) != 1:
+        return Found(value, low, high, len(known))
+    limit = STATISTICS[of]([bound for bound, _, _ in sure])
+    return Found(value, low, high, len(known), limit, sure[0][1], sure[0][2])
+
+
+def _bound(method: str, quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, str, str] | None:
+    """Return the certified bound on a quantity in a case, its sign, and the model.
+
+    Of a ratio it is the most that the method can reach with the other method's result as it is.
+    """
+    name, other = split(quantity)
+    base, unit = measured_as(name, case.measured) or ("", 1.0)
+    if base not in case.bounds:
+        return None
+    bound, model = case.bounds[base]
+    less = base != "objective" or case.measured.get("sense") == "min"
+    if not other:
+        return bound / unit, "≥" if less else "≤", model
+    theirs = [one.measured[base] for one in cases if (one.key, one.method) == (case.key, other)]
+    best, reference = (bound, theirs[0]) if less else (theirs[0], bound)
+    return (reference / best, "≤", model) if best > 0 else None
+
+
+def interval(known: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean; of equal numbers, or one, it is a point."""
+    if len(set(known)) == 1:
+        return known[0], known[0]
+    from scipy.stats import bootstrap
+
+    found = bootstrap((known,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=np.random.default_rng(0))
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+# ---------------------------------------------------------------- what follows
+
+
+def _number(item: Number, cases: Sequence[Case]) -> Judged:
+    told = {
+        "what": item.quantity + _points(item),
+        "method": item.method,
+        "published": _plain(item.value),
+        **{name: getattr(item, name) for name in ("relation", "tolerance", "unit")},
+    }
+    if isinstance(item.value, tuple | list):
+        return _vector(item, cases, told)
+    found = statistic(item.method, item.quantity, cases, item.statistic)
+    if found is None:
+        return Evidence(None), told
+    told |= {"measured": found.value, "low": found.low, "high": found.high, "cases": found.cases, "text": str(found)}
+    if found.bound is not None:
+        told["certified"] = f"{found.sign} {number(found.bound)} ({found.model})"
+    return evidence(item, found), told
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, tuple | list) else float(value)
+
+
+def _vector(item: Number, cases: Sequence[Case], told: dict[str, Any]) -> Judged:
+    """Compare a vector or matrix, which is about one case."""
+    known = list(values(item.method, item.quantity, cases).values())
+    if len(known) != 1:
+        return Evidence(None), told
+    same = agrees(np.asarray(known[0], float), np.asarray(item.value, float), item.tolerance, item.relation)
+    return Evidence(bool(same)), told | {"measured": np.asarray(known[0]).tolist(), "cases": 1}
+
+
+def evidence(item: Number, found: Found) -> Evidence:
+    """Return what a statistic says about a printed number."""
+    value, slack = float(np.asarray(item.value)), item.tolerance * (1 + 1e-9)
+    narrow = found.high - found.low <= WIDE * abs(value)
+    low, high = (found.low, found.high) if narrow else (found.value, found.value)
+    same = {
+        "equal": low - slack <= value <= high + slack,
+        "at least": found.value >= value - slack,
+        "at most": found.value <= value + slack,
+    }[item.relation]
+    above = found.sign == "≤" and item.relation != "at most" and value - slack > (found.bound or 0.0)
+    below = found.sign == "≥" and item.relation != "at least" and value + slack < (found.bound or 0.0)
+    return Evidence(same, _points_alike(item, found), bool(above or below))
+
+
+def _points_alike(item: Number, found: Found) -> bool:
+    """Return whether a ratio is on the printed side of one, with all of its interval."""
+    value = float(np.asarray(item.value))
+    if not split(item.quantity)[1]:
+        return False
+    return found.low > 1.0 if value > 1 else found.high < 1.0 and value < 1
+
+
+def _better(quantity: str, case: Case) -> str:
+    """Return the ratio that says how many times better one method is than another."""
+    less = (
+        case.measured.get("sense") == "min" if quantity == "objective" else quantity.endswith((*LESS_IS_BETTER, "_h"))
+    )
+    return "less" if less else "more"
+
+
+def _order(item: Order, cases: Sequence[Case]) -> Judged:
+    """Compare an ordering: in the mean over all cases, or at every value of a parameter."""
+    told: dict[str, Any] = {
+        "what": f"{item.quantity}: ordering{_points(item)}",
+        "published": " before ".join(item.order),
+    }
+    groups = _groups(item.along, cases)
+    known = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in groups.items()}
+    known = {at: found for at, found in known.items() if all(found)}
+    if not known:
+        return Evidence(None), told
+    less = _better(item.quantity, cases[0]) == "less"
+    held = [at for at, found in known.items() if _ordered([one.value for one in found if one], less)]
+    sign = " < " if less else " > "
+    texts = {at: ", ".join(str(one) for one in found) for at, found in known.items()}
+    if item.along:
+        text = f"at {len(held)} of {len(known)} values of {item.along}"
+        first = [one for one in known if one not in held]
+        text += f"; not at {some([str(one) for one in first], 4)}" if first else ""
+    else:
+        text = next(iter(texts.values())).replace(", ", sign if held else ", ")
+    counted = min(one.cases for found in known.values() for one in found if one)
+    told |= {"measured": text, "cases": counted, "text": text}
+    return Evidence(len(held) == len(known), 2 * len(held) > len(known)), told
+
+
+def _ordered(values: Sequence[float], less: bool) -> bool:
+    return all(a < b if less else a > b for a, b in pairwise(values))
+
+
+def _groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:
+    """Return cases by the value of a parameter, in the order of numbers; in one group where none is named."""
+    found: dict[Any, list[Case]] = {}
+    for case in cases:
+        value = case.at.get(along) if along else ""
+        if value is not None:
+            found.setdefault(value, []).append(case)
+    ordered = sorted(found, key=lambda value: (_float(value) is None, _float(value) or 0.0))
+    return {value: found[value] for value in ordered}
+
+
+def curve(method: str, quantity: str, along: str, cases: Sequence[Case]) -> dict[Any, Found]:
+    """Return a quantity by the value of a parameter, with intervals."""
+    found = {at: statistic(method, quantity, here) for at, here in _groups(along, cases).items()}
+    return {at: one for at, one in found.items() if one is not None}
+
+
+def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
+    """Compare what a curve does along a parameter."""
+    peak = f" at {item.along} = {some([str(one) for one in item.peak])}" if item.peak else f" with {item.along}"
+    told: dict[str, Any] = {
+        "what": f"{item.quantity}: trend{_points(item)}",
+        "method": item.method,
+        "published": f"{item.shape}{peak}",
+    }
+    found = curve(item.method, item.quantity, item.along, cases)
+    if len(found) < 2:
+        return Evidence(None), told
+    means = [one.value for one in found.values()]
+    text = ", ".join(f"{number(_float(at), 3) if _float(at) is not None else at}: {one}" for at, one in found.items())
+    told |= {"measured": text, "cases": min(one.cases for one in found.values()), "text": text}
+    if item.shape == "peaks":
+        best = max(found, key=lambda at: found[at].value)
+        return Evidence(any(_is(best, one) for one in item.peak)), told
+    sign = 1 if item.shape == "rises" else -1
+    steps = [sign * (b - a) for a, b in pairwise(means)]
+    return Evidence(all(step > 0 for step in steps), sum(steps) > 0), told
+
+
+def _points(item: Item) -> str:
+    """Return which points something is about, in words."""
+    said = [
+        f"{name} = {some([str(one) for one in value]) if isinstance(value, tuple) else value}"
+        for name, value in item.at.items()
+    ]
+    return f" ({', '.join(said)})" if said else ""

@@ -1,0 +1,225 @@
+"""Run figures and tables of the papers, and set published beside measured beside certified."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Unpack
+from urllib.parse import parse_qsl
+
+from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.run import collected as compared
+from schedgap.harness.compare.run import plan as methods_of
+from schedgap.harness.compare.run import staged
+from schedgap.harness.engine.result import Later
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
+from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.reproduce import measure
+from schedgap.harness.reproduce.row import Case, ReproducedRow, Reproduction
+from schedgap.harness.reproduce.setting import Run, Setting, find
+from schedgap.harness.reproduce.task import MethodResult, MethodTask, SimulationResult
+from schedgap.harness.simulate.row import Bound, SimulationRow
+from schedgap.harness.simulate.run import USUAL, resolve
+from schedgap.harness.simulate.run import collected as simulated
+from schedgap.harness.simulate.run import plan as simulations_of
+from schedgap.harness.sweep import AbsentDataError
+from schedgap.harness.table import to_json
+from schedgap.harness.text import clean
+from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
+
+References = dict[str, str]
+"""Fingerprints by reference."""
+
+
+def reproduce(
+    figures: Sequence[str],
+    *,
+    quick: bool = False,
+    memory_mb: int = Limits.memory_mb,
+    command: str | None = None,
+    **running: Unpack[Running],
+) -> Reproduction:
+    """Run the settings of figures and tables, and say of each number and ordering what becomes of it here.
+
+    Parameters
+    ----------
+    figures
+        Ids (``hadar/fig4``), papers, ``all``, or paths of files of one's own.
+    quick
+        Whether the small version runs, of the same shape.
+    memory_mb, command
+        Memory of a worker process; how to reproduce the run, if not by these arguments.
+    **running
+        Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
+
+    Raises
+    ------
+    UsageError
+        If a figure is unknown, or a setting is impossible; nothing has run then.
+    """
+    settings = [one.small() if quick else one for one in find(figures)]
+    plans = [_plan(setting, memory_mb) for setting in settings]
+    instances: dict[str, Instance] = {}
+    for one in (instance for planned in plans for instance in planned.instances):
+        first = instances.setdefault(one.fingerprint, one)
+        more = tuple(entry for entry in one.published if entry not in first.published)
+        instances[one.fingerprint] = first.model_copy(update={"published": (*first.published, *more)})
+    tasks = {task.key: task for planned in plans for task in planned.tasks}
+    options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
+    meta = {
+        "command": command or command_line(options, "reproduce", *figures),
+        "quick": quick,
+        "settings": {
+            planned.setting.id: {
+                "content": planned.setting.model_dump(mode="json", exclude_unset=True),
+                "references": planned.references,
+                "absent": planned.absent,
+            }
+            for planned in plans
+        },
+    }
+    loaded = list(instances.values())
+    return execute(STUDY, _stages(list(tasks.values())), meta, instances=loaded, **running)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A setting with its tasks, instances, their fingerprints by run and reference, and why its data are absent."""
+
+    setting: Setting
+    tasks: Sequence[Task[Any]] = ()
+    instances: Sequence[Instance] = ()
+    references: Mapping[str, References] = field(default_factory=dict)
+    absent: str = ""
+
+
+def _plan(setting: Setting, memory_mb: int) -> _Planned:
+    tasks: list[Task[Any]] = []
+    instances: list[Instance] = []
+    references: dict[str, References] = {}
+    for run in setting.runs:
+        try:
+            loaded = run.loaded()
+            tasks += _tasks(run, list({one.fingerprint: one for one in loaded.values()}.values()), memory_mb)
+        except AbsentDataError as error:
+            return _Planned(setting, absent=str(error))
+        except UsageError as error:
+            raise UsageError(f"{setting.id}: {error}") from None
+        instances += loaded.values()
+        references[run.name] = {name: one.fingerprint for name, one in loaded.items()}
+    return _Planned(setting, tasks, instances, references)
+
+
+def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[Task[Any]]:
+    if run.policies:
+        limits = replace(USUAL, memory_mb=memory_mb, time_limit_s=run.time_limit_s or USUAL.time_limit_s)
+        return simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
+    kinds = run.kinds(Limits(memory_mb=memory_mb))
+    return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
+
+
+def _label(limits: Limits) -> str:
+    """Return limits in words, so that rows of several figures under other limits are told apart."""
+    return ", ".join(f"{name}={value}" for name, value in {"s": limits.time_limit_s, **limits.given(Limits())}.items())
+
+
+def _stages(tasks: Sequence[Task[Any]]) -> Callable[[Sequence[Any]], Sequence[Task[Any]]]:
+    """Return the stages of all tasks: comparisons have their own, simulations run in the first."""
+    compare = staged([task for task in tasks if isinstance(task, MethodTask)])
+    others = [task for task in tasks if not isinstance(task, MethodTask)]
+
+    def stages(done: Sequence[Any]) -> Sequence[Task[Any]]:
+        following = compare([one for one in done if isinstance(one, MethodResult)])
+        return following if done else [*others, *following]
+
+    return stages
+
+
+def _collected(found: Finished) -> Reproduction:
+    """Certify all results by their own studies, deal them out to the figures, and judge these."""
+    of_methods = [one for one in found.results if isinstance(one, MethodResult)]
+    of_policies = [one for one in found.results if isinstance(one, SimulationResult | Bound)]
+    comparison = compared(replace(found, results=of_methods))
+    simulation = simulated(replace(found, results=of_policies))
+    kept = {one.row.key: one for one in found.results if isinstance(one, MethodResult | SimulationResult)}
+    judged: list[Row | SimulationRow] = [*comparison.rows, *simulation.rows]
+    results = [(row, kept[row.key]) for row in judged]
+    rows: list[ReproducedRow] = []
+    cases: dict[str, list[Case]] = {}
+    settings: dict[str, Setting] = {}
+    for id, told in found.meta["settings"].items():
+        setting = settings[id] = Setting.model_validate_json(json.dumps(told["content"]))
+        cases[id] = [case for run in setting.runs for case in _cases(id, run, told["references"], results)]
+        if told["absent"]:
+            setting = settings[id] = setting.model_copy(update={"needs": told["absent"]})
+        rows += measure.rows(setting, cases[id])
+    return Reproduction(
+        meta=found.meta,
+        rows=rows,
+        instances=found.instances,
+        folder=found.folder,
+        settings=settings,
+        cases=cases,
+        comparison=comparison,
+        simulation=simulation,
+    )
+
+
+def _cases(
+    figure: str, run: Run, references: Mapping[str, References], results: Sequence[tuple[Any, Any]]
+) -> Iterator[Case]:
+    """Yield the results of a run."""
+    names = {mark: name for name, mark in references.get(run.name, {}).items()}
+    if run.policies:
+        methods, kinds = {spec.id for spec in resolve(run.chosen)}, set(run.options.kinds(whole=True))
+    else:
+        methods = {spec.id for spec in run.specs()}
+        kinds = {_label(one) for one in run.kinds(Limits()).values()}
+    for row, result in results:
+        mine = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
+        if mine and row.fingerprint in names and row.case[2] in kinds:
+            yield _case(figure, run.name, names[row.fingerprint], row, result)
+
+
+def coordinates(reference: str, options: str) -> dict[str, Any]:
+    """Return the parameters of an instance and of options by name: what points of a figure are told apart by."""
+    texts = (reference.partition("?")[2], options)
+    return {"instance": reference, **{name: value for text in texts for name, value in parse_qsl(text)}}
+
+
+def _case(figure: str, run: str, reference: str, row: Any, result: Any) -> Case:
+    trouble = "" if row.ok and row.status != "skipped" else clean(f"{row.method} on {reference}: {_why(row)}", 200)
+    if isinstance(row, SimulationRow):
+        known = {"ttd_s": (row.ttd_bound_s, row.ttd_bound_from), "jct_mean_s": (row.jct_bound_s, row.jct_bound_from)}
+        known["makespan_s"] = known["ttd_s"]
+        measured, trace = row.measured, Later(partial(getattr, result, "trace"))
+    else:
+        measured, trace = {**result.decided, **row.measured}, None
+        known = {"objective": (row.best_bound, row.bound_from)}
+    bounds = {name: (value, model or "") for name, (value, model) in known.items() if value is not None}
+    return Case(
+        figure,
+        run,
+        (run, *row.case),
+        {**coordinates(reference, row.options if trace else ""), "solver_seed": row.seed},
+        row.method,
+        measured,
+        bounds,
+        trouble,
+        trace,
+    )
+
+
+def _why(row: Any) -> str:
+    return f"WRONG: {row.violations[0]}" if row.wrong and row.violations else f"{row.status}: {row.reason or ''}"
+
+
+def _tables(found: Reproduction) -> Mapping[str, bytes]:
+    records = [row.as_dict() for row in found.rows]
+    return {"figures.json": to_json(records).encode()}
+
+
+STUDY = Study("reproduce", (MethodResult, SimulationResult, Bound), _collected, _tables, lean=True)

@@ -1,0 +1,311 @@
+"""Sweeps: many instances × methods or policies × seeds × options, described by a TOML file and run as one study.
+
+.. code-block:: toml
+
+    title = "Number of servers at equal capacity"
+    source = "Zhou et al., Fig. 3"
+    plugins = ["mine.py"]
+    methods = ["zhou.ps.fifo", { base = "zhou.ps.online", vary = { alpha = [1, 4] } }]
+    time_limit_s = 60.0
+
+    [[grids]]
+    base = "gen/zhou-ps?capacity=0.5"
+    vary = { servers = [100, 150, 200], seed = [1, 2, 3] }
+
+    [[limits]]
+    name = "short"
+    time_limit_s = 10.0
+
+A grid is the product of its lists, the last one running fastest, of parameters of an instance, of a method or of a
+policy; ``instances = ["paper/oef-eq1", …]`` names single ones, ``traces`` real traces. With ``policies`` in place of
+``methods`` a sweep simulates, and ``options`` may have lists, too: ``options = { round_s = [90, 360], window =
+"1000:1000" }``. Every method runs once per seed and under each of the limits, every policy under each of the options;
+with ``solvers = ["highs", "scip"]``, every model runs once per solver. What these leave open is as the file says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Self, Unpack
+from urllib.parse import quote, urlencode
+
+from pydantic import Field, model_validator
+
+from schedgap.harness.compare.methods import Spec, select, solved_by
+from schedgap.harness.compare.row import Comparison
+from schedgap.harness.compare.run import compare
+from schedgap.harness.engine import study
+from schedgap.harness.engine.study import Running, command_line
+from schedgap.harness.engine.task import Limits
+from schedgap.harness.simulate.row import Simulation
+from schedgap.harness.simulate.run import USUAL, Options, resolve
+from schedgap.harness.simulate.run import run as simulate
+from schedgap.heuristics.simulator.metrics import Window
+from schedgap.instances.canonical import read_mapping
+from schedgap.instances.catalogue import MAX_REFERENCE, load
+from schedgap.instances.errors import UsageError
+from schedgap.instances.generate.core import parse
+from schedgap.instances.importers import Options as ImportOptions
+from schedgap.instances.importers import import_trace
+from schedgap.instances.plugins import load_plugin
+from schedgap.instances.ranges import MOST_THREADS
+from schedgap.instances.schema import Instance, Name, Record, Text, rule, violation
+
+MAX_INSTANCES = 1000
+"""Most instances of one sweep; to raise it, set ``schedgap.harness.sweep.MAX_INSTANCES``."""
+
+MAX_RESULTS = 100_000
+"""Most instances × seeds × options of one sweep, each of which every method runs on."""
+
+Reference = Annotated[str, Field(min_length=1, max_length=MAX_REFERENCE)]
+Value = bool | int | float | str
+
+
+def combinations(vary: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
+    """Return the product of lists as mappings, the last list running fastest."""
+    return [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
+
+
+def query(values: Mapping[str, Value]) -> str:
+    """Return settings as references and ids write them: ``load=9&seed=1``; truth values are lower case."""
+    pairs = [(name, str(value).lower() if isinstance(value, bool) else value) for name, value in values.items()]
+    return urlencode(pairs, safe="+:", quote_via=quote)
+
+
+class Grid(Record):
+    """An instance, method or policy, and values of its parameters of which every combination is one."""
+
+    base: Reference = rule("a reference or id, such as gen/zhou-ps, gen/200jobs?load=1.2 or hadar.online")
+    vary: Mapping[Name, Annotated[tuple[Value, ...], Field(min_length=1)]] = rule(
+        "a list of one or more values by parameter", min_length=1
+    )
+
+    @property
+    def size(self) -> int:
+        """Number of combinations."""
+        return math.prod(len(values) for values in self.vary.values())
+
+    def references(self) -> Iterator[str]:
+        """Yield the references of all combinations."""
+        joined = "&" if "?" in self.base else "?"
+        yield from (self.base + joined + query(values) for values in combinations(self.vary))
+
+
+Choice = Name | Grid
+"""An id or pattern, or a grid of ids."""
+
+
+class Rules(Record):
+    """Options of simulations (see :class:`schedgap.harness.simulate.run.Options`); a list varies one."""
+
+    round_s: float | tuple[float, ...] | None = None
+    restart_s: float | tuple[float, ...] | None = None
+    spread_factor: float | tuple[float, ...] | None = None
+    until_h: float | tuple[float, ...] | None = None
+    profiling_min: float | tuple[float, ...] | None = None
+    window: Text | tuple[Text, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of combinations."""
+        return math.prod(len(values) for values in dict(self).values() if isinstance(values, tuple))
+
+    def kinds(self, whole: bool = False) -> dict[str, Options]:
+        """Return the options by what tells them apart, nothing where there is one kind; or by all that is said."""
+        said = self.model_dump(exclude_none=True)
+        vary = {name: value if isinstance(value, tuple) else (value,) for name, value in said.items()}
+        several = [name for name, values in vary.items() if whole or len(values) > 1]
+        return {query({name: one[name] for name in several}): _options(one) for one in combinations(vary)}
+
+
+def _options(said: Mapping[str, Any]) -> Options:
+    """Return the options of a simulation from those of the command line."""
+    given = dict(said)
+    for name, new, factor in (("until_h", "until_s", 3600.0), ("profiling_min", "profiling_s", 60.0)):
+        if name in given:
+            given[new] = given.pop(name) * factor
+    if "window" in given:
+        given["window"] = Window.parse(given["window"])
+    return Options(**given)
+
+
+class AbsentDataError(UsageError):
+    """A real trace that is not on this machine."""
+
+
+class TraceFile(Record):
+    """A real trace to import: its format, its file in the folder of real traces, and a cluster if not the usual one."""
+
+    format: Name
+    file: Name
+    name: Text = ""
+    max_jobs: int | None = rule("only the first so many jobs", gt=0, default=None)
+    gpus: Mapping[Name, int] = {}
+
+    def loaded(self) -> Instance:
+        """Return the instance, or raise `AbsentDataError`."""
+        options = ImportOptions(max_jobs=self.max_jobs, gpus=self.gpus or None, name=self.name or None)
+        return import_trace(self.format, data(self.file), options)
+
+
+def data(file: str) -> Path:
+    """Return where a file of the real traces is: in the folder that ``SCHEDGAP_DATA`` names, or beside the project.
+
+    It raises `AbsentDataError` in one sentence where it is not there; the traces do not come with the project.
+    """
+    folder = Path(os.environ.get("SCHEDGAP_DATA", "../shared/data"))
+    if not (path := folder / file).is_file():
+        raise AbsentDataError(
+            f"the real trace {file}, which is not here: SCHEDGAP_DATA names the folder of such traces"
+        )
+    return path
+
+
+class LimitSet(Record):
+    """Limits under which every method runs; what is absent is as the file says for all."""
+
+    name: Name = rule("what rows show in their column limits")
+    time_limit_s: float | None = rule("seconds each solve may take, positive", gt=0, default=None)
+    rel_gap: float | None = rule("relative gap at which a MIP counts as solved, in [0, 1)", ge=0, lt=1, default=None)
+    threads: int | None = rule("threads of one solve", ge=1, le=MOST_THREADS, default=None)
+    all_sizes: bool | None = None
+
+    def over(self, limits: Limits) -> Limits:
+        """Return `limits` with what is said here."""
+        said = {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
+        return replace(limits, **{name: value for name, value in said.items() if value is not None})
+
+
+class Sweep(Record):
+    """What a sweep file says."""
+
+    title: Text = rule("what is varied, in a line")
+    source: Text = ""
+    plugins: tuple[Reference, ...] = ()
+    instances: tuple[Reference, ...] = ()
+    traces: tuple[TraceFile, ...] = ()
+    grids: tuple[Grid, ...] = ()
+    methods: tuple[Choice, ...] = ()
+    policies: tuple[Choice, ...] = ()
+    papers: tuple[Name, ...] = ()
+    solvers: tuple[Name, ...] = ()
+    seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
+    time_limit_s: float | None = rule("seconds each solve or simulation may take, positive", gt=0, default=None)
+    all_sizes: bool = False
+    limits: tuple[LimitSet, ...] = ()
+    options: Rules = Rules()
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        size = len(self.instances) + len(self.traces) + sum(grid.size for grid in self.grids)
+        if size == 0:
+            raise violation("instances", "[]", "one or more references here, or in [[grids]]")
+        if not self.methods and not self.policies:
+            raise violation("methods", "[]", "ids or patterns of methods ('oef.*') or policies, one or more")
+        compared = ("policies", "options") if self.methods else ("papers", "solvers", "all_sizes", "limits")
+        if wrong := [name for name in compared if name in self.model_fields_set]:
+            what = "compares methods" if self.methods else "simulates policies"
+            raise violation(wrong[0], "…", f"nothing in a sweep that {what}")
+        runs = size * len(self.seeds) * max(1, len(self.limits), self.options.size)
+        how = "to raise it, set schedgap.harness.sweep.{} in Python"
+        if size > MAX_INSTANCES:
+            raise violation("grids", f"{size} instances", f"at most {MAX_INSTANCES}; {how.format('MAX_INSTANCES')}")
+        if runs > MAX_RESULTS:
+            told = f"at most {MAX_RESULTS}; {how.format('MAX_RESULTS')}"
+            raise violation("seeds", f"{runs} instances × seeds × options", told)
+        names = [limits.name for limits in self.limits]
+        if len(set(names)) < len(names):
+            raise violation("limits", ", ".join(names), "limits of different names")
+        return self
+
+    @property
+    def references(self) -> list[str]:
+        """References of all instances but real traces, single ones first."""
+        return [*self.instances, *(ref for grid in self.grids for ref in grid.references())]
+
+    def loaded(self) -> dict[str, Instance]:
+        """Return all instances by reference, real traces by name."""
+        found = {ref: load(ref) for ref in self.references}
+        return found | {one.name: one for one in (trace.loaded() for trace in self.traces)}
+
+    @property
+    def chosen(self) -> list[str]:
+        """Ids and patterns of methods or policies, grids written out."""
+        named = ([one] if isinstance(one, str) else list(one.references()) for one in self.methods or self.policies)
+        return [name for names in named for name in names]
+
+    def specs(self) -> list[Spec]:
+        """Return the methods, models once per solver; it raises `UsageError` if one is unknown."""
+        return solved_by(select(self.chosen, self.papers), self.solvers)
+
+    def check(self) -> None:
+        """Raise `UsageError` if a method, policy or paper is unknown, or an option cannot be read."""
+        if self.policies:
+            resolve(self.chosen)
+            self.options.kinds()
+        else:
+            self.specs()
+
+    def kinds(self, limits: Limits) -> dict[str, Limits]:
+        """Return `limits` as the file changes them, by name; the empty name where it has one kind only."""
+        common = replace(limits, time_limit_s=self.time_limit_s or limits.time_limit_s, all_sizes=self.all_sizes)
+        return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
+
+
+def read(path: Path, **instead: Any) -> Sweep:
+    """Return what a sweep file says, with some keys instead of its own; plug-ins are loaded, instances are not.
+
+    It raises `UsageError` if the file cannot be read, has unknown keys or grids of no size that is possible, or names
+    unknown methods or plug-ins.
+    """
+    if path.suffix.lower() != ".toml":
+        raise UsageError(f"{path}: a sweep file ends in .toml")
+    found = parse(Sweep, {**read_mapping(path), **instead}, str(path))
+    try:
+        for plugin in found.plugins:
+            load_plugin(plugin)
+        found.check()
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return found
+
+
+def sweep(
+    path: Path,
+    *,
+    seeds: Sequence[int] = (),
+    time_limit_s: float | None = None,
+    memory_mb: int = Limits.memory_mb,
+    **running: Unpack[Running],
+) -> Comparison | Simulation:
+    """Run a sweep file and return its rows; see :func:`schedgap.harness.compare.run.compare` and ``simulate``.
+
+    `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process. Only
+    methods and policies that the file names run.
+    """
+    instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
+    asked = read(path, **{name: value for name, value in instead.items() if value})
+    limits = replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb)
+    options = {"seed": list(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
+    command = command_line(options, "sweep", str(path))
+    instances: list[study.Reference] = [*asked.references, *(trace.loaded() for trace in asked.traces)]
+    if asked.policies:
+        limits = asked.kinds(limits)[""]
+        kinds = asked.options.kinds()
+        return simulate(instances, asked.chosen, kinds, seeds=asked.seeds, limits=limits, command=command, **running)
+    return compare(
+        instances,
+        asked.chosen,
+        asked.papers,
+        seeds=asked.seeds,
+        solvers=asked.solvers,
+        limits=asked.kinds(limits),
+        bound=False,
+        command=command,
+        **running,
+    )

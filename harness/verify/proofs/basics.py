@@ -1,0 +1,109 @@
+"""What all rules need: refusing, safe rounding, and what an instance says about its jobs and GPUs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Data = Mapping[str, Any]
+"""An instance, or a certificate, as plain data."""
+
+LESS, MORE = 1 - 1e-9, 1 + 1e-9
+"""As in the problems themselves, 1e-9 of a job's work, of a time or of a need may be missing."""
+
+LOW, HIGH = 1 - 1e-11, 1 + 1e-12
+"""Factors by which sums of costs, and values, are rounded to the safe side: more than floating point is off."""
+
+NEVER, DEAR = -(2**62), 2**61
+
+
+class RefusedError(Exception):
+    """What a certificate claims does not follow from it."""
+
+
+def require(true: bool, reason: str) -> None:
+    """Refuse unless something is true."""
+    if not true:
+        raise RefusedError(reason)
+
+
+def up(value: Any, unit: float) -> Array:
+    """Return values as whole numbers of a unit, rounded up by more than floating point is off."""
+    scaled = np.maximum(np.asarray(value, float) / unit, NEVER)
+    require(bool((scaled < DEAR).all()), "a value is too large for the unit")
+    return np.ceil(scaled + np.abs(scaled) * 1e-12).astype(np.int64)
+
+
+def work_of(job: Data) -> float:
+    """Return the iterations or mini-batches of a job."""
+    return float(job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1))
+
+
+def slot_of(time_s: float, slot_s: float) -> int:
+    """Return the first slot that begins at a time or after it."""
+    return math.ceil(time_s / slot_s * LESS)
+
+
+def utility(job: Data, begin_s: float, best: float) -> Callable[[Array], Array]:
+    """Return what completing a job is worth by seconds since `begin_s`; `best` is its largest rate."""
+    given = job.get("utility", {"kind": "effective_throughput"})
+    kind, a, work = given["kind"], given.get("amplitude"), work_of(job)
+    if kind in ("effective_throughput", "normalised"):
+        return lambda d: (work / (job["gpus"] * best) if kind == "normalised" else work) / d
+    if kind == "sigmoid":
+        return lambda d: (
+            a / (1 + np.exp(np.clip(given["steepness_per_s"] * (d - given.get("midpoint_s", 0)), -700, 700)))
+        )
+    due = math.inf if kind == "constant" or job.get("deadline_s") is None else job["deadline_s"] - begin_s
+    grace = given.get("grace_s", 0.0)
+    return lambda d: a * np.where(d <= due, 1.0, np.clip(1 - (d - due) / grace, 0, 1) if grace else 0.0)
+
+
+class Gangs:
+    """Jobs of gangs, their rates by GPU type, and the servers that they run on (Hadar, Gavel, Synergy)."""
+
+    def __init__(self, data: Data, slot_s: float) -> None:
+        self.jobs, self.groups, self.slot_s = data["jobs"], data["cluster"]["servers"], slot_s
+        self.types = [g["name"] for g in data["cluster"]["gpu_types"]]
+        self.gpus = [sum(g["count"] * g["gpus"] for g in self.groups if g["gpu_type"] == r) for r in self.types]
+        tenants = {t["id"]: t for t in data.get("tenants", ())}
+        self.work = [work_of(job) for job in self.jobs]
+        self.rates, self.arrival_s, self.arrival = [], [], []
+        for job in self.jobs:
+            tenant = tenants.get(job.get("tenant", job["id"]), {})
+            kinds = tenant.get("job_types", ())
+            given = job.get("rates") or ([k for k in kinds if k["name"] == job.get("model")] or kinds)[0]["rates"]
+            self.rates.append(np.array([given.get(r, 0.0) for r in self.types]))
+            self.arrival_s.append(max(job.get("submit_s", 0.0), tenant.get("arrive_s", 0.0)))
+            self.arrival.append(slot_of(self.arrival_s[-1], slot_s))
+
+    def levels(self, j: int) -> list[Array]:
+        """Return the types that are at least as fast as each rate of a job, fastest first, if its gang fits on them."""
+        rates = self.rates[j]
+        among = [np.flatnonzero(rates >= rate) for rate in sorted({r for r in rates if r > 0})[::-1]]
+        return [types for types in among if sum(self.gpus[r] for r in types) >= self.jobs[j]["gpus"]]
+
+    def classes(self) -> dict[tuple[int, int], int]:
+        """Return the number of servers by type and GPUs."""
+        count: dict[tuple[int, int], int] = {}
+        for g in self.groups:
+            kind = self.types.index(g["gpu_type"]), g["gpus"]
+            count[kind] = count.get(kind, 0) + g["count"]
+        return dict(sorted(count.items()))
+
+    def worth(self, j: int, slots: int) -> Array:
+        """Return what a job is worth by its last slot, 0 before its arrival."""
+        a = min(self.arrival[j], slots)
+        value = utility(self.jobs[j], a * self.slot_s, float(self.rates[j].max()))
+        return np.concatenate([np.zeros(a), value(np.arange(1, slots - a + 1) * self.slot_s)])
+
+
+def total(numbers: Any) -> Fraction:
+    """Return the exact sum of floats."""
+    return sum(map(Fraction, np.asarray(numbers, float).ravel().tolist()), Fraction(0))

@@ -1,0 +1,478 @@
+"""Fluids: jobs that do parts of their work at any time and in several ways, at prices of what there is.
+
+At prices that do not change, a cluster is a single machine on which the work of each job takes so long at least: bounds
+on completion times, and on the last one. With prices by interval of time, each job does its work where that is cheapest
+before it ends, and no part of its work faster than it can. Times are in slots.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .basics import HIGH, LESS, LOW, MORE, Array, Data, Gangs, require, total
+from .elastic import Elastic
+from .synergy import Sensitive
+
+TINY = 2.0**-70
+"""Slots in which times of a single machine count."""
+
+
+class Fleet:
+    """Jobs by number, when each may ``start``, how long its work takes ``alone``, and what ``there`` is.
+
+    `grain` is how long a job takes at least, and what its begin and end are multiples of (0: nothing); ways of doing
+    work go on `together`, or one after the other.
+    """
+
+    grain = 0.0
+    together = False
+    start: list[int]
+    alone: list[float]
+    weight: list[float]
+    there: Array
+
+    def times(self, j: int) -> Array:
+        """Return ``(q,)`` how long all work of a job takes at least in each way; infinite where it cannot."""
+        raise NotImplementedError
+
+    def costs(self, j: int, prices: Array) -> Array:
+        """Return ``(m, q)`` what all work of a job costs at least in each way at prices ``(m, d)``."""
+        raise NotImplementedError
+
+    def first_end(self, j: int) -> float:
+        """Return the earliest end of a job."""
+        return self.start[j] + (math.ceil(self.alone[j]) if self.grain else self.alone[j])
+
+
+class GangFleet(Fleet):
+    """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types."""
+
+    def __init__(self, data: Data, proof: Data) -> None:
+        self.gangs = Gangs(data, proof["slot_s"])
+        require(proof["slot_s"] == data.get("horizon", proof)["slot_s"], "slots are not the instance's own")
+        self.there = np.array(self.gangs.gpus, float)
+        self.which = [j for j in range(len(self.gangs.jobs)) if self.able(j)]
+        self.start = [self.gangs.arrival[j] for j in self.which]
+        self.weight = [1.0] * len(self.which)
+        self.alone = [max(self.fastest(j), self.grain) for j in self.which]
+        self.arrived = total([self.gangs.arrival_s[j] for j in self.which])
+
+    def able(self, job: int) -> bool:
+        """Return whether a job can ever run."""
+        return bool(self.gangs.levels(job))
+
+    def speed(self, job: int) -> Array:
+        """Return the iterations of a job in a slot by type."""
+        return np.asarray(self.gangs.rates[job] * self.gangs.jobs[job]["gpus"] * (self.there > 0) * self.gangs.slot_s)
+
+    def fastest(self, job: int) -> float:
+        """Return how long the work of a job takes at least."""
+        rate = min(self.gangs.rates[job][self.gangs.levels(job)[0]])
+        return float(self.gangs.work[job] * LESS / (self.gangs.jobs[job]["gpus"] * rate * self.gangs.slot_s))
+
+    def times(self, j: int) -> Array:
+        job = self.which[j]
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.maximum(self.gangs.work[job] * LESS / self.speed(job), self.grain))
+
+    def costs(self, j: int, prices: Array) -> Array:
+        times = self.times(j)
+        each = np.where(np.isfinite(times), times, 0.0) * self.gangs.jobs[self.which[j]]["gpus"]
+        return np.where(np.isfinite(times), prices * each, np.inf)
+
+    def worth(self, j: int, slots: int) -> Array:
+        """Return what a job is worth by its last slot."""
+        return self.gangs.worth(self.which[j], slots)
+
+
+class CopyFleet(GangFleet):
+    """Copies of jobs, one on each server, which run side by side."""
+
+    together = True
+
+    def able(self, job: int) -> bool:
+        return bool((self.speed(job) > 0).any())
+
+    def speed(self, job: int) -> Array:
+        held = np.zeros(len(self.there))
+        for (r, gpus), servers in self.gangs.classes().items():
+            held[r] += servers * min(gpus, self.gangs.jobs[job]["gpus"])
+        return self.gangs.rates[job] * held * self.gangs.slot_s
+
+    def fastest(self, job: int) -> float:
+        return float(self.gangs.work[job] * LESS / self.speed(job).sum())
+
+    def costs(self, j: int, prices: Array) -> Array:
+        job = self.which[j]
+        rates = self.gangs.rates[job] * (self.there > 0) * self.gangs.slot_s
+        each = np.divide(self.gangs.work[job] * LESS, rates, out=np.zeros_like(rates), where=rates > 0)
+        return np.where(rates > 0, prices * each, np.inf)
+
+
+class WholeGangs(GangFleet):
+    """Gangs that hold their GPUs for whole slots."""
+
+    grain = 1.0
+
+
+class WholeCopies(CopyFleet):
+    """Copies that begin and end with slots."""
+
+    grain = 1.0
+
+
+class SensitiveFleet(Fleet):
+    """Synergy's jobs, whose rates depend on CPUs and memory. Resources are GPUs, CPUs and memory by type."""
+
+    def __init__(self, data: Data, proof: Data) -> None:
+        self.held, slot_s = Sensitive(data, proof), proof["slot_s"]
+        self.there = np.array(self.held.there, float).ravel()
+        self.which = [j for j in range(len(self.held.jobs)) if max(self.held.fair(j)) > 0]
+        self.start = [self.held.arrival[j] for j in self.which]
+        self.weight = [1.0] * len(self.which)
+        self.work = [self.held.work[j] * LESS / slot_s for j in self.which]
+        self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
+        self.arrived = total([self.held.arrival_s[j] for j in self.which])
+        self.slot_s = slot_s
+
+    def each(self, j: int) -> tuple[Array, Array]:
+        """Return ``(q,)`` rates of a job in its configurations, and ``(q, d)`` what they hold."""
+        return self._each(self.held.kind[self.which[j]])
+
+    @cache  # noqa: B019 -- there is one object
+    def _each(self, kind: Any) -> tuple[Array, Array]:
+        own = [one for one in self.held.held[kind] if one[2] > 0]
+        use = np.zeros((len(own), len(self.there) // 3, 3))
+        for q, (i, amounts, _) in enumerate(own):
+            use[q, i] = amounts
+        return np.array([rate for *_, rate in own]), use.reshape(len(own), -1)
+
+    def times(self, j: int) -> Array:
+        return np.asarray(self.work[j] / self.each(j)[0])
+
+    def costs(self, j: int, prices: Array) -> Array:
+        rate, use = self.each(j)
+        return np.asarray(self.work[j] * (prices @ use.T) / rate)
+
+
+class ElasticFleet(Elastic, Fleet):
+    """Zhou's jobs, which may be interrupted and change what they run on: in each slot they pay for workers and PSs.
+
+    All servers of a class have one price; a slot in which a job does a part of its work pays at least that part of what
+    all of it costs at the cheapest choice of types and numbers.
+    """
+
+    grain = 1.0
+
+    def take(self, proof: Data) -> None:
+        """Prices have no slots here."""
+
+    def ends(self, horizon: Data) -> None:
+        self.own_slots(horizon)
+        self.which = [j for j, job in enumerate(self.jobs) if job.get("weight", 1.0) > 0]
+        self.weight = [self.jobs[j].get("weight", 1.0) for j in self.which]
+        self.start = [self.begin(self.jobs[j]) + 1 for j in self.which]
+        self.there = self.capacity
+        self.alone = [float(self.times(j).min()) for j in range(len(self.which))]
+
+    @cache  # noqa: B019 -- there is one object
+    def serving(self, m: int, p: int, most: int) -> Array:
+        """Return the fewest PSs on one server that serve 1, 2, … workers there and elsewhere."""
+        each = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] * LESS
+        fewest = np.full(most, 2**30)
+        for c in range(len(self.has)):
+            for beside in range(min(self.room[m][c], most) + 1):
+                n = np.arange(beside + 1, most + 1)
+                need = np.maximum(np.ceil((n - beside) * each), 1)
+                fits = (beside * self.need[0][m] + need[:, None] * self.need[1][p] <= self.has[c] * MORE).all(axis=1)
+                fits &= n - beside <= self.room[m] @ self.count - self.room[m][c]
+                fewest[beside:] = np.minimum(fewest[beside:], np.where(fits, need, 2**30))
+        return np.minimum.accumulate(fewest[::-1])[::-1]
+
+    @cache  # noqa: B019 -- there is one object
+    def choices(self, j: int) -> tuple[Array, ...]:
+        """Return worker type, PS type, numbers of workers and PSs, and slots for all of the work, of each choice."""
+        job, found = self.which[j], []
+        compute, update, transfer = self.pace(self.jobs[job])
+        n = np.arange(1, self.jobs[job].get("chunks", 1) + 1)
+        share = (n - 1) / n if self.ring else 1.0
+        for m, p, one in np.ndindex(len(self.workers), len(update), 2):
+            if math.isfinite(compute[m]) and self.room[m].any():
+                each = compute[m] + share * (update[p] + (0.0 if one else transfer[m]))
+                slots = np.maximum(self.work[job] * LESS * each / n, 1.0)
+                ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if one else self.serving(m, p, len(n))
+                whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * one)
+                held = (whole[:, None] <= self.has * MORE).all(axis=2)[:, self.room[m] > 0].any(axis=1)
+                fits = held if one else (n <= self.room[m] @ self.count) & (ps < 2**30)
+                types = np.full(len(n), m), np.full(len(n), p)
+                found.append([x[fits] for x in (*types, n, ps, slots)])
+        return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+
+    def times(self, j: int) -> Array:
+        return self.choices(j)[-1]
+
+    def costs(self, j: int, prices: Array) -> Array:
+        worker, server, n, ps, slots = self.choices(j)
+        cost = self.each(0, prices.tobytes())[:, worker] * n
+        return (cost if self.ring else cost + self.each(1, prices.tobytes())[:, server] * ps) * slots
+
+    @cache  # noqa: B019 -- there is one object
+    def each(self, part: int, prices: bytes) -> Array:
+        """Return ``(m, types)`` what one worker (part 0) or PS (1) costs in a slot where it is cheapest."""
+        by_class, need = np.frombuffer(prices).reshape(-1, *self.has.shape), self.need[part]
+        fits = (need[:, None] <= self.has * MORE).all(axis=2) if part else self.room > 0
+        return np.asarray(np.where(fits, np.einsum("mcr,tr->mtc", by_class, need), np.inf).min(axis=2))
+
+
+class RingFleet(ElasticFleet):
+    """The same with rings."""
+
+    ring = True
+
+
+def normalised(fleet: Fleet, proof: Data) -> tuple[Array, list[Array], Fraction]:
+    """Return prices ``(1, d)`` and jobs' own multipliers, as parts of what all there is costs plus these; their sum."""
+    prices = np.array(proof["prices"], float).reshape(1, -1)
+    own = [np.atleast_1d(np.array(one, float)) for one in proof.get("jobs", [0] * len(fleet.start))]
+    require(prices.shape[1] == len(fleet.there) and len(own) == len(fleet.start), "there are other multipliers")
+    require(bool((prices >= 0).all() and all((one >= 0).all() for one in own)), "a multiplier is negative")
+    mine = sum(map(total, own), Fraction(0))
+    size = sum((Fraction(p) * Fraction(c) for p, c in zip(prices[0], fleet.there, strict=True)), mine)
+    require(size > 0, "all multipliers are 0")
+    return prices / float(size), [one / float(size) for one in own], mine / size
+
+
+def last_end(fleet: Fleet, proof: Data) -> Fraction:
+    """Return a bound on the end of the last job."""
+    prices, own, mine = normalised(fleet, proof)
+    spent = []
+    for j, one in enumerate(own):
+        cost, times = fleet.costs(j, prices)[0], fleet.times(j)
+        each = np.where(np.isfinite(cost), cost + one * np.where(np.isfinite(times), times, 0.0), np.inf)
+        spent.append(float(each.min()) + float(one.sum()) * fleet.start[j])
+    return (min(fleet.start) * (1 - mine) + total(spent)) * Fraction(LOW)
+
+
+def one_machine(fleet: Fleet, proof: Data) -> Fraction:
+    """Return a bound on the weighted sum of completion times.
+
+    Either the machine serves the shortest remaining job first, or `parts` of the jobs' weights are on their mean busy
+    times, which the largest part per volume first minimises, and the others on their earliest completions.
+    """
+    prices, _, _ = normalised(fleet, proof)
+
+    def counted(times: Sequence[float]) -> list[int]:
+        return [math.floor(time / TINY) for time in times]
+
+    start, alone = counted(fleet.start), counted(fleet.alone)
+    volume = counted([float(fleet.costs(j, prices).min()) * LOW for j in range(len(start))])
+    weight = [Fraction(w) for w in fleet.weight]
+    if "parts" not in proof:
+        require(len(set(weight)) == 1, "weights differ")
+        return weight[0] * shortest_first(start, volume) * Fraction(TINY)
+    parts = [Fraction(p) for p in proof["parts"]]
+    require(len(parts) == len(start) and all(0 <= p <= 1 for p in parts), "parts are not between 0 and 1")
+    mean = mean_busy_times(start, volume, [p * w for p, w in zip(parts, weight, strict=True)])
+    ends = counted([fleet.first_end(j) for j in range(len(start))])
+    columns = zip(weight, parts, mean, alone, ends, strict=True)
+    return Fraction(TINY) * sum(
+        (w * (p * (m + Fraction(a, 2)) + (1 - p) * e) for w, p, m, a, e in columns), Fraction(0)
+    )
+
+
+def shortest_first(start: list[int], volume: list[int]) -> int:
+    """Return the least sum of completion times on a machine that may interrupt jobs."""
+    now, found, queue = 0, 0, list[int]()
+    for begin, size in [*sorted(zip(start, volume, strict=True)), (math.inf, 0)]:
+        while queue and now < begin:
+            step = queue[0] if begin == math.inf else min(queue[0], int(begin) - now)
+            now += step
+            if step == queue[0]:
+                heapq.heappop(queue)
+                found += now
+            else:
+                heapq.heapreplace(queue, queue[0] - step)
+        if begin != math.inf:
+            now = max(now, int(begin))
+            heapq.heappush(queue, size)
+    return found
+
+
+def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -> list[Fraction]:
+    """Return mean busy times where the machine serves the largest part per volume first."""
+    moment, left, now = [0] * len(start), list(volume), 0
+    queue: list[tuple[Fraction, int]] = []
+    order = sorted(range(len(start)), key=lambda j: start[j])
+    for j in [*order, None]:
+        while queue and (j is None or now < start[j]):
+            i = queue[0][1]
+            step = left[i] if j is None else min(left[i], start[j] - now)
+            moment[i] += step * (2 * now + step)
+            now += step
+            left[i] -= step
+            if not left[i]:
+                heapq.heappop(queue)
+        if j is not None and volume[j]:
+            now = max(now, start[j])
+            heapq.heappush(queue, (-part[j] / volume[j], j))
+    return [Fraction(m, 2 * v) if v else Fraction(s) for m, v, s in zip(moment, volume, start, strict=True)]
+
+
+class Goal(NamedTuple):
+    """What a job's ends are worth by interval: at its first end there, `slope` less for each part of its work there.
+
+    Only what is beyond the part `free` counts.
+    """
+
+    value: Array
+    slope: Array
+    free: Array
+
+
+def completions(fleet: Fleet, j: int, edges: Array) -> Goal:
+    """Return what completing costs, with a minus."""
+    begin = np.maximum(edges[:-1], fleet.start[j])
+    first = np.maximum(begin + fleet.grain, fleet.first_end(j))
+    value = np.where(first <= edges[1:], -fleet.weight[j] * first, -np.inf)
+    return Goal(value, np.full(len(begin), fleet.weight[j] * fleet.alone[j]), (first - begin) / fleet.alone[j])
+
+
+def utilities(fleet: GangFleet, j: int, edges: Array) -> Goal:
+    """Return utilities: a line from that of the first end in an interval is above all others."""
+    worth, begin = fleet.worth(j, int(edges[-1])), np.maximum(edges[:-1], fleet.start[j])
+    require(bool((np.diff(worth[fleet.start[j] :]) <= 0).all()), f"job {j} is worth more when it ends later")
+    first = np.maximum(edges[:-1], fleet.first_end(j) - 1).astype(int)
+    value, slope = np.full(len(begin), -np.inf), np.zeros(len(begin))
+    for k in np.flatnonzero(first < edges[1:]):
+        value[k] = worth[first[k]]
+        later = worth[first[k] + 1 : int(edges[k + 1])]
+        lost = (value[k] - later) / np.arange(1, len(later) + 1) - 1e-12 * abs(value[k])
+        slope[k] = max(lost.min(initial=np.inf), 0.0) * fleet.alone[j] if len(later) else 0.0
+    return Goal(value, slope, (first + 1 - begin) / fleet.alone[j])
+
+
+def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
+    """Return ``(K, s)`` what work costs in steps, each dearer than the last one, and how much of it a slot adds.
+
+    Ways that go on together are steps of their own; of others, a step goes from one way to a faster one.
+    """
+    rate = np.broadcast_to(1 / times, costs.shape)
+    if together:
+        order = np.argsort(costs, axis=1)
+        return np.take_along_axis(costs, order, 1), np.take_along_axis(rate, order, 1)
+    speed, paid, row = np.zeros(len(costs)), np.zeros(len(costs)), np.arange(len(costs))
+    units: list[Array] = []
+    rates: list[Array] = []
+    while True:
+        more = rate - speed[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where((more > 0) & np.isfinite(costs), (costs / times - paid[:, None]) / more, np.inf)
+        at = slope.argmin(axis=1)
+        able = np.isfinite(slope[row, at])
+        if not able.any():
+            return np.stack(units, axis=1), np.stack(rates, axis=1)
+        units.append(np.where(able, np.maximum(slope[row, at], 0.0), np.inf))
+        rates.append(np.where(able, more[row, at], 0.0))
+        speed, paid = (np.where(able, x, y) for x, y in ((rate[row, at], speed), ((costs / times)[row, at], paid)))
+
+
+def cheapest(units: Array, most: Array) -> float:
+    """Return what all work costs at least in steps of which there are so many."""
+    order = np.argsort(units, axis=None)
+    there = most.ravel()[order]
+    done = np.clip(1 - 1e-12 - (np.cumsum(there) - there), 0, there)
+    return float((units.ravel()[order][done > 0] * done[done > 0]).sum()) if there.sum() >= 1 - 1e-12 else math.inf
+
+
+def over_intervals(
+    fleet: Any, proof: Data, edges: Array, goal: Callable[[Any, int, Array], Goal], must: bool
+) -> Fraction:
+    """Return a bound on what the ends of all jobs are worth together, at prices by interval."""
+    finite = np.diff(edges[np.isfinite(edges)])
+    prices = np.array(proof["prices"], float).T * proof["unit"]
+    require(prices.shape == (len(finite), len(fleet.there)) and bool((prices >= 0).all()), "prices are negative or few")
+    require(bool((np.diff(edges) > 0).all()) and edges[0] <= min(fleet.start, default=0), "time does not go on")
+    require(not fleet.grain or not (edges[np.isfinite(edges)] % 1).any(), "intervals do not end with slots")
+    terms = (prices * fleet.there * finite[:, None] * HIGH).ravel().tolist()
+    for j in range(len(fleet.start)):
+        found = goal(fleet, j, edges)
+        times, costs = fleet.times(j), fleet.costs(j, prices)
+        if len(edges) > len(finite) + 1:  # nothing costs anything after all intervals
+            costs = np.vstack([costs, np.where(np.isfinite(costs[:1]), 0.0, np.inf)])
+        units, rate = steps(times, costs, fleet.together)
+        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e300)
+        most = np.minimum(room[:, None] * rate, 1.0)
+        begin = np.cumsum(most, axis=1) - most
+        soon = np.clip(found.free[:, None] - begin, 0.0, most)
+        best, least = (-math.inf if must else 0.0), cheapest(units, most) * LOW
+        for k in np.flatnonzero(np.isfinite(found.value)):
+            value = found.value[k] + abs(found.value[k]) * 1e-12
+            if value - least > best:
+                dearer = np.concatenate([units[:k].ravel(), units[k], units[k] + found.slope[k]])
+                there = np.concatenate([most[:k].ravel(), soon[k], most[k] - soon[k]])
+                best = max(best, value - cheapest(dearer, there) * LOW)
+        require(math.isfinite(best), f"job {j} never ends")
+        terms.append(best)
+    return total(terms)
+
+
+def completion(fleet: Fleet, proof: Data) -> Fraction:
+    """Return a bound on the weighted sum of completion times, in slots."""
+    if "edges" not in proof:
+        return one_machine(fleet, proof)
+    return -over_intervals(fleet, proof, np.array([*proof["edges"], np.inf]), completions, must=True)
+
+
+Rule = Callable[[Data, Data], tuple[int, Fraction]]
+
+
+def seconds(kind: type[Any], bound: Callable[[Any, Data], Fraction]) -> Rule:
+    """Return the rule of a problem whose objective is a time: the end of the last job, or the mean since arrivals."""
+
+    def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
+        fleet = kind(data, proof)
+        found = bound(fleet, proof) * Fraction(proof["slot_s"])
+        return -1, found if bound is last_end else (found - fleet.arrived) / len(fleet.start)
+
+    return rule
+
+
+def weighted(kind: type[ElasticFleet]) -> Rule:
+    """Return the rule of Zhou's weighted completion times, in slots."""
+    return lambda data, proof: (-1, completion(kind(data, proof), proof))
+
+
+def worth(kind: type[GangFleet], must: bool = False) -> Rule:
+    """Return the rule of utilities over intervals."""
+
+    def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
+        edges = np.array(proof["edges"], float)
+        require(edges[-1] == data["horizon"]["slots"], "intervals do not end with the instance")
+        return 1, over_intervals(kind(data, proof), proof, edges, utilities, must)
+
+    return rule
+
+
+PROBLEMS: dict[str, Rule] = {
+    "gavel.makespan": seconds(GangFleet, last_end),
+    "gavel.makespan_copies": seconds(CopyFleet, last_end),
+    "gavel.mean": seconds(GangFleet, completion),
+    "gavel.mean_copies": seconds(CopyFleet, completion),
+    "synergy.makespan": seconds(SensitiveFleet, last_end),
+    "synergy.run": seconds(SensitiveFleet, completion),
+    "zhou.ps.preemptive": weighted(ElasticFleet),
+    "zhou.ra.preemptive": weighted(RingFleet),
+}
+WORTH: dict[str, Rule] = {
+    "hadar.utility": worth(WholeGangs),
+    "hadar.complete": worth(WholeGangs, must=True),
+    "hadar.forked": worth(WholeCopies),
+}
+"""Rules for certificates with intervals instead of slots."""

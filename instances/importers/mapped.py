@@ -1,0 +1,117 @@
+"""Any CSV log with a header, by a map of its columns: ``id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu``.
+
+Needed are submit, start and gpus (or cpus, cores, nodes, processors), and end or duration; wait may stand for start.
+Also known are id (else the line), type, partition, user, requested, weight and status. Times are seconds, ISO dates, or
+what the option `time_format` says; durations are seconds or ``h:mm:ss``. Fields are separated by commas, semicolons or
+tabs. Lines without a start or an end are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.importers.history import (
+    NEVER_STARTED,
+    NONE_HELD,
+    STILL_RUNNING,
+    Log,
+    durations,
+    kept,
+    refuse,
+    times,
+    to_instance,
+)
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import first_line, read_text, split
+from schedgap.instances.registry import unknown
+from schedgap.instances.schema import Instance
+
+HELD = {"gpus": "GPU", "cpus": "CPU", "cores": "core", "nodes": "node", "processors": "processor"}
+"""Columns that say what a job holds, and what that is called."""
+
+KNOWN = (
+    *("id", "submit", "start", "end", "duration", "wait", "type", "partition", "user", "requested", "weight", "status"),
+    *HELD,
+)
+
+
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
+    text = read_text(path)
+    return to_instance(log_of(path, table(path, text, mapping(options)), options), options)
+
+
+def mapping(options: Options) -> Mapping[str, str]:
+    """Return the user's map of columns, or raise where it lacks something or has something unknown."""
+    given = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
+    for name in given:
+        if name not in KNOWN:
+            raise UsageError(f"--map: {unknown('column', name, KNOWN)}")
+    needs = (("submit",), ("start", "wait"), ("end", "duration"), tuple(HELD))
+    for need in needs:
+        if not any(name in given for name in need):
+            raise UsageError(f"--map: no column for {' or '.join(need)}, as in id=job,submit=queued_at,start=begin,…")
+    return given
+
+
+def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return the mapped columns as text, by line."""
+    head = first_line(text)
+    delimiter = max(",;\t", key=head.count)
+    lines = split(path, text, delimiter, '"')
+    _, header = next(lines)
+    header = [name.strip() for name in header]
+    for name, column in columns.items():
+        if column not in header:
+            raise InstanceError(f"{path}: line 1: {name}: {unknown('column', column, header)}; --map {name}=…")
+    rows = {}
+    for number, line in lines:
+        if len(line) != len(header):
+            raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {len(header)}")
+        rows[number] = [line[header.index(column)].strip() for column in columns.values()]
+    if not rows:
+        raise InstanceError(f"{path}: only a header: one or more lines follow it")
+    found = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns.values()), dtype=object)
+    return found.set_axis(list(columns), axis=1)
+
+
+def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
+    """Return what ran by the lines of a table."""
+    frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
+    for name in [name for name in ("submit", "start", "end") if name in lines]:
+        frame[name] = times(path, lines[name], options)
+    for name in [name for name in ("duration", "wait", "requested") if name in lines]:
+        frame[name] = durations(path, lines[name])
+    held = next(name for name in HELD if name in lines)
+    for name in [name for name in (held, "weight") if name in lines]:
+        numbers = pd.to_numeric(lines[name], errors="coerce")
+        refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
+        frame[name] = numbers
+    frame["gpus"] = frame[held]
+    if "start" not in lines:
+        frame["start"] = frame["submit"] + frame["wait"]
+    if "end" not in lines:
+        frame["end"] = frame["start"] + frame["duration"]
+    left_out: dict[str, int] = {}
+    reasons = {NEVER_STARTED: frame["start"].isna(), STILL_RUNNING: frame["end"].isna()}
+    frame = kept(frame, reasons | {NONE_HELD.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0}, left_out)
+    dates = bool((frame["submit"] > 1e8).all())
+    return Log("csv", path, frame, left_out, (), HELD[held], dates=dates)
+
+
+IMPORTERS.register(
+    ImporterSpec(
+        id="csv",
+        title="Log as CSV, by a map of its columns",
+        layout=__doc__,
+        source="a log of yours",
+        licence="yours",
+        read=read,
+        recognise=lambda line: 0,
+        history=read,
+    )
+)

@@ -1,0 +1,274 @@
+"""Slurm's accounting, as ``sacct -P`` prints it (``--parsable2``; any delimiter), with any set of columns.
+
+Needed are JobID (or JobIDRaw), Submit, Start, End, and one of AllocTRES, ReqTRES, NCPUS, AllocCPUS, NNodes, AllocNodes.
+
+- GPUs: ``gres/gpu:type=n`` of AllocTRES, else of ReqTRES; a log without any counts CPUs, or nodes (option `resource`)
+- steps (``123.batch``) and jobs that never started, still run or hold nothing are left out and counted
+- array tasks (``123_4``) and parts of heterogeneous jobs (``123+1``) are jobs
+- a second line of an id is a requeue, which is another job (``123#2``) released when the first has ended; after
+  PREEMPTED it is the same job, going on
+- release: Eligible where it is later than Submit, since nobody may start a job before
+- requested time: TimelimitRaw (minutes) or Timelimit
+- times have no zone: they count as UTC unless the option `timezone` names one
+- a name that contains the delimiter is taken together where the other columns leave one way to do so
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers.clusters import count
+from schedgap.instances.importers.history import (
+    NONE_HELD,
+    STILL_RUNNING,
+    UNKNOWN,
+    Log,
+    durations,
+    kept,
+    refuse,
+    times,
+    to_instance,
+)
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, read_text
+from schedgap.instances.schema import Instance
+
+FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Extra", "Reason")
+"""Columns that users fill with what they like."""
+
+COUNTS = {"gpus": (), "cpus": ("NCPUS", "AllocCPUS", "ReqCPUS"), "nodes": ("NNodes", "AllocNodes", "ReqNodes")}
+"""What a job may be counted by, and the columns that say so beside the TRES."""
+
+UNITS = {"gpus": "GPU", "cpus": "CPU", "nodes": "node"}
+TRES = {"cpus": re.compile(r"(?:^|,)cpu=(\d+)"), "nodes": re.compile(r"(?:^|,)node=(\d+)")}
+GPUS = re.compile(r"(?:^|,)gres/gpu(?::([^=,]+))?=(\d+)")
+JOB = re.compile(r"\d+(_(\d+|\[.*\]))?(\+\d+)?(\.\S+)?")
+HOSTS = re.compile(r"([^,\[\]]*)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
+WANTED = "the header of sacct -P has JobID, Submit, Start, End and AllocTRES, ReqTRES, NCPUS or NNodes"
+MOST_HOSTS = 10_000
+MOST_WAYS = 1000
+"""Ways to take fields together that are tried."""
+
+
+def recognise(line: str) -> int:
+    """Return how many columns of Slurm's a header has, 0 if it is none."""
+    names = set(re.split(r"[^A-Za-z%0-9]+", line))
+    known = {"JobID", "JobIDRaw", "Submit", "Start", "End", "State", "NodeList", "AllocTRES", "ReqTRES", *FREE}
+    return len(names & known) if names & {"JobID", "JobIDRaw"} and {"Submit", "Start"} <= names else 0
+
+
+def read(path: Path, options: Options) -> Instance:
+    """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
+    text = read_text(path)
+    check_format(path, text, "sacct", WANTED)
+    return to_instance(log_of(path, table(path, text), options), options)
+
+
+def table(path: Path, text: str) -> pd.DataFrame:
+    """Return the columns as text, by line; names that contain the delimiter are taken together."""
+    head = first_line(text)
+    delimiter = re.match(r"[A-Za-z%0-9]+(.)", head)
+    header = head.split(delimiter[1]) if delimiter else [head]
+    if delimiter is None or not delimiter[1].strip(" "):
+        raise InstanceError(f"{path}: line 1: columns of fixed width; print the log with sacct -P")
+    for need in ("Submit", "Start", "End"):
+        if need not in header:
+            raise InstanceError(f"{path}: line 1: no column {need}: {WANTED}")
+    rows, numbers = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line == head:
+            continue
+        fields = line.split(delimiter[1])
+        if len(fields) != len(header):
+            fields = settled(path, number, header, fields)
+        rows.append(fields)
+        numbers.append(number)
+    if not rows:
+        raise InstanceError(f"{path}: only a header: one or more lines follow it")
+    return pd.DataFrame(rows, index=numbers, columns=header, dtype=object)
+
+
+def settled(path: Path, number: int, header: Sequence[str], fields: list[str]) -> list[str]:
+    """Return a line that has too many fields with some taken together: the one way in which all columns make sense."""
+    extra = len(fields) - len(header)
+    free = [at for at, name in enumerate(header) if name in FREE]
+    found = {}
+    ways = itertools.combinations_with_replacement(free, extra) if 0 < extra <= 8 else iter(())
+    for way in itertools.islice(ways, MOST_WAYS):
+        row, at = [], 0
+        for place in range(len(header)):
+            width = 1 + way.count(place)
+            row.append("|".join(fields[at : at + width]))
+            at += width
+        if all(_plausible(name, value) for name, value in zip(header, row, strict=True)):
+            found[tuple(value for name, value in zip(header, row, strict=True) if name not in FREE)] = row
+    if len(found) != 1:
+        why = "a name holds the delimiter, and the other columns do not settle which one" if extra > 0 else "cut off"
+        how = "; print the log with sacct -P --delimiter=$'\\t'" if extra > 0 else ""
+        raise InstanceError(f"{path}: line {number}: {len(fields)} fields instead of {len(header)}: {why}{how}")
+    return next(iter(found.values()))
+
+
+def _plausible(name: str, value: str) -> bool:
+    """Return whether a column can have this value, as far as its form is known."""
+    if name in ("JobID", "JobIDRaw"):
+        return JOB.fullmatch(value) is not None
+    if name in ("Submit", "Eligible", "Start", "End"):
+        return value in UNKNOWN or ISO_DATE.fullmatch(value) is not None or value.isdigit()
+    if name in ("NNodes", "NCPUS", "ElapsedRaw", "TimelimitRaw", "AllocCPUS", "AllocNodes"):
+        return value == "" or value.isdigit()
+    if name in ("AllocTRES", "ReqTRES"):
+        return value == "" or "=" in value
+    if name == "ExitCode":
+        return value == "" or re.fullmatch(r"\d+:\d+", value) is not None
+    return True
+
+
+def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
+    """Return what ran by the lines of an account."""
+    ids = lines["JobID" if "JobID" in lines else "JobIDRaw"].rename("JobID")
+    left_out: dict[str, int] = {}
+    lines = kept(lines.assign(JobID=ids), {"they are steps of jobs": ids.str.contains(".", regex=False)}, left_out)
+    refuse(
+        path, lines["JobID"].map(lambda text: JOB.fullmatch(text) is None), lines["JobID"], "a job such as 123 or 123_4"
+    )
+    start, end = times(path, lines["Start"], options), times(path, lines["End"], options)
+    place = lines["NodeList"] if "NodeList" in lines else pd.Series("", lines.index)
+    never = start.isna() | (place == "None assigned")
+    lines = kept(lines, {"they never started": never, STILL_RUNNING: end.isna()}, left_out)
+    notes: list[str] = []
+    held, types, unit = resources(path, lines, options, notes)
+    lines = kept(lines, {NONE_HELD.replace("GPUs", f"{unit}s"): held == 0}, left_out)
+    frame = pd.DataFrame(
+        {
+            "id": lines["JobID"],
+            "submit": times(path, lines["Submit"], options),
+            "start": start.reindex(lines.index),
+            "end": end.reindex(lines.index),
+            "gpus": held.reindex(lines.index),
+            "type": types.reindex(lines.index),
+            "status": lines["State"].str.split(" ").str[0] if "State" in lines else "",
+            "user": lines.get("User", ""),
+            "partition": lines.get("Partition", ""),
+            "requested": requested(path, lines),
+        }
+    )
+    frame["hosts"] = [hosts(text) for text in lines["NodeList"]] if "NodeList" in lines else [()] * len(lines)
+    frame = requeued(eligible(path, lines, frame, options, notes), notes)
+    dates = not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
+    notes += ["times without a zone count as UTC"] if options.timezone is None and dates else []
+    return Log("sacct", path, frame, left_out, tuple(notes), unit, dates=dates)
+
+
+def resources(path: Path, lines: pd.DataFrame, options: Options, notes: list[str]) -> tuple[pd.Series, pd.Series, str]:
+    """Return what each line holds of the resource that counts, of which type, and what it is called."""
+    tres = lines["AllocTRES"] if "AllocTRES" in lines else pd.Series("", lines.index)
+    if "ReqTRES" in lines:
+        tres = tres.where(tres != "", lines["ReqTRES"])
+    gpus = [_gpus(text) for text in tres]
+    wanted = options.resource or ("gpus" if any(number for number, _ in gpus) else "")
+    types = pd.Series([name for _, name in gpus], lines.index, dtype=object)
+    if wanted == "gpus":
+        known = set(types) - {""}
+        filled = (types == "") & (pd.Series([n for n, _ in gpus], lines.index) > 0)
+        if len(known) == 1 and filled.any():
+            notes.append(f"{count(int(filled.sum()))} without a GPU type run on {next(iter(known))}, the only one")
+            types = types.where(~filled, next(iter(known)))
+        return pd.Series([number for number, _ in gpus], lines.index), types, "GPU"
+    for name in [wanted] if wanted else ["cpus", "nodes"]:
+        column = next((column for column in COUNTS[name] if column in lines), None)
+        found = tres.str.extract(TRES[name])[0].astype(float)
+        if column:
+            numbers = pd.to_numeric(lines[column], errors="coerce")
+            refuse(path, numbers.isna() & found.isna(), lines[column], f"a number of {name}")
+            found = found.fillna(numbers)
+        if found.notna().any():
+            notes.append(f"jobs are counted by {name}" + ("" if wanted else ": the log has no GPUs"))
+            return found.fillna(0), pd.Series("", lines.index), UNITS[name]
+    raise InstanceError(f"{path}: line 1: no column says what jobs hold: AllocTRES, ReqTRES, NCPUS or NNodes")
+
+
+@lru_cache(maxsize=10_000)
+def _gpus(tres: str) -> tuple[int, str]:
+    """Return the GPUs that TRES name, and their type; several types are one of their own."""
+    found = GPUS.findall(tres)
+    typed = [(name, int(number)) for name, number in found if name and int(number)]
+    if typed:
+        return sum(number for _, number in typed), "+".join(sorted({name for name, _ in typed}))
+    return sum(int(number) for _, number in found), ""
+
+
+def requested(path: Path, lines: pd.DataFrame) -> pd.Series:
+    """Return the requested times in seconds, NaN where there is none."""
+    if "TimelimitRaw" in lines:
+        return durations(path, lines["TimelimitRaw"]) * 60
+    return durations(path, lines["Timelimit"]) if "Timelimit" in lines else pd.Series(np.nan, lines.index)
+
+
+def eligible(path: Path, lines: pd.DataFrame, frame: pd.DataFrame, options: Options, notes: list[str]) -> pd.DataFrame:
+    """Return the lines with release at the time from which a job may start."""
+    if "Eligible" not in lines:
+        return frame
+    may = np.fmin(times(path, lines["Eligible"], options), frame["start"])
+    later = may > frame["submit"]
+    if later.any():
+        notes.append(f"{count(int(later.sum()))} became eligible after their submission: they count as submitted then")
+    return frame.assign(submit=frame["submit"].where(~later, may))
+
+
+def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Return the lines with an id of its own for each requeue of a job, unless it was preempted before."""
+    frame = frame.sort_values("start", kind="stable")
+    again = frame.groupby("id")
+    before, ended = again["status"].shift(), again["end"].shift()
+    fresh = before.notna() & ~before.isin(["PREEMPTED", "SUSPENDED"])
+    if not fresh.any():
+        return frame.sort_index()
+    attempt = fresh.groupby(frame["id"]).cumsum()
+    notes.append(f"{count(int(fresh.sum()), 'requeue')}: jobs of their own, released when the attempt before has ended")
+    submit = frame["submit"].where(~fresh, np.fmax(frame["submit"], ended))
+    return frame.assign(
+        id=frame["id"].where(attempt == 0, frame["id"] + "#" + (attempt + 1).astype(str)), submit=submit
+    ).sort_index()
+
+
+@lru_cache(maxsize=100_000)
+def hosts(text: str) -> tuple[str, ...]:
+    """Return the names in a node list such as ``g[002-003],c1``; none where it is not one, or too long."""
+    found: list[str] = []
+    for before, inside, after in HOSTS.findall(text):
+        found += [f"{before}{number}{after}" for number in _numbers(inside)] if inside else [before][: bool(before)]
+        if len(found) > MOST_HOSTS:
+            return ()
+    return tuple(dict.fromkeys(found))
+
+
+def _numbers(inside: str) -> Iterator[str]:
+    for part in inside.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            continue
+        for number in range(int(first), min(int(last or first), int(first) + MOST_HOSTS) + 1):
+            yield f"{number:0{len(first)}d}"
+
+
+IMPORTERS.register(
+    ImporterSpec(
+        id="sacct",
+        title="Slurm accounting log",
+        layout=__doc__,
+        source="sacct -P (SchedMD, Slurm)",
+        licence="that of the cluster's owner",
+        read=read,
+        recognise=recognise,
+        history=read,
+    )
+)

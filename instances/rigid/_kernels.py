@@ -1,0 +1,413 @@
+"""Compiled loops over the events of one pool: lists, backfilling, reservations, interruptions, and a search.
+
+All take the jobs of a pool in the order of their release, with times in ticks; a job's number is its place there, which
+also breaks ties. Imported when something is scheduled, because numba takes a while.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.clock import njit
+
+compiled = njit(cache=True)
+
+STATIC, SHORTEST_LEFT, LEAST_ATTAINED = range(3)
+"""What orders jobs: a key that stays, the time that is left, or the queue that what they have attained puts them in."""
+
+NEVER = np.iinfo(np.int64).max
+
+
+@compiled
+def push(keys: Array, jobs: Ints, first: int, count: int, key: float, job: int) -> None:
+    """Put a job into the heap of `count` jobs that begins at `first`."""
+    at = count
+    while at > 0:
+        up = (at - 1) // 2
+        if keys[first + up] < key or (keys[first + up] == key and jobs[first + up] < job):
+            break
+        keys[first + at], jobs[first + at] = keys[first + up], jobs[first + up]
+        at = up
+    keys[first + at], jobs[first + at] = key, job
+
+
+@compiled
+def pop(keys: Array, jobs: Ints, first: int, count: int) -> int:
+    """Take the first job out of the heap of `count` jobs that begins at `first`."""
+    found, count = int(jobs[first]), count - 1
+    key, job, at = keys[first + count], jobs[first + count], 0
+    while 2 * at + 1 < count:
+        down = 2 * at + 1
+        a, b = first + down, first + down + 1
+        if down + 1 < count and (keys[b] < keys[a] or (keys[b] == keys[a] and jobs[b] < jobs[a])):
+            down += 1
+        if key < keys[first + down] or (key == keys[first + down] and job < jobs[first + down]):
+            break
+        keys[first + at], jobs[first + at] = keys[first + down], jobs[first + down]
+        at = down
+    keys[first + at], jobs[first + at] = key, job
+    return found
+
+
+@compiled
+def sizes_of(gpus: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the sizes of gangs, ascending, which of them each job has, and where the heap of each begins."""
+    sizes = np.unique(gpus)
+    which = np.searchsorted(sizes, gpus)
+    first = np.zeros(sizes.size + 1, np.int64)
+    for s in which:
+        first[s + 1] += 1
+    return sizes, which, np.cumsum(first)
+
+
+@compiled
+def least(keys: Array, jobs: Ints, first: Ints, count: Ints, fitting: int) -> int:
+    """Return whose heap, among those of the smallest sizes, has the first job; -1 if they are empty."""
+    best = -1
+    for s in range(fitting):
+        if count[s] == 0:
+            continue
+        a, b = first[s], first[best]
+        if best < 0 or keys[a] < keys[b] or (keys[a] == keys[b] and jobs[a] < jobs[b]):
+            best = s
+    return best
+
+
+@compiled
+def by_list(release: Ints, duration: Ints, gpus: Ints, capacity: int, key: Array, strict: bool) -> Ints:
+    """Return the starts of jobs by a key: at each event the first that fits; if `strict`, only the first of all.
+
+    Free GPUs only become fewer while jobs start, so that whoever did not fit before does not fit later: to take the
+    first of the heaps of all sizes that fit is to go through the queue once.
+    """
+    n = release.size
+    sizes, which, first = sizes_of(gpus)
+    count = np.zeros(sizes.size, np.int64)
+    keys, jobs = np.empty(n), np.empty(n, np.int64)
+    ends, running, busy = np.empty(n), np.empty(n, np.int64), 0
+    start = np.empty(n, np.int64)
+    free, arrived, left = capacity, 0, n
+    while left > 0:
+        now = NEVER if arrived == n else release[arrived]
+        if busy and ends[0] < now:
+            now = np.int64(ends[0])
+        while busy and ends[0] <= now:
+            free += gpus[pop(ends, running, 0, busy)]
+            busy -= 1
+        while arrived < n and release[arrived] <= now:
+            s = which[arrived]
+            push(keys, jobs, first[s], count[s], key[arrived], arrived)
+            count[s] += 1
+            arrived += 1
+        while True:
+            fitting = sizes.size if strict else int(np.searchsorted(sizes, free, "right"))
+            s = least(keys, jobs, first, count, fitting)
+            if s < 0 or sizes[s] > free:
+                break
+            job = pop(keys, jobs, first[s], count[s])
+            count[s] -= 1
+            start[job] = now
+            free -= sizes[s]
+            left -= 1
+            push(ends, running, 0, busy, now + duration[job], job)
+            busy += 1
+    return start
+
+
+@compiled
+def interrupting(
+    release: Ints, duration: Ints, gpus: Ints, capacity: int, rule: int, threshold: float
+) -> tuple[Ints, Ints, Ints]:
+    """Return intervals (job, start, end) of a rule that plans anew at each event, and interrupts whoever comes later.
+
+    By least attained service, jobs with less than `threshold` GPU-ticks come first, in each of the two queues by
+    release; a job that reaches the threshold is an event.
+    """
+    n = release.size
+    sizes, which, first = sizes_of(gpus)
+    count = np.zeros(sizes.size, np.int64)
+    keys, jobs = np.empty(n), np.empty(n, np.int64)
+    left, begun, chosen = duration.copy(), np.full(n, -1, np.int64), np.zeros(n, np.int64)
+    running, busy, arrived, done, now, turn = np.empty(n, np.int64), 0, 0, 0, 0, 0
+    found = [(0, 0, 0)][:0]
+    while done < n:
+        turn += 1
+        then = NEVER if arrived == n else release[arrived]
+        for j in running[:busy]:
+            then = min(then, now + left[j])
+            below = np.int64(np.ceil(threshold / gpus[j])) - (duration[j] - left[j])
+            if rule == LEAST_ATTAINED and below > 0:
+                then = min(then, now + below)
+        left[running[:busy]] -= then - now
+        now, before = then, running[:busy].copy()
+        while arrived < n and release[arrived] <= now:
+            s = which[arrived]
+            push(keys, jobs, first[s], count[s], urgency(arrived, left, duration, gpus, rule, threshold), arrived)
+            count[s] += 1
+            arrived += 1
+        for j in before:
+            if left[j] > 0:
+                s = which[j]
+                push(keys, jobs, first[s], count[s], urgency(j, left, duration, gpus, rule, threshold), j)
+                count[s] += 1
+        free, busy = capacity, 0
+        s = least(keys, jobs, first, count, sizes.size)
+        while s >= 0:
+            j = pop(keys, jobs, first[s], count[s])
+            count[s] -= 1
+            free -= sizes[s]
+            running[busy], chosen[j] = j, turn
+            begun[j] = now if begun[j] < 0 else begun[j]
+            busy += 1
+            s = least(keys, jobs, first, count, int(np.searchsorted(sizes, free, "right")))
+        for j in before:
+            if chosen[j] < turn:
+                found.append((j, begun[j], now))
+                begun[j] = -1
+                done += left[j] == 0
+    out = np.array(found)
+    return out[:, 0].copy(), out[:, 1].copy(), out[:, 2].copy()
+
+
+@compiled
+def urgency(j: int, left: Ints, duration: Ints, gpus: Ints, rule: int, threshold: float) -> float:
+    """Return the key by which a rule takes a job now, the smallest first."""
+    if rule == SHORTEST_LEFT:
+        return float(left[j])
+    return 0.0 if (duration[j] - left[j]) * gpus[j] < threshold else 1.0
+
+
+@compiled
+def retire(running: Ints, busy: int, end: Ints, now: int) -> int:
+    """Move those whose end has come behind the others that run, and return how many these are."""
+    kept = 0
+    for i in range(busy):
+        j = running[i]
+        if end[j] > now:
+            running[i], running[kept] = running[kept], j
+            kept += 1
+    return kept
+
+
+@compiled
+def easy(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: int) -> Ints:
+    """Return the starts of EASY: by release, and others before the first that waits where they do not delay it."""
+    n = release.size
+    start, end = np.full(n, -1, np.int64), np.full(n, NEVER)
+    queue, waiting = np.empty(n, np.int64), 0
+    running, busy = np.empty(n, np.int64), 0
+    arrived, left = 0, n
+    while left > 0:
+        now = NEVER if arrived == n else release[arrived]
+        for j in running[:busy]:
+            now = min(now, end[j])
+        busy = retire(running, busy, end, now)
+        while arrived < n and release[arrived] <= now:
+            queue[waiting] = arrived
+            waiting += 1
+            arrived += 1
+        free = capacity
+        for j in running[:busy]:
+            free -= gpus[j]
+        began, shadow, extra = 0, now, free
+        for i in range(waiting):
+            j = queue[i]
+            if i == began and gpus[j] > free:
+                shadow, extra = reservation(j, start, requested, gpus, running, busy, now, free)
+            ahead = i == began
+            fits = gpus[j] <= free and (ahead or now + requested[j] <= shadow or gpus[j] <= extra)
+            if fits:
+                start[j], end[j] = now, now + duration[j]
+                free -= gpus[j]
+                extra -= gpus[j] if not ahead and now + requested[j] > shadow else 0
+                running[busy] = j
+                busy += 1
+                left -= 1
+                began += ahead
+            if free == 0:
+                break
+        kept = 0
+        for i in range(waiting):
+            if start[queue[i]] < 0:
+                queue[kept] = queue[i]
+                kept += 1
+        waiting = kept
+    return start
+
+
+@compiled
+def reservation(
+    head: int, start: Ints, requested: Ints, gpus: Ints, running: Ints, busy: int, now: int, free: int
+) -> tuple[int, int]:
+    """Return when the first that waits can start at the latest, by requested times, and how many GPUs it leaves."""
+    planned = start[running[:busy]] + requested[running[:busy]]
+    shadow, extra = now, free
+    for i in np.argsort(planned):
+        if extra >= gpus[head] and planned[i] > shadow:
+            break
+        extra += gpus[running[i]]
+        shadow = planned[i]
+    return shadow, extra - gpus[head]
+
+
+@compiled
+def reserve(times: Ints, free: Ints, low: int, count: int, earliest: int, length: int, need: int) -> tuple[int, int]:
+    """Return the earliest start from which so many GPUs are free for so long, taken off the profile, and its new size.
+
+    In the profile, ``free[i]`` GPUs are free from ``times[i]`` on; entries before `low` are past.
+    """
+    i = low + int(np.searchsorted(times[low:count], earliest, "right")) - 1
+    while True:
+        start = max(times[i], earliest)
+        k = i
+        while free[k] >= need and k + 1 < count and times[k + 1] < start + length:
+            k += 1
+        if free[k] >= need:
+            break
+        i = k + 1
+    if length == 0:
+        return start, count
+    for moment in (start, start + length):
+        at = low + int(np.searchsorted(times[low:count], moment))
+        if at == count or times[at] != moment:
+            for k in range(count, at, -1):
+                times[k], free[k] = times[k - 1], free[k - 1]
+            times[at], free[at] = moment, free[at - 1]
+            count += 1
+    at = low + int(np.searchsorted(times[low:count], start))
+    while at < count and times[at] < start + length:
+        free[at] -= need
+        at += 1
+    return start, count
+
+
+@compiled
+def in_turn(release: Ints, duration: Ints, gpus: Ints, capacity: int, order: Ints, by_release: bool) -> Ints:
+    """Return the starts of jobs that reserve their earliest place one after another.
+
+    In the order of release that is conservative backfilling where durations are known.
+    """
+    n = release.size
+    times, free = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
+    times[0], free[0], low, count = 0, capacity, 0, 1
+    start = np.empty(n, np.int64)
+    for j in order:
+        start[j], count = reserve(times, free, low, count, release[j], duration[j], gpus[j])
+        while by_release and low + 1 < count and times[low + 1] <= release[j]:
+            low += 1
+    return start
+
+
+@compiled
+def conservative(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: int) -> Ints:
+    """Return the starts of conservative backfilling by requested times.
+
+    Each job has a reservation that nobody delays. Where a job ends before its requested time, all that wait reserve
+    anew, by release.
+    """
+    n = release.size
+    times, free = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
+    start, end = np.full(n, NEVER), np.full(n, NEVER)
+    running, busy, waiting, queue = np.empty(n, np.int64), 0, np.empty(n, np.int64), 0
+    times[0], free[0], count = 0, capacity, 1
+    arrived, left = 0, n
+    while left > 0:
+        now = NEVER if arrived == n else release[arrived]
+        for j in running[:busy]:
+            now = min(now, end[j])
+        for j in waiting[:queue]:
+            now = min(now, start[j])
+        kept, early = retire(running, busy, end, now), False
+        for j in running[kept:busy]:
+            early |= duration[j] < requested[j]
+        busy = kept
+        if early:
+            times[0], free[0], count = 0, capacity, 1
+            for j in running[:busy]:
+                count = reserve(times, free, 0, count, now, start[j] + requested[j] - now, gpus[j])[1]
+            for j in waiting[:queue]:
+                start[j], count = reserve(times, free, 0, count, now, requested[j], gpus[j])
+        while arrived < n and release[arrived] <= now:
+            start[arrived], count = reserve(times, free, 0, count, now, requested[arrived], gpus[arrived])
+            waiting[queue] = arrived
+            queue += 1
+            arrived += 1
+        kept = 0
+        for j in waiting[:queue]:
+            if start[j] <= now:
+                running[busy], end[j] = j, now + duration[j]
+                busy += 1
+            else:
+                waiting[kept] = j
+                kept += 1
+        left -= queue - kept
+        queue = kept
+    return start
+
+
+@compiled
+def cost(start: Ints, duration: Ints, weight: Array, floor: Ints, latest: bool) -> float:
+    """Return the weighted sum of completions, none of which counts as earlier than its floor; or the latest one."""
+    total, last = 0.0, 0.0
+    for j in range(start.size):
+        end = float(max(start[j] + duration[j], floor[j]))
+        total += weight[j] * end
+        last = max(last, end)
+    return last if latest else total
+
+
+@compiled
+def reordered(part: Ints, duration: Ints, area: Array, rng: np.random.Generator) -> Ints:
+    """Return jobs in another order: shuffled, by duration, by area per weight, or with one of them moved."""
+    how = rng.integers(0, 4)
+    if how == 0:
+        return rng.permutation(part)
+    if how == 1:
+        return part[np.argsort(duration[part], kind="mergesort")]
+    if how == 2:
+        return part[np.argsort(area[part], kind="mergesort")]
+    moved, place = rng.integers(0, part.size), rng.integers(0, part.size)
+    rest = np.delete(part, moved)
+    return np.concatenate((rest[:place], part[moved : moved + 1], rest[place:]))
+
+
+@compiled
+def improve(
+    release: Ints,
+    duration: Ints,
+    gpus: Ints,
+    capacity: int,
+    weight: Array,
+    floor: Ints,
+    latest: bool,
+    start: Ints,
+    rounds: int,
+    rng: np.random.Generator,
+    serial: bool,
+) -> tuple[Ints, float]:
+    """Return the best starts of a large-neighbourhood search, and what they cost.
+
+    A round puts jobs that start one after another in the best schedule into another order, and builds all starts anew
+    from that list: at every event whoever fits, or, in every other round if `serial`, each job at its earliest place.
+    """
+    n = release.size
+    best, least_cost = start.copy(), cost(start, duration, weight, floor, latest)
+    key, order = np.empty(n), np.argsort(start, kind="mergesort")
+    area = duration * gpus / np.maximum(weight, 1e-300)
+    for i in range(rounds):
+        width = min(n, 2 + int(rng.random() ** 3 * min(n, 60)))
+        at = rng.integers(0, n - width + 1)
+        tried = order.copy()
+        tried[at : at + width] = reordered(order[at : at + width].copy(), duration, area, rng)
+        if serial and i % 2:
+            found = in_turn(release, duration, gpus, capacity, tried, False)
+        else:
+            key[tried] = np.arange(n)
+            found = by_list(release, duration, gpus, capacity, key, False)
+        value = cost(found, duration, weight, floor, latest)
+        if value <= least_cost:
+            if value < least_cost:
+                best, least_cost = found, value
+            order = np.argsort(found, kind="mergesort")
+    return best, least_cost

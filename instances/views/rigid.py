@@ -1,0 +1,151 @@
+"""Gangs of fixed duration in event time: what ran in a log, or could have run.
+
+A job holds a gang of GPUs of one pool (a GPU type, or a partition of one) for a fixed time after its release. Which
+GPUs of the pool is left open: a schedule holds by count. Logs say pool, duration and release (:class:`History`); of
+another instance, each job takes its fastest GPU type on which its gang fits, and all of its work at the rate there.
+
+Times are whole seconds where all of them are, else whole microseconds, durations rounded up; no comparison has a
+tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from schedgap.instances.arrays import Ints
+from schedgap.instances.errors import InstanceError, NotApplicableError
+from schedgap.instances.registry import PAPERS, PaperSpec, Problem
+from schedgap.instances.rigid import OBJECTIVES, Schedule, View
+from schedgap.instances.schema import History, Instance
+from schedgap.instances.workload import workload
+
+FINE_S = 1e-6
+"""Length of a tick where not all times are whole seconds."""
+
+
+def view(instance: Instance) -> View:
+    """Return the jobs of `instance` as gangs of fixed duration.
+
+    Raises
+    ------
+    NotApplicableError
+        If some jobs have a history and others do not, a job runs on no GPU type, or its gang fits in no pool.
+    """
+    histories = [job.history for job in instance.jobs]
+    known = [history for history in histories if history]
+    if known and len(known) < len(histories):
+        raise NotApplicableError(f"rigid: {instance.name}: {len(known)} of {len(histories)} jobs have a history")
+    return _of_log(instance, known) if known else _of_rates(instance)
+
+
+def _of_log(instance: Instance, histories: Sequence[History]) -> View:
+    jobs = instance.jobs
+    index = {g.name: i for i, g in enumerate(instance.cluster.gpu_types)}
+    runs = [(j, *run) for j, history in enumerate(histories) for run in history.runs]
+    ran = np.array(runs, float).reshape(-1, 3)
+    lasted = np.array([job.duration_s or 0.0 for job in jobs])
+    release = np.array([job.submit_s for job in jobs])
+    requested = np.array([np.nan if h.requested_s is None else h.requested_s for h in histories])
+    times = np.concatenate([ran[:, 1:].ravel(), lasted, release])
+    tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
+    executed = Schedule(ran[:, 0].astype(np.int64), ticks(ran[:, 1], tick_s), ticks(ran[:, 2], tick_s))
+    complete = len(set(executed.job.tolist())) == len(jobs)
+    duration = ticks(lasted, tick_s)
+    if complete:
+        duration = np.zeros(len(jobs), np.int64)
+        np.add.at(duration, executed.job, executed.end - executed.start)
+    asked = ticks(np.ceil(np.nan_to_num(requested)), tick_s)
+    return _checked(
+        View(
+            instance=instance,
+            tick_s=tick_s,
+            release=ticks(release, tick_s),
+            duration=duration,
+            gpus=np.array([job.gpus for job in jobs]),
+            pool=np.array([index[history.gpu_type] for history in histories]),
+            requested=np.maximum(duration, asked),
+            weight=np.array([job.weight for job in jobs]),
+            pools=tuple(index),
+            capacity=_capacity(instance),
+            executed=executed if complete else None,
+            asked=bool(np.isfinite(requested).any()),
+        )
+    )
+
+
+def _of_rates(instance: Instance) -> View:
+    try:
+        work = workload(instance)
+    except InstanceError as error:
+        raise NotApplicableError(f"rigid: {error}") from error
+    capacity = _capacity(instance)
+    rates = np.where(work.gpus[:, None] <= capacity, work.rates, 0.0)
+    best = rates.max(axis=1)
+    if not (best > 0).all():
+        job = work.ids[int(np.argmin(best))]
+        raise NotApplicableError(f"rigid: {instance.name}: the gang of job {job} fits on no GPU type that it can use")
+    duration = np.ceil(work.work / (work.gpus * best) / FINE_S).astype(np.int64)
+    return View(
+        instance=instance,
+        tick_s=FINE_S,
+        release=ticks(work.arrival_s, FINE_S),
+        duration=duration,
+        gpus=work.gpus,
+        pool=rates.argmax(axis=1),
+        requested=duration,
+        weight=work.weight,
+        pools=work.gpu_types,
+        capacity=capacity,
+        executed=None,
+        asked=False,
+    )
+
+
+def ticks(seconds: np.ndarray, tick_s: float) -> Ints:
+    """Return times in seconds as whole numbers of ticks."""
+    return np.asarray(np.rint(seconds / tick_s).astype(np.int64))
+
+
+def _capacity(instance: Instance) -> Ints:
+    return np.array(list(instance.cluster.gpus_by_type.values()), np.int64)
+
+
+def _checked(found: View) -> View:
+    too_large = found.gpus > found.capacity[found.pool]
+    if too_large.any():
+        job, pool = int(too_large.argmax()), found.pools[found.pool[too_large.argmax()]]
+        name = found.instance.jobs[job].id
+        raise NotApplicableError(f"rigid: {found.instance.name}: the gang of job {name} does not fit in pool {pool}")
+    return found
+
+
+def describe(v: View) -> str:
+    """Return the caption of a comparison: jobs, pools, load."""
+    pools = ", ".join(f"{count:,} {name}" for name, count in zip(v.pools, v.capacity.tolist(), strict=True))
+    span = int((v.release + v.duration).max() - v.release.min())
+    area = float((v.gpus * v.duration.astype(float)).sum())
+    load = area / (float(v.capacity.sum()) * span) if span else 0.0
+    return f"{v.size:,} gangs of fixed duration on {pools}; load {load:.0%} of {span / v.ticks_of_hour:.4g} h"
+
+
+def problems() -> list[Problem]:
+    """Return the problem of each objective; jobs may be interrupted in the wider one of each two."""
+    found = []
+    for name, (title, unit) in OBJECTIVES.items():
+        wider = Problem(f"rigid.{name}.preemptive", f"{title}, interruptions allowed", "min", unit)
+        found += [wider, Problem(f"rigid.{name}", title, "min", unit, wider.id)]
+    return found
+
+
+PAPERS.register(
+    PaperSpec(
+        id="rigid",
+        title="Gangs of fixed duration: what ran in a log, and how much better it could have run",
+        view=view,
+        problems=tuple(sorted(problems(), key=lambda p: (p.id.partition(".flow")[1] == "", p.restricts is None))),
+        decision=Schedule,
+        describe=describe,
+    )
+)

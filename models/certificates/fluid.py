@@ -1,0 +1,161 @@
+"""Fluids and single machines: prices of resources, over intervals of time or not, and what follows from these alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schedgap.instances.arrays import Array
+from schedgap.instances.views import gavel, hadar, synergy, zhou
+from schedgap.models.certificates.proof import MARGIN, Proof, Prover, duals, listed, unit_of, whole
+from schedgap.models.hadar.fluid import gangs
+from schedgap.models.intervals import Pricing, Tightest
+from schedgap.models.registry import Outcome
+from schedgap.models.single_machine import Best, bound_of
+from schedgap.models.solve import SolveOptions
+from schedgap.models.synergy.configurations import totals
+from schedgap.models.synergy.jct import run_of
+
+WIDE = 4 * MARGIN
+"""The same where the checker counts needs, or durations, with a rounding of their own."""
+
+
+class Value(NamedTuple):
+    """What follows from multipliers, the sum of its terms, and the multipliers as a certificate has them."""
+
+    value: float
+    size: float
+    told: dict[str, Any]
+
+
+def over_intervals(found: Tightest, there: Array) -> Value:
+    """Return the bound at prices over intervals on what all ends are worth, for so much ``(d,)`` of each resource."""
+    fluid = found.fluid
+    length = np.diff(fluid.edges)
+    finite = np.isfinite(length)
+    by_row = np.maximum(found.generated.prices, 0.0).reshape(len(there), -1)[:, finite]
+    each = np.divide(by_row, there[:, None], out=np.zeros_like(by_row), where=there[:, None] > 0)
+    unit = unit_of(float((each * there[:, None] * length[finite]).sum()))
+    rounded = whole(each, unit)
+    prices = np.zeros((len(there), len(length)))
+    prices[:, finite] = rounded * unit * there[:, None]
+    pricing = Pricing(fluid)
+    most = pricing(prices.ravel(), pricing.domain).most
+    most = most if fluid.must else np.maximum(most, 0.0)
+    paid = float((prices[:, finite] * length[finite]).sum())
+    edges = fluid.edges[np.isfinite(fluid.edges)].tolist()
+    return Value(
+        paid + float(most.sum()),
+        paid + float(np.abs(most).sum()),
+        {"unit": unit, "prices": listed(rounded), "edges": edges},
+    )
+
+
+def on_one_machine(found: Best, there: Array) -> Value:
+    """Return the bound at prices that do not change on the weighted sum of completion times."""
+    prices, some = np.zeros(len(there)), np.flatnonzero(there > 0)
+    prices[some] = found.weights if len(some) == len(found.weights) else found.weights[some]
+    prices[some] /= there[some]
+    rounded = whole(prices, unit_of(float(prices.max())))
+    weights = rounded * there / (rounded * there).sum()
+    volume = found.run.volume(weights[some] if len(some) == len(found.weights) else weights)
+    value = bound_of(found.run, volume, found.part)
+    told = {"prices": listed(rounded)}
+    return Value(value, value, told if found.part is None else told | {"parts": found.part.tolist()})
+
+
+def completing(evidence: Any, there: Array) -> Value:
+    """Return the bound on the weighted sum of completion times that a model found."""
+    if isinstance(evidence, Best):
+        return on_one_machine(evidence, there)
+    value, size, told = over_intervals(evidence, there)
+    return Value(-value, size, told)
+
+
+def mean_of_gangs(view: hadar.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
+    """Prove a bound on the mean completion time of gangs, or of copies."""
+    if outcome.evidence is None:
+        return None
+    value, size, told = completing(outcome.evidence, view.capacity.astype(float))
+    arrived, n = float(view.workload.arrival_s.sum()), view.size
+    told["slot_s"] = view.slot_s
+    return Proof.of((value * view.slot_s - arrived) / n, (size * view.slot_s + arrived) / n, -1, told, WIDE)
+
+
+def mean_of_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
+    """Prove a bound on Synergy's mean completion time."""
+    if outcome.evidence is None:
+        return None
+    value, size, told = completing(outcome.evidence, totals(view).ravel())
+    arrived, n = float(view.workload.arrival_s[view.possible].sum()), len(view.possible)
+    return Proof.of((value - arrived) / n, (size + arrived) / n, -1, told | {"slot_s": view.slot_s}, WIDE)
+
+
+def interrupted(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
+    """Prove Zhou's bound for jobs that may be interrupted."""
+    if outcome.evidence is None:
+        return None
+    classes = view.of(problem).classes
+    value, size, told = completing(outcome.evidence, (classes.capacity * classes.count[:, None]).ravel())
+    return Proof.of(value, size, -1, told | {"slot_s": view.slot_s}, WIDE)
+
+
+def valued(view: hadar.View, found: Tightest) -> Proof | None:
+    """Prove a bound on utilities by prices over intervals."""
+    value, size, told = over_intervals(found, view.capacity.astype(float))
+    return Proof.of(value, size, 1, told | {"slot_s": view.slot_s})
+
+
+def last_gang(view: hadar.View, outcome: Outcome, options: SolveOptions, *, forks: bool) -> Proof | None:
+    """Prove Gavel's makespan by prices of GPU seconds and of jobs, or their copies on a type, that are long alone."""
+    if outcome.solution.row_duals is None:
+        return None
+    run, there = gangs(view, forks, grain=0.0), view.capacity.astype(float)
+    prices = -duals(outcome.solution, "gpu_seconds", (len(there),)) / np.maximum(there if forks else 1.0, 1.0)
+    rows, shape = ("side_by_side", run.time.shape) if forks else ("one_after_another", run.time.shape[:1])
+    p, v, told = normalised(prices, -duals(outcome.solution, rows, shape), there)
+    own = v if forks else v[:, None]
+    # Work of a type that a job cannot run on has an infinite price.
+    each = run.cost(p * there).reshape(run.time.shape) + own * np.where(np.isfinite(run.time), run.time, 0.0)
+    own = own.sum(axis=1)
+    return ends(run.start * view.slot_s, own, each.min(axis=1) * view.slot_s, told | {"slot_s": view.slot_s})
+
+
+def last_round(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
+    """Prove Synergy's makespan by prices of GPUs, CPUs and memory, and of the job that is longest alone."""
+    if outcome.solution.row_duals is None:
+        return None
+    run, there = run_of(view), totals(view)
+    prices, own = -duals(outcome.solution, "resource_rounds", there.shape), np.zeros(len(view.possible))
+    own[run.earliest.argmax()] = max(1.0 - float((np.maximum(prices, 0) * there).sum()), 0.0)
+    p, v, told = normalised(prices.ravel(), own, there.ravel())
+    spent = run.volume((p * there.ravel())[there.ravel() > 0]) + v * run.alone
+    return ends(run.start, v, spent, told | {"slot_s": view.slot_s})
+
+
+def normalised(prices: Array, own: Array, there: Array) -> tuple[Array, Array, dict[str, Any]]:
+    """Return multipliers, rounded, so that those of the time at the end add up to 1, and as whole numbers."""
+    size = float((np.maximum(prices, 0.0) * there).sum() + np.maximum(own, 0.0).sum())
+    unit = unit_of(size / max(float(there.max()), 1.0))
+    p, v = whole(np.maximum(prices, 0.0), unit), whole(np.maximum(own, 0.0), unit)
+    size = float((p * there).sum() + v.sum())
+    return p / size, v / size, {"prices": listed(p), "jobs": listed(v)}
+
+
+def ends(start: Array, own: Array, spent: Array, content: dict[str, Any]) -> Proof | None:
+    """Return the proof of a makespan: jobs have their own multipliers, and spend so much."""
+    value = float(start.min() * (1 - own.sum()) + own @ start + spent.sum())
+    return Proof.of(value, abs(value) + float(start.max()), -1, content, WIDE)
+
+
+PROVERS: dict[str, Prover] = {
+    gavel.MAKESPAN.id: partial(last_gang, forks=False),
+    gavel.COPIES.id: partial(last_gang, forks=True),
+    gavel.MEAN.id: mean_of_gangs,
+    gavel.COPIES_MEAN.id: mean_of_gangs,
+    synergy.MAKESPAN.id: last_round,
+    synergy.RUN.id: mean_of_rounds,
+    **{f"zhou.{a}.preemptive": partial(interrupted, problem=f"zhou.{a}.preemptive") for a in zhou.ARCHITECTURES},
+}

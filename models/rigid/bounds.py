@@ -1,0 +1,364 @@
+r"""Lower bounds on gangs of fixed duration that hold with and without interruptions, each with its proof.
+
+**Shares.** A function :math:`f` on (0, 1] is *dual feasible* if numbers that add up to at most 1 have values that do.
+Jobs that run at a moment have parts :math:`g_j/G` of the pool that add up to at most 1, so that
+:math:`\sum f(g_j/G) \le 1` over them. A job therefore takes at least the volume :math:`v_j = p_j f(g_j/G)` of a single
+machine of speed 1 that may interrupt jobs and share itself among them, and a part of its run that part of the volume.
+Besides :math:`f(x) = x`, the *squashed area*, there are two families (Fekete and Schepers, New classes of fast lower
+bounds for bin packing problems, 2001): :math:`x \mapsto 0` below :math:`\lambda`, 1 above :math:`1 - \lambda`, else x,
+for :math:`\lambda \le 1/2`: of two parts above 1/2 only one can be there, and beside one above :math:`1 - \lambda`
+only such below :math:`\lambda`; and :math:`x \mapsto \lfloor (k+1) x \rfloor / k` where :math:`(k+1) x` is no whole
+number, else x. Gangs above half of the pool then exclude each other, as they do in truth.
+
+**Completion times.** On that machine hold the relaxations of :mod:`schedgap.models.single_machine`: (a) shortest
+remaining volume first, and (d) mean busy times mixed with every job alone. Wherever the machine is idle at a moment and
+no job has volume left, the jobs before and after do not meet: all schedules above divide there, a bound for a set of
+jobs is one for their part of any schedule, and **the better of (a) and (d) counts in each busy period on its own**.
+Flow times are completions less releases; slowdowns, bounded at 10 s, have weights :math:`1/\max(p_j, 10)` and are no
+less than 1, which is a completion no earlier than :math:`e_j = r_j + \max(p_j, 10)`.
+
+**Makespan.** For every release t, what is released from t on has to go through the machine: the last completion is no
+earlier than :math:`t + \sum_{r_j \ge t} v_j`, nor than any :math:`r_j + p_j`.
+
+**Idle GPU-hours** are at least 0; nothing better is proved here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyomo.environ as pyo
+
+from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.parameters import Changes, Parameter
+from schedgap.instances.rigid import OBJECTIVES, SHORT_S, View
+from schedgap.models import intervals
+from schedgap.models.registry import Outcome, model, no_decision
+from schedgap.models.single_machine import Jobs, Ways, blended, mean_busy_times, shortest_first, shortest_first_ends
+from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+
+TINY = 1e-9
+"""Ticks that a run of no length counts as, where something is divided by it."""
+
+ROUNDING = 1e-15
+"""Relative error of one operation, several times over."""
+
+MOST_JOBS = 3000
+"""Most jobs for intervals by column generation."""
+
+SUMS = ("flow", "slowdown", "weighted")
+"""Objectives that are weighted sums of completion times."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gangs(Jobs):
+    """Gangs on machines, of which runs take `uses` ``(n, d)``."""
+
+    uses: Array
+
+    @property
+    def ways(self) -> Ways:
+        """One way each."""
+        every = np.arange(len(self.start))
+        return Ways(every, self.alone, every, np.ones(len(every)))
+
+    def cost(self, weights: Array) -> Array:
+        """Return ``(n,)`` how long the run of each job takes the whole cluster."""
+        return np.asarray(self.uses @ weights)
+
+    def takes(self, weights: Array, which: Ints) -> Array:
+        """Return ``(m, d)`` what runs take of the machines."""
+        return self.uses[which]
+
+
+class Goal(NamedTuple):
+    """A weighted sum of completion times, less what the releases take off: `weight` ``(n,)``, `earliest` ``(n,)``."""
+
+    weight: Array
+    earliest: Array
+
+
+def goal_of(view: View, objective: str) -> Goal:
+    """Return the sum that an objective is, in the unit of its problem."""
+    alone = view.release + view.duration
+    if objective == "slowdown":
+        long = np.maximum(view.duration, round(SHORT_S / view.tick_s))
+        return Goal(1 / long / view.size, (view.release + long).astype(float))
+    weight = view.weight if objective == "weighted" else np.ones(view.size)
+    total = weight.sum()
+    return Goal(weight / (total or 1.0) / view.ticks_of_hour, alone.astype(float))
+
+
+def shares(gpus: Ints, capacity: int) -> dict[str, Array]:
+    """Return by name ``(n,)`` values of dual feasible functions at the parts of the pool that gangs are."""
+    part = gpus / capacity
+    found = {"squashed area": part}
+    for least in np.unique(np.minimum(gpus, capacity - gpus)).tolist():
+        if 0 < 2 * least <= capacity and len(found) < 8:
+            value = np.where(gpus > capacity - least, 1.0, np.where(gpus < least, 0.0, part))
+            found[f"area of gangs of {least:g} GPUs and more"] = value
+    for k in (1, 2, 3):
+        whole = (k + 1) * gpus % capacity == 0
+        value = np.where(whole, part, (k + 1) * gpus // capacity / k)
+        found[f"gangs above {f'1/{k + 1}'} of the pool"] = value
+    return found
+
+
+class Least(NamedTuple):
+    """A bound: which one, its value, and ``(n,)`` completions with which it counts; single ones may be too early."""
+
+    name: str
+    value: float
+    completion: Array
+
+
+def least_sum(view: View, objective: str) -> Least:
+    """Return the best bound on a weighted sum of flow times."""
+    goal, names, total = goal_of(view, objective), [], 0.0
+    completion = np.zeros(view.size)
+    for jobs, capacity in view.by_pool():
+        found = shares(view.gpus[jobs], capacity)
+        volumes = {name: view.duration[jobs] * part for name, part in found.items()}
+        release = view.release[jobs].astype(float)
+        best = max(volumes, key=lambda name: shortest_first(release, volumes[name]))
+        alone = np.maximum(view.duration[jobs].astype(float), TINY)
+        how, ends = _by_period(gangs(release, alone, goal, jobs, volumes[best][:, None]), volumes[best])
+        completion[jobs] = ends
+        names.append(f"{how} ({best})")
+        rounding = ROUNDING * len(jobs) * float(release[-1] + volumes[best].sum() + alone.max())
+        total += float(goal.weight[jobs] @ (ends - release)) - rounding * float(goal.weight[jobs].sum())
+    return Least("; ".join(dict.fromkeys(names)), max(total, 0.0), completion)
+
+
+def gangs(start: Array, alone: Array, goal: Goal, jobs: Ints, uses: Array) -> Gangs:
+    """Return jobs, which alone take so long, on machines of which their runs take `uses` ``(n, d)``."""
+    machines = uses.shape[1]
+    weight, earliest = goal.weight[jobs], goal.earliest[jobs]
+    return Gangs(start, alone, earliest, weight, np.zeros(machines, np.int64), np.ones(machines), uses)
+
+
+def _by_period(run: Gangs, volumes: Array) -> tuple[str, Array]:
+    """Return the best bound in each busy period of the machine: which one it is for most jobs, and its completions."""
+    part = blended(run, volumes)[1]
+    busy = mean_busy_times(run.start, volumes, part * run.weight)
+    bounds = {
+        "every job alone": run.earliest,
+        "mean busy times and every job alone": part * (busy + run.alone / 2) + (1 - part) * run.earliest,
+    }
+    if (run.weight == run.weight[0]).all():
+        bounds["shortest remaining volume first"] = shortest_first_ends(run.start, volumes)
+    cumulated = np.cumsum(volumes)
+    latest = cumulated + np.maximum.accumulate(run.start - cumulated + volumes)
+    first = np.flatnonzero(np.append(True, run.start[1:] >= latest[:-1]))
+    sums = np.stack([np.add.reduceat(run.weight * ends, first) for ends in bounds.values()])
+    chosen = np.repeat(sums.argmax(axis=0), np.diff(first, append=len(run.start)))
+    most = int(np.bincount(chosen, minlength=len(bounds)).argmax())
+    return list(bounds)[most], np.choose(chosen, list(bounds.values()))
+
+
+def least_makespan(view: View) -> Least:
+    """Return the best bound on the makespan, in hours."""
+    found = [("every job alone", float((view.release + view.duration).max()))]
+    for jobs, capacity in view.by_pool():
+        for name, part in shares(view.gpus[jobs], capacity).items():
+            after = np.cumsum((view.duration[jobs] * part)[::-1])[::-1]
+            found.append((name, float((view.release[jobs] + after).max())))
+    name, last = max(found, key=lambda bound: bound[1])
+    value = (last * (1 - ROUNDING * view.size) - float(view.release.min())) / view.ticks_of_hour
+    return Least(name, max(value, 0.0), (view.release + view.duration).astype(float))
+
+
+def least(view: View, objective: str) -> Least:
+    """Return the best bound in closed form on an objective, in the unit of its problem."""
+    if objective == "idle":
+        return Least("an amount is 0 or more", 0.0, (view.release + view.duration).astype(float))
+    return least_makespan(view) if objective == "makespan" else least_sum(view, objective)
+
+
+def bound(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
+    """Bound an objective by the best relaxation to one machine per pool, without the LP.
+
+    See Also
+    --------
+    schedgap.models.rigid.bounds : the relaxations and their proofs.
+    """
+    began = clock.now()
+    found = least(view, objective)
+    solution = Solution(
+        status="optimal",
+        termination=f"bound: {found.name}",
+        bound=found.value,
+        times=Times(solve_s=clock.now() - began),
+        peak_mb=peak_mb(),
+    )
+    return Outcome(solution, None, prices=found.completion)
+
+
+def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
+    r"""Return the relaxation to one machine per pool as an LP over its busy intervals.
+
+    - :math:`v_j`: volume, how long the run of j takes its pool at least (its area over the GPUs here).
+    - :math:`b_{j,t}`: begin of interval t of j's pool, or the job's release if that is later.
+    - :math:`u_{j,t}`: most of its run that a job can do in an interval.
+    - :math:`w_j`: weight in the objective; :math:`e_j`: earliest end; :math:`\Delta`: length of an interval.
+    - ``x`` :math:`x_{j,t} \in [0, u_{j,t}]`: part of the run of j that is done in interval t.
+    - ``end`` :math:`C_j \ge e_j`: completion.
+    - ``last`` :math:`C \ge 0`: the makespan, where that is minimised.
+
+    .. math:: \min \sum_j w_j \cdot (C_j - r_j)
+    .. math:: \sum_t x_{j,t} = 1 \quad \forall j \label{all_done}
+    .. math:: \sum_j v_j \cdot x_{j,t} \le \Delta \quad \forall t \label{one_machine}
+    .. math:: C_j \ge \sum_t b_{j,t} \cdot x_{j,t} + p_j/2 \quad \forall j \label{mean_busy}
+    .. math:: C \ge C_j \quad \forall j \label{latest}
+    .. math:: C \ge r_k + \sum_{j \colon r_j \ge r_k} v_j \quad \forall k \label{area}
+
+    A job completes no earlier than half its duration after its mean busy time (Goemans et al., Single machine
+    scheduling with release dates, 2002). Work counts as done at the begin of an interval, so that the optimum is a
+    bound. The last two rows are there where the makespan, C, is minimised instead; idle GPU-hours have no rows that
+    bound them, and 0 is minimised.
+
+    Duals: that of an interval is what more GPUs would save there.
+    """
+    goal, hour = goal_of(view, objective), view.ticks_of_hour
+    cells = _cells(view)
+    m = pyo.ConcreteModel()
+    m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.RangeSet(0, len(view.pools) - 1)
+    m.CELLS = pyo.Set(dimen=2, initialize=list(cells))
+    m.PLACES = pyo.Set(dimen=2, initialize=sorted({(int(view.pool[j]), t) for j, t in cells}))
+    m.WHEN = pyo.Set(m.JOBS, initialize=_grouped((j, t) for j, t in cells))
+    m.WHO = pyo.Set(m.PLACES, initialize=_grouped(((int(view.pool[j]), t), j) for j, t in cells))
+    m.begin = pyo.Param(m.CELLS, initialize={cell: begin for cell, (begin, _, _) in cells.items()})
+    m.volume = pyo.Param(m.CELLS, initialize={cell: volume for cell, (_, _, volume) in cells.items()})
+    m.half = pyo.Param(m.JOBS, initialize=dict(enumerate((view.duration / 2 / hour).tolist())))
+    m.release = pyo.Param(m.JOBS, initialize=dict(enumerate((view.release / hour).tolist())))
+    weight = goal.weight * hour if objective in SUMS else np.zeros(view.size)
+    m.weight = pyo.Param(m.JOBS, initialize=dict(enumerate(weight.tolist())))
+    m.x = pyo.Var(m.CELLS, bounds=lambda m, j, t: (0, cells[j, t][1]))
+    m.end = pyo.Var(m.JOBS, bounds=lambda m, j: (float(goal.earliest[j]) / hour, None))
+
+    @m.Constraint(m.JOBS)
+    def all_done(m: Any, j: int) -> Any:
+        return sum(m.x[j, t] for t in m.WHEN[j]) == 1
+
+    @m.Constraint(m.PLACES)
+    def one_machine(m: Any, p: int, t: int) -> Any:
+        return sum(m.volume[j, t] * m.x[j, t] for j in m.WHO[p, t]) <= 1
+
+    @m.Constraint(m.JOBS)
+    def mean_busy(m: Any, j: int) -> Any:
+        return m.end[j] >= sum(m.begin[j, t] * m.x[j, t] for t in m.WHEN[j]) + m.half[j]
+
+    if objective == "makespan":
+        _makespan(m, view)
+        return m
+    m.total = pyo.Objective(expr=sum(m.weight[j] * (m.end[j] - m.release[j]) for j in m.JOBS))
+    return m
+
+
+def _grouped(pairs: Iterable[tuple[Any, int]]) -> dict[Any, list[int]]:
+    found: dict[Any, list[int]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+INTERVALS = 40
+"""Intervals of the statement in Pyomo, in each pool."""
+
+
+def _cells(view: View) -> dict[tuple[int, int], tuple[float, float, float]]:
+    """Return by job and interval: its begin in hours, most of the run that it can hold, and volume in intervals."""
+    found = {}
+    for jobs, capacity in view.by_pool():
+        release, duration = view.release[jobs].astype(float), np.maximum(view.duration[jobs].astype(float), TINY)
+        volume = duration * view.gpus[jobs] / capacity
+        length = float(release.max() + volume.sum() + duration.max()) / INTERVALS
+        begin = np.maximum(np.arange(INTERVALS) * length, release[:, None])
+        room = (np.arange(INTERVALS) + 1) * length - begin
+        for i, t in np.argwhere(room > 0).tolist():
+            most = min(1.0, float(room[i, t] / duration[i]))
+            found[int(jobs[i]), t] = (float(begin[i, t]) / view.ticks_of_hour, most, float(volume[i] / length))
+    return found
+
+
+def _makespan(m: pyo.ConcreteModel, view: View) -> None:
+    """Add the makespan, the rows that bound it, and that it is minimised."""
+    least: dict[int, float] = {}
+    for jobs, capacity in view.by_pool():
+        after = np.cumsum((view.duration[jobs] * view.gpus[jobs].astype(float))[::-1])[::-1] / capacity
+        least |= dict(zip(jobs.tolist(), ((view.release[jobs] + after) / view.ticks_of_hour).tolist(), strict=True))
+    m.least = pyo.Param(m.JOBS, initialize=least)
+    m.last = pyo.Var(domain=pyo.NonNegativeReals)
+    m.latest = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.end[j])
+    m.area = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.least[j])
+    m.total = pyo.Objective(expr=m.last - float(view.release.min()) / view.ticks_of_hour)
+
+
+def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> Outcome:
+    """Bound a weighted sum of flow times by column generation over intervals, with a price of each pool in each.
+
+    See Also
+    --------
+    schedgap.models.intervals : the proof.
+    """
+    hour = view.ticks_of_hour
+    began = clock.now()
+    weight, earliest = goal_of(view, objective)
+    start, alone = view.release / hour, np.maximum(view.duration / hour, TINY)
+    goal = Goal(weight * hour, earliest / hour)
+    run = gangs(start, alone, goal, np.arange(view.size), _machines(view, alone))
+    found = intervals.least_completion(run, 0.0, options)
+    solution = found.generated.solution(-1)
+    least = None if solution.bound is None else solution.bound * (1 - MARGIN) - float(goal.weight @ start)
+    return Outcome(replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began)), None)
+
+
+def _machines(view: View, alone: Array) -> Array:
+    """Return ``(n, d)`` volumes of the runs by all shares: each is a machine that its pool is at the same time."""
+    columns = []
+    for jobs, capacity in view.by_pool():
+        for part in np.unique(np.stack(list(shares(view.gpus[jobs], capacity).values())), axis=0):
+            if part.any():
+                columns.append(np.zeros(view.size))
+                columns[-1][jobs] = alone[jobs] * part
+    return np.stack(columns, axis=1)
+
+
+MARGIN = 1e-9
+"""Part of a bound by which sums of floats may be wrong."""
+
+
+def _too_many(view: View) -> str | None:
+    return f"{view.size} jobs in intervals (more than {MOST_JOBS})" if view.size > MOST_JOBS else None
+
+
+def minimised(names: tuple[str, ...], wider: str = ".preemptive") -> dict[str, Any]:
+    """Return the parameter that says what a model is about, which changes its problem, and a variant for each."""
+    problems: Changes = {name: {"problem": f"rigid.{name}{wider}"} for name in names if name != "flow"}
+    asked = Parameter("objective", "what is minimised", choices=names, changes=problems)
+    return {"parameters": (asked,), "variants": tuple(f"objective={name}" for name in problems)}
+
+
+model(
+    "rigid.bound",
+    problem="rigid.flow.preemptive",
+    kind="bound",
+    decode=no_decision,
+    source="Single-machine relaxations (Schrage 1968; Goemans et al. 2002), dual feasible functions (Fekete 2001)",
+    procedure=bound,
+    **minimised(tuple(OBJECTIVES)),
+)(build)
+model(
+    "rigid.intervals",
+    problem="rigid.flow.preemptive",
+    kind="bound",
+    decode=no_decision,
+    source="Fluid relaxation over intervals of time, by column generation",
+    procedure=by_intervals,
+    too_large=_too_many,
+    **minimised(SUMS),
+)(build)

@@ -1,0 +1,252 @@
+"""The best schedule without interruptions: exactly for a few jobs, by a large-neighbourhood search for many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.rigid import Schedule, View, first_starts, kernels, starts_of
+from schedgap.models.registry import SEEDED, Outcome, model
+from schedgap.models.rigid.bounds import SUMS, goal_of, least, minimised
+from schedgap.models.solve import Size, Solution, SolveOptions, Times, TracePoint, peak_mb
+
+MOST_EXACT = 9
+"""Most jobs for which precedences are branched on."""
+
+MOST_SERIAL = 2000
+"""Most jobs of a pool for which every other list is one of reservations; they take time by the square."""
+
+USED = 0.75
+"""Part of the time limit that the search takes."""
+
+SLICE_S = 0.2
+"""Seconds of search in a pool before it is the next one's turn."""
+
+STALE = 50
+"""Rounds per job, and rounds for a hundred jobs at least, without a better schedule, after which the search ends."""
+
+REGULAR = (*SUMS, "makespan")
+"""Objectives that get no better when a job ends later."""
+
+
+def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
+    r"""Return the program over precedences and flows of GPUs from job to job.
+
+    - :math:`T`: a time by which all can be done.
+    - :math:`w_j`: weight in the objective; :math:`e_j`: earliest end that counts.
+    - ``start`` :math:`S_j \ge r_j`: start.
+    - ``end`` :math:`C_j \ge e_j`: completion.
+    - ``last`` :math:`C \ge 0`: the makespan, where that is minimised.
+    - ``before`` :math:`y_{i,j} \in \{0, 1\}`: j starts after the end of i.
+    - ``flow`` :math:`f_{i,j} \ge 0`: GPUs that j gets from i.
+    - ``fresh`` :math:`f_{0,j} \ge 0`: GPUs that nobody had before j.
+
+    .. math:: \min \sum_j w_j \cdot (C_j - r_j)
+    .. math:: C_j \ge S_j + p_j \quad \forall j \label{runs}
+    .. math:: S_j \ge S_i + p_i - T \cdot (1 - y_{i,j}) \quad \forall i, j \label{after}
+    .. math:: f_{i,j} \le \min(g_i, g_j) \cdot y_{i,j} \quad \forall i, j \label{passes}
+    .. math:: f_{0,j} + \sum_i f_{i,j} = g_j \quad \forall j \label{gets}
+    .. math:: \sum_j f_{i,j} \le g_i \quad \forall i \label{gives}
+    .. math:: \sum_j f_{0,j} \le G \quad \forall pool \label{room}
+    .. math:: C \ge C_j \quad \forall j \label{latest}
+
+    The last row is there where C is minimised instead. Jobs of different pools have no rows in common.
+
+    Duals (of the relaxation) say little: the rows with T are slack at any price.
+    """
+    goal, hour = goal_of(view, objective), view.ticks_of_hour
+    release, duration = (view.release / hour).tolist(), (view.duration / hour).tolist()
+    pool = view.pool.tolist()
+    horizon = max(release) + sum(duration)
+    m = pyo.ConcreteModel()
+    m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.Set(initialize=sorted(set(pool)))
+    m.PAIRS = pyo.Set(initialize=[(i, j) for i in m.JOBS for j in m.JOBS if i != j and pool[i] == pool[j]], dimen=2)
+    m.MEMBERS = pyo.Set(m.POOLS, initialize={p: np.flatnonzero(view.pool == p).tolist() for p in m.POOLS})
+    m.OTHERS = pyo.Set(m.JOBS, initialize={j: [i for i in m.MEMBERS[pool[j]] if i != j] for j in m.JOBS})
+    m.capacity = pyo.Param(m.POOLS, initialize={p: int(view.capacity[p]) for p in m.POOLS})
+    m.start = pyo.Var(m.JOBS, bounds=lambda m, j: (release[j], horizon))
+    m.end = pyo.Var(m.JOBS, bounds=lambda m, j: (float(goal.earliest[j]) / hour, None))
+    m.before = pyo.Var(m.PAIRS, domain=pyo.Binary)
+    m.flow = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
+    m.fresh = pyo.Var(m.JOBS, domain=pyo.NonNegativeReals)
+    m.duration = pyo.Param(m.JOBS, initialize=dict(enumerate(duration)))
+    m.gpus = pyo.Param(m.JOBS, initialize=dict(enumerate(view.gpus.tolist())))
+    m.runs = pyo.Constraint(m.JOBS, rule=lambda m, j: m.end[j] >= m.start[j] + m.duration[j])
+
+    m.most = pyo.Param(m.PAIRS, initialize={(i, j): int(min(view.gpus[i], view.gpus[j])) for i, j in m.PAIRS})
+
+    @m.Constraint(m.PAIRS)
+    def after(m: Any, i: int, j: int) -> Any:
+        return m.start[j] >= m.start[i] + m.duration[i] - horizon * (1 - m.before[i, j])
+
+    @m.Constraint(m.PAIRS)
+    def passes(m: Any, i: int, j: int) -> Any:
+        return m.flow[i, j] <= m.most[i, j] * m.before[i, j]
+
+    @m.Constraint(m.JOBS)
+    def gets(m: Any, j: int) -> Any:
+        return m.fresh[j] + sum(m.flow[i, j] for i in m.OTHERS[j]) == m.gpus[j]
+
+    @m.Constraint([j for j in m.JOBS if len(m.OTHERS[j])])
+    def gives(m: Any, i: int) -> Any:
+        return sum(m.flow[i, j] for j in m.OTHERS[i]) <= m.gpus[i]
+
+    @m.Constraint(m.POOLS)
+    def room(m: Any, p: int) -> Any:
+        return sum(m.fresh[j] for j in m.MEMBERS[p]) <= m.capacity[p]
+
+    if objective == "makespan":
+        m.last = pyo.Var(domain=pyo.NonNegativeReals)
+        m.latest = pyo.Constraint(m.JOBS, rule=lambda m, j: m.last >= m.end[j])
+        m.total = pyo.Objective(expr=m.last - min(release))
+        return m
+    weight = (goal.weight * hour).tolist()
+    m.total = pyo.Objective(expr=sum(weight[j] * (m.end[j] - release[j]) for j in m.JOBS))
+    return m
+
+
+def decode(view: View, built: pyo.ConcreteModel, solution: Solution) -> Schedule:
+    """Return the schedule in which jobs reserve their earliest places in the order of the program's starts.
+
+    Nobody starts later than there: what runs before it in this order has not moved back.
+    """
+    order, found = np.argsort(solution.array(built.start), kind="stable"), np.zeros(view.size, np.int64)
+    for jobs, capacity in view.by_pool():
+        places = np.empty(view.size, np.int64)
+        places[jobs] = np.arange(jobs.size)
+        turn = places[order[np.isin(order, jobs)]]
+        found[jobs] = kernels().in_turn(view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity, turn, False)
+    return starts_of(view, found)
+
+
+class Pool:
+    """The search in one pool."""
+
+    def __init__(self, view: View, jobs: Ints, capacity: int, objective: str, seed: int) -> None:
+        goal = goal_of(view, objective)
+        self.jobs, self.latest, self.rng = jobs, objective == "makespan", np.random.default_rng(seed)
+        self.of = view.release[jobs], view.duration[jobs], view.gpus[jobs], capacity
+        self.weight = np.ascontiguousarray(goal.weight[jobs])
+        self.floor = np.rint(goal.earliest[jobs]).astype(np.int64)
+        self.best, self.cost = np.zeros(jobs.size, np.int64), np.inf
+        self.stale, self.rounds = 0, 8
+        for key in self._keys():
+            self.offer(kernels().by_list(*self.of, key, False))
+
+    def _keys(self) -> Iterator[Array]:
+        release, duration, gpus, _ = self.of
+        weight = np.maximum(self.weight / self.weight.max(), 1e-300) if self.weight.any() else np.ones(release.size)
+        yield from (duration.astype(float), (duration * gpus).astype(float))
+        for power in (0.0, 0.5, 1.0):
+            yield duration * gpus.astype(float) ** power / weight
+        yield -(duration * gpus).astype(float)
+        yield np.arange(release.size, dtype=float)
+
+    def offer(self, start: Ints) -> None:
+        """Keep starts if nothing known is better."""
+        cost = kernels().cost(start, self.of[1], self.weight, self.floor, self.latest)
+        if cost < self.cost:
+            self.best, self.cost = start, cost
+
+    def search(self) -> None:
+        """Search for about :data:`SLICE_S`."""
+        began, serial = clock.now(), self.jobs.size <= MOST_SERIAL
+        about = self.weight, self.floor, self.latest
+        found, cost = kernels().improve(*self.of, *about, self.best, self.rounds, self.rng, serial)
+        self.stale = 0 if cost < self.cost else self.stale + self.rounds
+        self.best, self.cost = found, min(cost, self.cost)
+        took = clock.now() - began
+        self.rounds = max(1, min(4 * self.rounds, int(self.rounds * SLICE_S / max(took, 1e-6))))
+
+    @property
+    def over(self) -> bool:
+        """Whether it has found nothing better for long, or has nothing to decide."""
+        return self.jobs.size < 2 or self.stale > STALE * max(self.jobs.size, 100)
+
+
+def search(view: View, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
+    """Search the best schedule, and bound it by the best relaxation in closed form.
+
+    The first schedules are lists by duration, area, weight and release, what really ran, and, if `seeded`, what others
+    decided. Rounds of a large-neighbourhood search follow, pool by pool: some jobs that start one after another change
+    places in the list, and all start anew.
+    """
+    began = clock.now()
+    bound = least(view, objective)
+    found = [Pool(view, jobs, capacity, objective, options.seed) for jobs, capacity in view.by_pool()]
+    known = [seed.decision for seed in options.seeds] if seeded else []
+    if view.executed is not None and view.executed.job.size == view.size:
+        known.append(view.executed)
+    for schedule in known:
+        starts = first_starts(view, schedule)
+        for pool in found:
+            pool.offer(starts[pool.jobs])
+    trace: list[TracePoint] = []
+    known_value = np.inf
+    while True:
+        value = _value(view, objective, found)
+        if value < known_value:
+            known_value = value
+            trace.append(TracePoint(clock.now() - began, value, bound.value))
+        late = options.time_limit_s is not None and clock.now() - began > USED * options.time_limit_s
+        left = [pool for pool in found if not pool.over]
+        proved = value <= bound.value * (1 + options.rel_gap)
+        if late or not left or proved:
+            break
+        for pool in left:
+            pool.search()
+    starts = np.zeros(view.size, np.int64)
+    for pool in found:
+        starts[pool.jobs] = pool.best
+    solution = Solution(
+        status="optimal" if proved else "time limit with incumbent" if late else "gap left",
+        termination=f"bound: {bound.name}",
+        objective=value,
+        bound=bound.value,
+        trace=tuple(trace),
+        times=Times(solve_s=clock.now() - began),
+        size=Size(),
+        peak_mb=peak_mb(),
+    )
+    return Outcome(solution, starts_of(view, starts), prices=bound.completion)
+
+
+def _value(view: View, objective: str, found: list[Pool]) -> float:
+    """Return the objective of the best starts of all pools."""
+    if objective == "makespan":
+        return (max(pool.cost for pool in found) - float(view.release.min())) / view.ticks_of_hour
+    goal = goal_of(view, objective)
+    flows = [np.maximum(p.best + p.of[1], p.floor) - p.of[0] for p in found]
+    return float(sum((goal.weight[p.jobs] * flow).sum() for p, flow in zip(found, flows, strict=True)))
+
+
+def _too_many(view: View) -> str | None:
+    return f"{view.size} jobs to branch on (more than {MOST_EXACT})" if view.size > MOST_EXACT else None
+
+
+model(
+    "rigid.exact",
+    problem="rigid.flow",
+    decode=decode,
+    source="Program over precedences and flows of resources (Artigues et al., EJOR 2003)",
+    too_large=_too_many,
+    example="gen/20jobs?jobs=4",
+    **minimised(REGULAR, ""),
+)(build_exact)
+_asked = minimised(REGULAR, "")
+_asked["parameters"] += (SEEDED,)
+model(
+    "rigid.search",
+    problem="rigid.flow",
+    kind="matheuristic",
+    decode=decode,
+    source="Priority lists and large-neighbourhood search (Shaw 1998), with a bound",
+    procedure=search,
+    example="gen/20jobs?jobs=4",
+    **_asked,
+)(build_exact)

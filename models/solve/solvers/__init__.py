@@ -1,0 +1,52 @@
+"""Other solvers than HiGHS on the arrays of a whole model: an adapter each, and one answer.
+
+An adapter is a function ``run(form, options)`` in a module of its own, which imports its solver when it is asked for.
+What it returns is the solver's claim; whether that is correct, the harness's checkers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.scaling import units
+from schedgap.models.solve.session import Session
+from schedgap.models.solve.solution import HIGHS, LICENSED, Solution, SolveOptions
+
+Adapter = Callable[[StandardForm, SolveOptions], Solution]
+
+MODULES: Mapping[str, str] = {"cbc": "cbc", "scip": "scip", "cp-sat": "cp_sat", **dict.fromkeys(LICENSED, "ampl")}
+"""Modules of the adapters."""
+
+UNSCALED = ("cp-sat", *LICENSED)
+"""Solvers that take a form as it is: rows of whole numbers are to stay that, and Pyomo's interface takes the model."""
+
+
+def run(form: StandardForm, options: SolveOptions) -> Solution:
+    """Hand a form to the solver that the options name.
+
+    Raises
+    ------
+    NotApplicableError
+        If it is not installed, or takes no such model.
+    """
+    if options.solver in HIGHS:
+        adapter: Adapter = _highs
+    else:
+        adapter = import_module(f"{__name__}.{MODULES[options.solver]}").run
+    if options.solver in UNSCALED:
+        return adapter(form, options)
+    scale = units(form)
+    return scale.undone(adapter(scale.scaled(form), scale.start(form, options)))
+
+
+def _highs(form: StandardForm, options: SolveOptions) -> Solution:
+    algorithm = HIGHS[options.solver]
+    asked = options if algorithm == "choose" else replace(options, method=algorithm)
+    session = Session(form, replace(asked, solver="highs"))
+    solution = session.run()
+    if form.ties is not None and solution.status == "optimal":
+        solution = session.preferred(solution)
+    return replace(solution, solver=options.solver)

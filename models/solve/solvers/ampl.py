@@ -1,0 +1,74 @@
+"""Solvers with a licence, through Pyomo's interface to AMPL's drivers: ``gurobi``, ``cplex``, ``copt``, ``xpress``.
+
+The executables of these names speak AMPL's format and share their options; with ``mip:bestbound`` they return the
+bound, without which a MIP that they stop early would have none.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.errors import ApplicationError
+from pyomo.common.log import LoggingIntercept
+from pyomo.opt import TerminationCondition
+
+from schedgap.instances.registry import Status
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.solution import Solution, SolveOptions
+from schedgap.models.solve.solvers.answer import Run, absent
+
+BOUND = "bestbound"
+"""Suffix in which a driver returns the bound."""
+
+STATUS: dict[Any, Status] = {
+    TerminationCondition.optimal: "optimal",
+    TerminationCondition.infeasible: "infeasible",
+    TerminationCondition.unbounded: "unbounded",
+    TerminationCondition.userInterrupt: "interrupted",
+}
+
+
+def run(form: StandardForm, options: SolveOptions) -> Solution:
+    """Solve the form's Pyomo model by the executable of the solver's name."""
+    name = options.solver
+    if shutil.which(name) is None:
+        raise absent(name, f"put AMPL's driver {name!r} on the path, and its licence where it looks for it")
+    one, model = Run(form, options), form.model
+    solver = pyo.SolverFactory("asl", executable=shutil.which(name))
+    solver.options.update(_settings(options) | {"solver": name})
+    model.add_component(BOUND, pyo.Suffix(direction=pyo.Suffix.IMPORT))
+    one.begin()
+    try:
+        with LoggingIntercept(module="pyomo", level=logging.ERROR):  # it warns of every end but an optimum
+            results = solver.solve(model, load_solutions=False)
+            if len(results.solution):
+                model.solutions.load_from(results)
+        bounds = list(getattr(model, BOUND).values())
+    except (ApplicationError, ValueError) as error:
+        return one.ended("error", " ".join(str(error).split())[:300])
+    finally:
+        model.del_component(BOUND)
+    told = results.solver.termination_condition
+    values = _values(form) if len(results.solution) else None
+    status = STATUS.get(told, "error")
+    if told in (TerminationCondition.maxTimeLimit, TerminationCondition.maxIterations):  # what AMPL's 400 to 499 are
+        status = one.stopped(values is not None)
+    objective = None if values is None else float(form.cost @ values)
+    bound = bounds[0] - form.offset if bounds else None
+    if status == "optimal" and not form.integer.any():
+        bound = objective
+    return one.ended(status, str(results.solver.message or told), values, objective, bound)
+
+
+def _settings(options: SolveOptions) -> dict[str, Any]:
+    settings = {"mip:gap": options.rel_gap, "tech:threads": options.threads, "mip:bestbound": 1}
+    return settings if options.time_limit_s is None else settings | {"lim:time": options.time_limit_s}
+
+
+def _values(form: StandardForm) -> Any:
+    """Return the values of the columns; those that the driver left out are 0."""
+    return np.array([float(column.value or 0.0) for column in form.columns])

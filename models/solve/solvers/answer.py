@@ -1,0 +1,117 @@
+"""What adapters have in common: absent solvers, the trace, and the answer from its parts."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from schedgap.instances import clock
+from schedgap.instances.arrays import Array
+from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.registry import Status
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.session import finite, peak_mb
+from schedgap.models.solve.solution import Size, Solution, SolveOptions, Times, TracePoint
+
+EXTRA = "pip install 'schedgap[solvers]'"
+
+
+def absent(solver: str, how: str = EXTRA) -> NotApplicableError:
+    """Return the error that says that a solver is not installed, and how it would be."""
+    return NotApplicableError(f"{solver} is not installed: {how}")
+
+
+GRACE_S = 30.0
+"""Seconds after its limit within which a program ends by itself: CBC looks at its clock between nodes only."""
+
+
+def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
+    """Wait for a solver's program, and end it where it does not end by itself; return its exit code.
+
+    Ctrl-C reaches it as well, and makes it stop at the next node.
+    """
+    with process:
+        try:
+            return process.wait(None if options.time_limit_s is None else options.time_limit_s + GRACE_S)
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            pass
+        process.kill()
+        return process.wait()
+
+
+@dataclass
+class Run:
+    """One run of a solver: made before the model is passed, told when solving begins, and at the end a solution."""
+
+    form: StandardForm
+    options: SolveOptions
+    trace: list[TracePoint] = field(default_factory=list)
+    made: float = field(default_factory=clock.now)
+    began: float = 0.0
+
+    def begin(self) -> None:
+        """Note that the solver begins now."""
+        self.began = clock.now()
+
+    def reached(self, incumbent: float | None, bound: float | None, at_s: float | None = None) -> None:
+        """Note incumbent and bound, in the form's own sense and without its constant; ``None``: as before."""
+        last = self.trace[-1] if self.trace else TracePoint(0.0, None, None)
+        known = self.value(incumbent), self.value(bound)
+        point = tuple(old if new is None else new for new, old in zip(known, last[1:], strict=True))
+        if last[1:] != point:
+            self.trace.append(TracePoint(clock.now() - self.began if at_s is None else at_s, *point))
+
+    def value(self, number: float | None) -> float | None:
+        """Return a number of the solver's with the constant; ``None`` for one that means infinity."""
+        known = None if number is None or abs(number) >= 1e20 else finite(number)
+        return None if known is None else known + self.form.offset
+
+    @property
+    def late(self) -> bool:
+        """Whether its time is up, or nearly so: solvers look at their clocks now and then."""
+        limit_s = self.options.time_limit_s
+        return limit_s is not None and clock.now() - self.began >= 0.95 * limit_s
+
+    def stopped(self, feasible: bool) -> Status:
+        """Return the status of a run that its time limit has ended."""
+        return "time limit with incumbent" if feasible else "time limit without incumbent"
+
+    def ended(
+        self,
+        status: Status,
+        termination: str,
+        values: Array | None = None,
+        objective: float | None = None,
+        bound: float | None = None,
+        nodes: int | None = None,
+    ) -> Solution:
+        """Return the solution; `objective` and `bound` are what the solver claims, as in :meth:`reached`."""
+        form, ended = self.form, clock.now()
+        is_mip = bool(form.integer.any())
+        if is_mip:
+            self.reached(objective, bound, ended - self.began)
+        rows, columns = form.matrix.shape
+        return Solution(
+            status=status,
+            termination=termination,
+            solution_status="none" if values is None else "feasible",
+            objective=None if values is None else self.value(objective),
+            bound=self.value(bound),
+            times=Times(transfer_s=self.began - self.made, solve_s=ended - self.began),
+            size=Size(rows, columns, form.matrix.nnz, int(form.integer.sum())),
+            nodes=nodes if is_mip else None,
+            trace=tuple(self.trace),
+            peak_mb=peak_mb(),
+            solver=self.options.solver,
+            scale=float(abs(form.cost).max(initial=0.0)),
+            model=form.model,
+            columns=form.columns,
+            rows=form.rows,
+            column_values=values,
+        )

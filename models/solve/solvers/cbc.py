@@ -1,0 +1,120 @@
+"""CBC, the executable that PuLP brings or the one on the path. Its log is the trace, also of a run that is killed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pulp
+
+from schedgap.instances.registry import Status
+from schedgap.models.solve import files
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.solution import Solution, SolveOptions
+from schedgap.models.solve.solvers.answer import Run, absent, wait
+
+NUMBER = r"(-?[\d.]+(?:[eE][-+]?\d+)?)"
+PROGRESS = re.compile(rf"After (\d+) nodes, .*?{NUMBER} best solution, best possible {NUMBER} \({NUMBER} seconds\)")
+FOUND = re.compile(rf"Integer solution of {NUMBER} found .*\({NUMBER} seconds\)")
+ROOT = re.compile(rf"Continuous objective value is {NUMBER} - {NUMBER} seconds")
+BOUND = re.compile(rf"Lower bound:\s+{NUMBER}")
+PRINTED = 1e-7
+"""Up to this the objective that CBC prints, with eight decimals, and that of its values are the same."""
+
+DIGITS = 5e-6
+"""Part of a number that printing six digits may add to it."""
+
+NODES = re.compile(r"Enumerated nodes:\s+(\d+)")
+
+STATUS: tuple[tuple[str, Status], ...] = (
+    ("Optimal", "optimal"),
+    ("Infeasible", "infeasible"),
+    ("Integer infeasible", "infeasible"),
+    ("Unbounded", "unbounded"),
+)
+
+
+def executable() -> str:
+    """Return the path of CBC."""
+    path = pulp.PULP_CBC_CMD.pulp_cbc_path
+    found = shutil.which(path) or shutil.which("cbc")
+    if found is None:
+        raise absent("cbc", "install it from https://github.com/coin-or/Cbc (Debian: coinor-cbc)")
+    return found
+
+
+def run(form: StandardForm, options: SolveOptions) -> Solution:
+    """Solve a form by CBC; killed or interrupted, it leaves the last bound and incumbent's value of its log."""
+    program, one = executable(), Run(form, options)
+    with tempfile.TemporaryDirectory() as folder:
+        model, log, answer = (Path(folder) / name for name in ("model.mps", "log", "answer.sol"))
+        told = files.names(form, readable=False)
+        model.write_text("\n".join(files.mps(replace(form, offset=0.0), "model", told)) + "\n")
+        command = [program, str(model), *_settings(options), "-solve", "-solution", str(answer)]
+        with log.open("w") as out:
+            one.begin()
+            code = wait(subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT), options)
+        text = log.read_text(errors="replace")
+        found = files.read_solution("CBC", answer.read_text()) if answer.exists() and code == 0 else None
+    return _read(one, told.columns, text, found, code)
+
+
+def _settings(options: SolveOptions) -> list[str]:
+    settings = ["-timeMode", "elapsed", "-ratio", repr(options.rel_gap), "-randomCbcSeed", str(options.seed + 1)]
+    settings += ["-threads", str(options.threads)] if options.threads > 1 else []
+    settings += [] if options.time_limit_s is None else ["-sec", repr(options.time_limit_s)]
+    return settings + ([] if options.nodes is None else ["-maxN", str(options.nodes)])
+
+
+def _read(one: Run, names: list[str], log: str, found: files.Answer | None, code: int) -> Solution:
+    """Return the solution from log and answer, which count what is minimised."""
+    form, sign = one.form, -1.0 if one.form.maximise else 1.0
+    _follow(one, log, sign)
+    last = one.trace[-1].bound if one.trace else None
+    bound = None if last is None else last - form.offset
+    if found is None:
+        why = f"killed by signal {-code}" if code < 0 else f"ended with code {code}: {log.strip()[-200:]}"
+        return one.ended("interrupted" if code < 0 else "error", why, bound=bound)
+    status: Status = next((s for words, s in STATUS if found.status.startswith(words)), "error")
+    solved = bool(one.trace and one.trace[-1].incumbent is not None) or not form.integer.any()
+    if found.status.startswith("Stopped"):
+        status = one.stopped(solved) if "time" in found.status else "gap left" if solved else "interrupted"
+    elif status in ("infeasible", "unbounded", "error"):
+        return one.ended(status, found.status, bound=bound if status == "error" else None)
+    values = np.array([found.values.get(name, 0.0) for name in names]) if solved or status == "optimal" else None
+    objective = None if values is None or found.objective is None else sign * found.objective
+    if values is not None and objective is not None and abs(objective - (own := float(form.cost @ values))) <= PRINTED:
+        objective = own
+    if told := BOUND.search(log):
+        bound = sign * _least(told[1])
+    elif status == "optimal":
+        bound = objective
+    nodes = NODES.search(log)
+    return one.ended(status, found.status, values, objective, bound, int(nodes[1]) if nodes else 0)
+
+
+def _least(printed: str) -> float:
+    """Return the least number that is printed like that: a bound that was rounded up would be none.
+
+    With a point, as in the summary, the last digit was rounded; progress is printed with six digits at most.
+    """
+    decimals = len(printed.partition(".")[2])
+    number = float(printed)
+    return number - max(0.5 * 10.0**-decimals if decimals and "e" not in printed else 0.0, DIGITS * abs(number))
+
+
+def _follow(one: Run, log: str, sign: float) -> None:
+    """Take the trace from the log."""
+    for line in log.splitlines():
+        if match := PROGRESS.search(line):
+            _, best, possible, at = match.groups()
+            one.reached(sign * float(best), sign * _least(possible), float(at))
+        elif match := FOUND.search(line):
+            one.reached(sign * float(match[1]), None, float(match[2]))
+        elif match := ROOT.search(line):
+            one.reached(None, sign * _least(match[1]), float(match[2]))

@@ -1,0 +1,105 @@
+"""OR-Tools' CP-SAT, on models that are in whole numbers (:mod:`schedgap.models.solve.solvers.whole`)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from schedgap.instances import clock
+from schedgap.instances.arrays import Array
+from schedgap.instances.registry import Status
+from schedgap.models.solve.form import StandardForm
+from schedgap.models.solve.solution import Solution, SolveOptions
+from schedgap.models.solve.solvers.answer import Run, absent, wait
+from schedgap.models.solve.solvers.whole import Rows, Whole, scaled, whole
+
+PROGRAM = Path(__file__).with_name("_cp_sat.py")
+
+STATUS: dict[str, Status] = {"OPTIMAL": "optimal", "INFEASIBLE": "infeasible"}
+
+
+def run(form: StandardForm, options: SolveOptions) -> Solution:
+    """Solve a form by CP-SAT in a process of its own; killed or interrupted, it leaves its last bound.
+
+    Costs are rounded to whole numbers as rows are; the bound is widened by what that can be.
+    """
+    if importlib.util.find_spec("ortools") is None:
+        raise absent("cp-sat")
+    one, reduced = Run(form, options), whole(form)
+    costs = _costs(reduced.form)
+    with tempfile.TemporaryDirectory() as folder:
+        model, log, errors = (Path(folder) / name for name in ("model.npz", "log", "errors"))
+        _save(model, reduced.form, costs)
+        command = [sys.executable, "-I", str(PROGRAM), str(model), json.dumps(_settings(options))]
+        with log.open("w") as out, errors.open("w") as err:
+            one.begin()
+            code = wait(subprocess.Popen(command, stdout=out, stderr=err), options)
+        lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return _read(one, reduced, costs, lines, errors.read_text(), code)
+
+
+def _settings(options: SolveOptions) -> dict[str, Any]:
+    limit_s = options.time_limit_s
+    settings = {"num_workers": options.threads, "random_seed": options.seed, "relative_gap_limit": options.rel_gap}
+    return settings if limit_s is None else settings | {"max_time_in_seconds": limit_s}
+
+
+def _most(form: StandardForm) -> Array:
+    return np.maximum(abs(form.lower), abs(form.upper))
+
+
+def _costs(form: StandardForm) -> Rows:
+    """Return the costs, to be minimised, as a row in whole numbers."""
+    cost = sp.csr_array((-form.cost if form.maximise else form.cost)[None, :])
+    endless = np.full(1, np.inf)
+    return scaled(cost, -endless, endless, _most(form))
+
+
+def _save(path: Path, form: StandardForm, costs: Rows) -> None:
+    rows = scaled(form.matrix.tocsr(), form.row_lower, form.row_upper, _most(form))
+    np.savez(
+        path,
+        lower=np.ceil(form.lower).astype(np.int64),
+        upper=np.floor(form.upper).astype(np.int64),
+        row_lower=rows.lower,
+        row_upper=rows.upper,
+        **{name: getattr(rows.matrix, name) for name in ("indptr", "indices", "data")},
+        cost=costs.matrix.data,
+        cost_indices=costs.matrix.indices,
+    )
+
+
+def _read(one: Run, reduced: Whole, costs: Rows, lines: list[dict[str, Any]], errors: str, code: int) -> Solution:
+    """Return the solution from what the program has told."""
+    form, sign = one.form, -1.0 if one.form.maximise else 1.0
+    moved = reduced.form.offset - form.offset
+
+    def value(counted: float, rounding: float = 0.0) -> float:
+        return sign * (counted - rounding) / float(costs.factor[0]) + moved
+
+    bound: float | None = None
+    for line in lines:
+        if "bound" in line:
+            bound = value(line["bound"], float(costs.moved[0]))
+        incumbent = value(line["incumbent"]) if "incumbent" in line else None
+        one.reached(incumbent, bound, line["at"])
+    last = lines[-1] if lines else {}
+    if "status" not in last:
+        why = f"killed by signal {-code}" if code < 0 else f"ended with code {code}: {errors.strip()[-200:]}"
+        return one.ended("interrupted" if code < 0 else "error", why, bound=bound)
+    one.began += max(clock.now() - one.began - last["at"], 0.0)  # starting the program is no part of solving
+    values = reduced.back(np.array(last["values"], float)) if "values" in last else None
+    unproved: Status = one.stopped(values is not None) if one.late else "interrupted"
+    status = "error" if last["status"] == "MODEL_INVALID" else STATUS.get(last["status"], unproved)
+    objective = None if values is None else float(form.cost @ values)
+    return one.ended(
+        status, last["status"], values, objective, None if status in ("infeasible", "error") else bound, last["nodes"]
+    )

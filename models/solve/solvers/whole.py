@@ -1,0 +1,209 @@
+"""A form in whole numbers: continuous columns that follow from integer ones are substituted, rows are scaled.
+
+P1's rate, work done and time left are continuous in the model and follow from the decisions by equations, so that
+solvers of whole numbers can have it; a model with a free continuous column they cannot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.errors import NotApplicableError
+from schedgap.models.solve.form import StandardForm
+
+EXACT = tuple(10.0**k for k in range(7))
+"""Factors by which a row becomes whole without rounding, if one does."""
+
+LARGEST = 2.0**45
+"""Largest activity of a row that is rounded: 1e-13 of it is then the most that a term is off, and sums stay far below
+2^63."""
+
+LARGEST_EXACT = 2.0**60
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A form whose columns are the integer ones of another, and how those of the other follow.
+
+    `values` of the whole form are ``columns`` of the other; the others are ``matrix @ values + constant``.
+    """
+
+    form: StandardForm
+    columns: Ints
+    others: Ints
+    matrix: sp.csr_array
+    constant: Array
+
+    def back(self, values: Array) -> Array:
+        """Return the values of all columns of the original form."""
+        found = np.zeros(len(self.columns) + len(self.others))
+        found[self.columns] = values
+        found[self.others] = self.matrix @ values + self.constant
+        return found
+
+
+def whole(form: StandardForm) -> Whole:
+    """Return the form in its integer columns alone.
+
+    Raises
+    ------
+    NotApplicableError
+        If a continuous column does not follow from integer ones by equations, or an integer one has no bounds.
+    """
+    form = _bounded(form)
+    integer = np.flatnonzero(form.integer)
+    endless = integer[np.isinf(form.lower[integer]) | np.isinf(form.upper[integer])]
+    if endless.size:
+        raise NotApplicableError(f"cp-sat takes bounded columns only, and {_named(form, endless)} without bounds")
+    rows, columns, free = _following(form)
+    if free.size:
+        raise NotApplicableError(f"cp-sat takes whole numbers only, and {_named(form, free)} continuous")
+    fixed = np.flatnonzero(~form.integer & (form.lower == form.upper))
+    matrix = form.matrix.tocsr()
+    # L x = b − A_I x_I with L lower triangular after the order in which they follow: L = D (I − N), N nilpotent.
+    own = matrix[rows]
+    scale = 1 / np.asarray(own[np.arange(rows.size), columns]).ravel() if rows.size else np.zeros(0)
+    towards = sp.csr_array(sp.diags_array(scale) @ own)
+    inside = sp.csr_array(sp.eye_array(rows.size) - towards[:, columns])
+    right = scale * form.row_lower[rows] - towards[:, fixed] @ form.lower[fixed]
+    given = sp.csr_array(sp.hstack([-towards[:, integer], sp.csr_array(right[:, None])]))
+    while inside.nnz:
+        given, inside = sp.csr_array(given + inside @ given), sp.csr_array(inside @ inside)
+        inside.eliminate_zeros()
+    empty = sp.csr_array((fixed.size, integer.size))
+    depends = sp.csr_array(sp.vstack([given[:, : integer.size], empty]))
+    constant = np.concatenate([given[:, [integer.size]].toarray().ravel(), form.lower[fixed]])
+    others = np.concatenate([columns, fixed])
+    return Whole(_substituted(form, rows, integer, others, depends, constant), integer, others, depends, constant)
+
+
+def _bounded(form: StandardForm) -> StandardForm:
+    """Return the form with upper bounds of its integer columns where a row of nothing negative implies them."""
+    endless = form.integer & np.isinf(form.upper)
+    if not endless.any():
+        return form
+    entries = sp.coo_array(form.matrix)
+    row, column = entries.coords
+    negative = (entries.data < 0) | (form.lower[column] < 0)
+    positive = np.isfinite(form.row_upper)
+    positive[row[negative]] = False
+    useful = positive[row] & endless[column] & (entries.data > 0)
+    upper = form.upper.copy()
+    np.minimum.at(upper, column[useful], np.floor(form.row_upper[row[useful]] / entries.data[useful] + SLACK))
+    return replace(form, upper=upper)
+
+
+def _following(form: StandardForm) -> tuple[Ints, Ints, Ints]:
+    """Return rows and the continuous columns that follow from them, in their order, and columns that do not follow."""
+    open_ = ~form.integer & (form.lower < form.upper)
+    matrix, by_column = form.matrix.tocsr(), form.matrix
+    equal = form.row_lower == form.row_upper
+    unknown = np.rint(abs(matrix.sign()) @ open_.astype(float))
+    ready = np.flatnonzero(equal & (unknown == 1)).tolist()
+    rows, columns = [], []
+    while ready:
+        row = ready.pop()
+        mine = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        left = mine[open_[mine]]
+        if left.size != 1:
+            continue  # followed from another row meanwhile; this one stays a row
+        (column,) = left.tolist()
+        rows.append(row)
+        columns.append(column)
+        open_[column] = False
+        above = by_column.indices[by_column.indptr[column] : by_column.indptr[column + 1]]
+        unknown[above] -= 1
+        ready += above[equal[above] & (unknown[above] == 1)].tolist()
+    return np.array(rows, np.int64), np.array(columns, np.int64), np.flatnonzero(open_)
+
+
+def _substituted(
+    form: StandardForm, rows: Ints, integer: Ints, others: Ints, depends: sp.csr_array, constant: Array
+) -> StandardForm:
+    """Return the form without the other columns: rows that are left, and the bounds that these had."""
+    kept = np.setdiff1d(np.arange(len(form.row_lower)), rows)
+    matrix = form.matrix.tocsr()[kept]
+    shift = matrix[:, others] @ constant
+    left = sp.csr_array(matrix[:, integer] + matrix[:, others] @ depends)
+    lower, upper = form.lower[others] - constant, form.upper[others] - constant
+    least, most = activities(depends, form.lower[integer], form.upper[integer])
+    binding = np.flatnonzero((least < lower - SLACK * abs(lower)) | (most > upper + SLACK * abs(upper)))
+    return StandardForm(
+        cost=form.cost[integer] + depends.T @ form.cost[others],
+        offset=form.offset + float(form.cost[others] @ constant),
+        maximise=form.maximise,
+        matrix=sp.csc_array(sp.vstack([left, depends[binding]])),
+        row_lower=np.concatenate([form.row_lower[kept] - shift, lower[binding]]),
+        row_upper=np.concatenate([form.row_upper[kept] - shift, upper[binding]]),
+        lower=form.lower[integer],
+        upper=form.upper[integer],
+        integer=np.ones(integer.size, bool),
+        model=form.model,
+    )
+
+
+SLACK = 1e-12
+"""Part of a bound by which rounding alone may exceed it."""
+
+
+def activities(matrix: sp.csr_array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Return the least and the largest value of each row."""
+    up, down = matrix.maximum(0), matrix.minimum(0)
+    return up @ lower + down @ upper, up @ upper + down @ lower
+
+
+def _named(form: StandardForm, which: Ints) -> str:
+    name = form.columns[which[0]].name if len(form.columns) else f"column {which[0]}"
+    return f"{name} is" if which.size == 1 else f"{which.size} columns ({name}, …) are"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in whole numbers: matrix and sides, the factor by which each was multiplied, and how far rounding moved it.
+
+    Sides of rounded rows are moved outwards by that, so that every point of the original rows is one of these.
+    """
+
+    matrix: sp.csr_array
+    lower: Ints
+    upper: Ints
+    factor: Array
+    moved: Array
+
+
+def scaled(matrix: sp.csr_array, lower: Array, upper: Array, most: Array) -> Rows:
+    """Return rows in whole numbers, by one of :data:`EXACT` where that makes them whole.
+
+    `most` is the largest absolute value of every column.
+    """
+    reach = np.maximum(abs(matrix) @ most, 1e-300)
+    factor, rounded = np.exp2(np.floor(np.log2(LARGEST / reach))), np.ones(len(lower), bool)
+    at = np.repeat(np.arange(len(lower)), np.diff(matrix.indptr))
+    for f in reversed(EXACT):
+        fits = (reach * f <= LARGEST_EXACT) & _is_whole(lower * f) & _is_whole(upper * f)
+        np.logical_and.at(fits, at, _is_whole(matrix.data * f))
+        factor[fits], rounded[fits] = f, False
+    numbers = matrix.data * factor[at]
+    nearest = np.rint(numbers)
+    moved = np.zeros(len(lower))
+    np.add.at(moved, at, abs(numbers - nearest) * most[matrix.indices])
+    moved = np.where(rounded, moved * (1 + SLACK), 0.0)
+    low, high = (np.where(rounded, side * factor, np.rint(side * factor)) for side in (lower, upper))
+    found = sp.csr_array((nearest.astype(np.int64), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return Rows(found, _side(np.floor(low - moved), -1), _side(np.ceil(high + moved), 1), factor, moved)
+
+
+def _is_whole(numbers: Array) -> Bools:
+    finite = np.where(np.isfinite(numbers), numbers, 0.0)
+    return np.asarray(abs(finite - np.rint(finite)) <= 4e-16 * abs(finite))
+
+
+def _side(numbers: Array, sign: int) -> Ints:
+    """Return whole sides; infinite ones as the least or largest number there is."""
+    endless = np.iinfo(np.int64)
+    wide = np.isinf(numbers) | (abs(numbers) > 2.0**62)
+    return np.where(wide, endless.max if sign > 0 else endless.min, np.where(wide, 0, numbers).astype(np.int64))

@@ -1,0 +1,168 @@
+"""Logs of what ran: sacct, SWF and mapped CSV, real and hostile, and what is certified of them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.importers.sacct import hosts
+from schedgap.instances.schema import Instance
+
+LOGS = ROOT.parent / "shared" / "data" / "logs"
+real = pytest.mark.skipif(not LOGS.is_dir(), reason="shared/data is not here")
+
+HEAD = "JobID|JobName|Submit|Start|End|State|AllocTRES|NodeList\n"
+ONE = "1|a|2026-03-02T08:00:00|2026-03-02T08:10:00|2026-03-02T09:00:00|COMPLETED|cpu=1,gres/gpu:v100=4|g1\n"
+SWF = "1 0 10 100 4 -1 -1 4 200 -1 1 1 1 -1 0 -1 -1 -1\n"
+
+
+def read(tmp_path: Path, format: str, text: str, **options: Any) -> Instance:
+    path = tmp_path / f"log.{format}"
+    path.write_text(text)
+    return import_trace(format, path, Options(history=True, **options))
+
+
+def runs(instance: Instance) -> dict[str, tuple[float, tuple[tuple[float, float], ...], int]]:
+    return {job.id: (job.submit_s, job.history.runs if job.history else (), job.gpus) for job in instance.jobs}
+
+
+@real
+def test_the_sample_of_slurm() -> None:
+    found = import_trace("sacct", LOGS / "sacct_sample.txt", Options(history=True))
+    assert list(runs(found)) == ["1001", "1002", "1003_1", "1003_2", "1004", "1007", "1007#2"]
+    assert runs(found)["1004"] == (5395.0, ((43438.0, 46795.0),), 4)
+    assert found.jobs[1].history is not None
+    assert found.jobs[1].history.hosts == ("g002", "g003")
+    assert found.cluster.gpus_by_type == {"v100": 13}
+    assert "2 of 12 lines left out: they are steps of jobs" in found.derived
+    assert "2 of 12 lines left out: they never started" in found.derived
+
+
+@real
+def test_the_history_of_batch_jobs_by_a_map() -> None:
+    columns = {"id": "job_id", "submit": "submit_time", "start": "start_time", "end": "finish_time"}
+    found = import_trace("csv", LOGS / "hpc_jobs.csv", Options(history=True, columns=columns | {"cores": "num_cores"}))
+    assert len(found.jobs) == 87
+    assert found.cluster.gpus_by_type == {"core": 30}
+
+
+@real
+def test_a_workload_without_waits_has_no_history() -> None:
+    found = import_trace("swf", LOGS / "NASA-iPSC-1993-3.1-cln.swf", Options(history=True, max_jobs=50))
+    assert found.cluster.gpus_by_type == {"processor": 128}
+    assert not any(job.history and job.history.runs for job in found.jobs)
+
+
+WRONG = [
+    ("sacct", HEAD + ONE.replace("T09:00:00", "T07:00:00"), "line 2: end = "),
+    ("sacct", HEAD + ONE.replace("2026-03-02T08:10:00", "yesterday"), 'line 2: Start = "yesterday": a date'),
+    ("sacct", HEAD + ONE + ONE[:40], "line 3: 4 fields instead of 8: cut off"),
+    ("sacct", HEAD + "x" + ONE, 'line 2: JobID = "x1": a job such as 123'),
+    ("sacct", HEAD.replace("|End", ""), "line 1: no column End"),
+    ("sacct", HEAD, "only a header"),
+    ("sacct", "JobID JobName Submit Start End\n", "line 1: columns of fixed width"),
+    ("swf", SWF + "2 0 10\n", "line 2: 3 fields instead of 18"),
+    ("swf", SWF + SWF.replace("100", "-7", 1).replace("1", "2", 1), 'line 2: run = "-7"'),
+    ("swf", SWF + SWF, "line 2: job = 1.0: already used"),
+    ("csv", "id,submit,start,end,gpus\na,0,1,x,1\n", 'line 2: end = "x"'),
+    ("csv", "id,submit,start,end,gpus\na,0,1,2,-1\n", 'line 2: gpus = "-1"'),
+    ("csv", "id,submit,start,end,gpus\na,0,1,2,1\na,0,1,2,1\n", 'id = "a": already used in a line that it overlaps'),
+    ("csv", "id,submit,begin,end,gpus\na,0,1,2,1\n", "start: unknown column 'start'"),
+]
+
+
+@pytest.mark.parametrize(("format", "text", "told"), WRONG)
+def test_errors_name_line_and_field(tmp_path: Path, format: str, text: str, told: str) -> None:
+    with pytest.raises(InstanceError) as caught:
+        read(tmp_path, format, text)
+    assert told in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_name_with_the_delimiter_is_refused_where_two_columns_may_have_it(tmp_path: Path) -> None:
+    head = "JobID|JobName|Comment|Submit|Start|End|State|NCPUS\n"
+    line = "1|a|b|c|2026-03-02T08:00:00|2026-03-02T08:10:00|2026-03-02T09:00:00|COMPLETED|4\n"
+    assert runs(read(tmp_path, "sacct", head + line)) == {"1": (0.0, ((600.0, 3600.0),), 4)}
+    with pytest.raises(InstanceError, match="line 2: 10 fields instead of 8"):
+        read(tmp_path, "sacct", head.replace("Comment", "Account") + line.replace("2026-03-02T09", "2026|03-02T09"))
+
+
+def test_requeues_and_preemptions(tmp_path: Path) -> None:
+    again = ONE.replace("T08:00:00", "T08:30:00").replace("T08:10:00", "T09:20:00").replace("T09:00:00", "T10:00:00")
+    failed = read(tmp_path, "sacct", HEAD + ONE.replace("COMPLETED", "NODE_FAIL") + again)
+    assert runs(failed) == {"1": (0.0, ((600.0, 3600.0),), 4), "1#2": (3600.0, ((4800.0, 7200.0),), 4)}
+    preempted = read(tmp_path, "sacct", HEAD + ONE.replace("COMPLETED", "PREEMPTED") + again)
+    assert runs(preempted) == {"1": (0.0, ((600.0, 3600.0), (4800.0, 7200.0)), 4)}
+
+
+def test_time_zones(tmp_path: Path) -> None:
+    summer = HEAD + ONE.replace("T08:00:00", "T08:00:00+02:00").replace("T08:10:00", "T06:10:00Z")
+    found = read(tmp_path, "sacct", summer.replace("T09:00:00", "T09:00:00+02:00"))
+    assert runs(found) == {"1": (0.0, ((600.0, 3600.0),), 4)}
+    back = ONE.replace("2026-03-02T08", "2026-10-25T01").replace("2026-03-02T09:00:00", "2026-10-25T03:10:00")
+    assert runs(read(tmp_path, "sacct", HEAD + back, timezone="Europe/Berlin"))["1"][1] == ((600.0, 11400.0),)
+    with pytest.raises(UsageError, match="no such zone"):
+        read(tmp_path, "sacct", HEAD + ONE, timezone="Mars/Base")
+
+
+def test_a_log_that_breaks_its_cluster_is_told_and_gets_its_peak(tmp_path: Path) -> None:
+    found = read(tmp_path, "swf", "; MaxProcs: 6\n; UnixStartTime: 749458803\n" + SWF + SWF.replace("1", "2", 1))
+    assert found.cluster.gpus_by_type == {"processor": 8}
+    told = (
+        "8 processor are in use where there are 6 (MaxProcs of the header), first at 1993-10-01 07:00:13: 8, the peak"
+    )
+    assert any(told in line for line in found.derived), found.derived
+    assert read(tmp_path, "swf", SWF, gpus={"": 16}).cluster.gpus == 16
+    with pytest.raises(UsageError, match="the log has pools processor"):
+        read(tmp_path, "swf", SWF, gpus={"V100": 16})
+
+
+def test_swf_parts_and_gzip(tmp_path: Path) -> None:
+    parts = "1 0 5 10 4 -1 -1 4 99 -1 2 1 1 -1 0 -1 -1 -1\n1 15 20 30 4 -1 -1 4 99 -1 3 1 1 -1 0 -1 -1 -1\n"
+    whole = "1 0 5 40 4 -1 -1 4 99 -1 1 1 1 -1 0 -1 -1 -1\n"
+    assert runs(read(tmp_path, "swf", whole + parts)) == {"1": (0.0, ((5.0, 15.0), (35.0, 65.0)), 4)}
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(SWF.encode()))
+    assert runs(import_trace("swf", path, Options(history=True))) == {"1": (0.0, ((10.0, 110.0),), 4)}
+    path.write_bytes(gzip.compress(SWF.encode())[:-9])
+    with pytest.raises(InstanceError, match="cannot be unpacked"):
+        import_trace("swf", path, Options(history=True))
+
+
+def test_unsorted_lines_and_starts_before_submission(tmp_path: Path) -> None:
+    text = "id;submit;start;end;gpus\nb;50;60;70;2\na;20;10;30;1\n"
+    found = read(tmp_path, "csv", text)
+    assert runs(found) == {"a": (0.0, ((0.0, 20.0),), 1), "b": (40.0, ((50.0, 60.0),), 2)}
+    assert any("1 job started before their submission (by up to 10 s)" in line for line in found.derived)
+
+
+def test_node_lists() -> None:
+    assert hosts("b[002-003],c1") == ("b002", "b003", "c1")
+    assert hosts("n[1,3-4]-ib") == ("n1-ib", "n3-ib", "n4-ib")
+    assert hosts("n[0-99999999]") == ()
+    assert hosts("") == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(format=st.sampled_from(["sacct", "swf", "csv"]), text=st.text(max_size=200), cut=st.integers(0, 200))
+def test_whatever_a_file_holds_is_read_or_refused_in_a_line(
+    format: str, text: str, cut: int, tmp_path_factory: Any
+) -> None:
+    good = {"sacct": HEAD + ONE, "swf": SWF, "csv": "id,submit,start,end,gpus\na,0,1,2,1\n"}[format]
+    path = tmp_path_factory.mktemp("log") / "log"
+    path.write_bytes((good[:cut] + text + good[cut:]).encode("utf-8", "surrogatepass"))
+    try:
+        found = import_trace(format, path, Options(history=True))
+    except UsageError as error:
+        said = str(error)
+    else:
+        said = f"{len(found.jobs)} jobs"
+    assert "\n" not in said

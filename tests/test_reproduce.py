@@ -1,0 +1,285 @@
+"""Reproductions: files can be run, verdicts follow from numbers, and published stands beside measured and certified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schedgap.harness.compare.methods import select
+from schedgap.harness.page import to_html
+from schedgap.harness.reproduce.measure import Found, _is, evidence, interval
+from schedgap.harness.reproduce.row import (
+    DIRECTION,
+    IMPOSSIBLE,
+    NOT,
+    NOT_TESTABLE,
+    ONLY,
+    REPRODUCED,
+    VERDICTS,
+    Evidence,
+    ReproducedRow,
+    decide,
+    kind,
+    worst,
+)
+from schedgap.harness.reproduce.run import coordinates, reproduce
+from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, find, known, read
+from schedgap.harness.simulate.run import resolve
+from schedgap.instances.errors import UnknownNameError, UsageError
+
+MINE = """
+title = "Two policies"
+place = "Fig. 0"
+
+[[runs]]
+instances = ["gen/20jobs"]
+grids = [{ base = "gen/20jobs", vary = { load = [0.5, 1.5], seed = [1, 2] } }]
+policies = ["hadar.srtf", "hadar.fifo"]
+options = { round_s = 900.0 }
+quick = { grids = [{ base = "gen/20jobs", vary = { load = [0.5, 1.5] } }] }
+
+[[numbers]]
+method = "hadar.srtf"
+quantity = "ttd_ratio:hadar.fifo"
+value = 9.0
+at = { load = [0.5, 1.5] }
+tolerance = 0.1
+
+[[numbers]]
+method = "hadar.fifo"
+quantity = "ttd_h"
+value = 0.5
+tolerance = 0.1
+unit = "h"
+at = { load = 0.5 }
+
+[[orders]]
+order = ["hadar.srtf", "hadar.fifo"]
+quantity = "jct_mean_h"
+along = "load"
+
+[[trends]]
+method = "hadar.fifo"
+quantity = "jct_mean_s"
+along = "load"
+shape = "falls"
+only_if = [{ setting = "upside down", instead = { "hadar.fifo" = "hadar.srtf" } }]
+"""
+
+
+def written(folder: Path, text: str = MINE) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+# verdicts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stated", "narrower", "verdict"),
+    [
+        (Evidence(True), {}, REPRODUCED),
+        (Evidence(True, excluded=True), {}, REPRODUCED),
+        (Evidence(False), {}, NOT),
+        (Evidence(False, direction=True), {}, DIRECTION),
+        (Evidence(False, direction=True, excluded=True), {}, IMPOSSIBLE),
+        (Evidence(None), {}, NOT_TESTABLE),
+        (Evidence(False), {"x": Evidence(False), "y": Evidence(True)}, "only if y"),
+        (Evidence(None), {"x": Evidence(True)}, "only if x"),
+        (Evidence(False, excluded=True), {"x": Evidence(False)}, IMPOSSIBLE),
+    ],
+)
+def test_verdicts(stated: Evidence, narrower: dict[str, Evidence], verdict: str) -> None:
+    assert decide(stated, narrower) == verdict
+
+
+evidences = st.builds(Evidence, st.sampled_from([True, False, None]), st.booleans(), st.booleans())
+
+
+@given(evidences, st.dictionaries(st.text("abc", min_size=1), evidences, max_size=3))
+def test_a_verdict_is_one_of_six_and_never_better_than_the_evidence(
+    stated: Evidence, narrower: dict[str, Evidence]
+) -> None:
+    verdict = decide(stated, narrower)
+    assert kind(verdict) in VERDICTS
+    assert (verdict == REPRODUCED) == (stated.agrees is True)
+    if kind(verdict) == ONLY:
+        assert any(one.agrees and verdict == f"only if {name}" for name, one in narrower.items())
+    if verdict in (DIRECTION, NOT, IMPOSSIBLE):
+        assert stated.agrees is False
+        assert not any(one.agrees for one in narrower.values())
+
+
+@given(st.lists(st.sampled_from(list(VERDICTS)), max_size=5))
+def test_a_figure_is_as_good_as_its_worst_part(verdicts: list[str]) -> None:
+    found = worst(verdicts)
+    order = list(VERDICTS)
+    assert found in (*verdicts, NOT_TESTABLE)
+    if found != NOT_TESTABLE:
+        assert all(order.index(found) >= order.index(one) for one in verdicts if one != NOT_TESTABLE)
+
+
+def printed(value: float, quantity: str = "jct_mean_ratio:hadar.fifo", **more: object) -> Number:
+    return Number.model_validate({"method": "hadar.srtf", "quantity": quantity, "value": value, **more})
+
+
+@pytest.mark.parametrize(
+    ("number", "found", "expected"),
+    [
+        (printed(1.5, tolerance=0.1), Found(1.45, 1.45, 1.45, 1), (True, True, False)),
+        (printed(1.5), Found(1.4, 1.3, 1.6, 5), (True, True, False)),  # the interval holds it
+        (printed(1.5), Found(1.4, 0.9, 1.9, 5), (False, False, False)),  # too wide to decide
+        (printed(1.5), Found(1.2, 1.1, 1.3, 5), (False, True, False)),
+        (printed(1.5), Found(1.1, 0.9, 1.2, 5), (False, False, False)),
+        (printed(0.5), Found(0.9, 0.8, 0.95, 5), (False, True, False)),
+        (printed(1.5), Found(1.1, 1.05, 1.2, 5, 1.3, "≤", "m"), (False, True, True)),
+        (printed(1.5, relation="at least"), Found(1.6, 1.4, 1.8, 5, 1.9, "≤", "m"), (True, True, False)),
+        (printed(1.5, relation="at most"), Found(1.6, 1.55, 1.7, 5, 1.2, "≤", "m"), (False, True, False)),
+        (printed(40, "ttd_h"), Found(60, 60, 60, 1, 50.0, "≥", "m"), (False, False, True)),
+        (printed(40, "ttd_h"), Found(60, 60, 60, 1, 30.0, "≥", "m"), (False, False, False)),
+        (printed(0.3, "changing", tolerance=0.05), Found(0.27, 0.27, 0.27, 1), (True, False, False)),
+    ],
+)
+def test_what_a_mean_says_about_a_printed_number(
+    number: Number, found: Found, expected: tuple[bool, bool, bool]
+) -> None:
+    assert evidence(number, found) == Evidence(*expected)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12))
+def test_an_interval_holds_its_mean(known: list[float]) -> None:
+    low, high = interval(known)
+    mean = sum(known) / len(known)
+    slack = 1e-6 * max(1.0, *(abs(value) for value in known))
+    assert min(known) - slack <= low <= mean + slack
+    assert mean - slack <= high <= max(known) + slack
+    assert (low == high) == (len(set(known)) == 1) or high - low < slack
+
+
+# files --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", known().values(), ids=lambda setting: setting.id)
+def test_everything_compared_is_something_that_runs(setting: Setting) -> None:
+    """Every method is one of its run, and every point one of its points, also in what is drawn."""
+    for run in setting.runs:
+        assert run.small().chosen
+    for item in setting.items:
+        alternatives = [(one.run or item.run, {**item.at, **one.at}) for one in item.only_if]
+        for name, at in [(item.run, item.at), *alternatives]:
+            run = setting.run_of(name)
+            assert _points(run, at), (item, at)
+        methods = item.order if isinstance(item, Order) else [item.method]
+        assert set(methods) <= _methods(setting.run_of(item.run)), item
+        for one in item.only_if:
+            assert set(one.instead.values()) <= _methods(setting.run_of(one.run or item.run)), one
+    for drawing in setting.drawings:
+        assert _points(setting.run_of(drawing.run), drawing.at)
+
+
+def _methods(run: Run) -> set[str]:
+    return {spec.id for spec in (resolve(run.chosen) if run.policies else select(run.chosen, run.papers))}
+
+
+def _points(run: Run, at: object) -> bool:
+    assert isinstance(at, dict)
+    names = [*run.references, *(trace.name for trace in run.traces)]
+    kinds = run.options.kinds(whole=True) if run.policies else [""]
+    points = [coordinates(name, kind) for name in names for kind in kinds]
+    return any(all(_is(point.get(name), wanted) for name, wanted in at.items()) for point in points)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title =", "titel = 1\ntitle =", "titel: unknown field"),
+        ('"hadar.srtf", "hadar.fifo"]\noptions', '"hadar.srtf", "hadar.fofi"]\noptions', "unknown policy 'hadar.fofi'"),
+        ("[[runs]]", 'needs = "GPUs"\n[[runs]]', "needs = 'GPUs': either runs, or what it would need to test it"),
+        ('shape = "falls"', 'shape = "wobbles"', "trends[0].shape"),
+        ('along = "load"\nshape', 'run = "big"\nalong = "load"\nshape', "run = big: one of the runs"),
+        ("value = 9.0", "", "numbers[0].value: missing"),
+    ],
+)
+def test_files_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in MINE
+    with pytest.raises(UsageError) as caught:
+        read(written(tmp_path, MINE.replace(old, new, 1)))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["oef/fig99", "oeff", "hadar/", "none.toml"])
+def test_names_that_are_none(name: str, command: Command) -> None:
+    with pytest.raises(UsageError):
+        find([name])
+    ended = command("reproduce", name)
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_unknown_names_are_answered_with_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean oef/fig"):
+        find(["oef/fig99"])
+    assert [one.id for one in find(["oef/fig2", "oef/fig2"])] == ["oef/fig2"]
+    assert {one.paper for one in find(["synergy"])} == {"synergy"}
+    assert len(find(["all"])) == len(known())
+
+
+# runs ---------------------------------------------------------------------------------------------
+
+
+def rows_of(path: Path, **more: object) -> dict[str, ReproducedRow]:
+    found = reproduce([str(path)], jobs=1, **more)  # type: ignore[arg-type]
+    return {row.what: row for row in found.rows}
+
+
+def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
+    path = written(tmp_path)
+    ended = command("reproduce", path, "--jobs", "1", "--format", "json", "--results", tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    rows = json.loads(ended.stdout)
+    assert [row["verdict"] for row in rows[:3]] == [IMPOSSIBLE, IMPOSSIBLE, REPRODUCED]
+    assert rows[0]["cases"] == 4
+    assert rows[0]["low"] < rows[0]["measured"] < rows[0]["high"]
+    assert rows[0]["certified"].startswith("≤ ")
+    assert rows[1]["certified"].startswith("≥ ")
+    assert rows[2]["published"] == "hadar.srtf before hadar.fifo"
+    assert rows[2]["measured"] == "at 2 of 2 values of load"
+    assert rows[3]["verdict"] == NOT
+    assert rows[3]["elsewhere"][0].startswith("upside down: 0.5: ")
+    (folder,) = tmp_path.glob("*-reproduce")
+    assert (folder / "report.html").exists()
+    assert command("verify", folder).returncode == 0
+    again = command("reproduce", path, "--jobs", "1", "--format", "json", "--resume", folder)
+    assert json.loads(again.stdout) == rows
+    shown = command("report", folder, "-o", "again.html")
+    assert shown.returncode == 0, shown.stderr
+
+
+def test_a_small_version_has_the_same_rows(tmp_path: Path) -> None:
+    whole, small = rows_of(written(tmp_path)), rows_of(written(tmp_path), quick=True)
+    assert list(whole) == list(small)
+    first = next(iter(small.values()))
+    assert (first.cases, first.verdict) == (2, IMPOSSIBLE)
+
+
+def test_worked_examples_come_back() -> None:
+    found = reproduce(["oef/fig2"], jobs=1)
+    assert [row.verdict for row in found.rows] == [REPRODUCED, REPRODUCED]
+    assert found.verdict("oef/fig2") == REPRODUCED
+    assert "OEF" in to_html(found)
+
+
+def test_what_needs_machines_or_absent_data_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHEDGAP_DATA", str(tmp_path))
+    found = reproduce(["synergy/fig9", "hadar/table4"], jobs=1)
+    assert found.ok
+    assert {row.verdict for row in found.rows} == {NOT_TESTABLE}
+    assert "SCHEDGAP_DATA" in found.settings["synergy/fig9"].needs
+    assert "GPUs" in found.settings["hadar/table4"].needs
