@@ -1,9 +1,9 @@
-"""Two runs of the same instances: what got better, what got worse, and what got slower, row by row and tested in pairs.
+"""Two runs of one kind: what got better, what got worse, and what got slower, row by row and tested in pairs.
 
-Objectives and bounds are facts about an instance and compared wherever both runs have the row. Times are compared only
-between runs of one machine and the same versions; otherwise the reason why not is said. Over several instances each
-method's differences are tested in pairs, instance by instance (Wilcoxon's signed-rank test), because instances differ
-far more among each other than two versions of a method do.
+Objectives, bounds, times of simulations and verdicts are facts about an instance or a claim, and compared wherever both
+runs have the row. Seconds of computing are compared only between runs of one machine and the same versions; otherwise
+the reason why not is said. Over several instances each method's differences are tested in pairs, instance by instance
+(Wilcoxon's signed-rank test), because instances differ far more among each other than two versions of a method do.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.engine.result import Found
 from schedgap.harness.text import some
+from schedgap.instances.errors import UsageError
 
 TOLERANCE = 1e-6
 """Relative difference up to which objectives and bounds are the same."""
@@ -35,39 +36,87 @@ Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 
 
 @dataclass(frozen=True)
-class RowChange:
-    """A method on an instance in both runs: what became of its objective and own bound, and what is wrong only now."""
+class Compared:
+    """What is compared of the rows of a kind of study; fields are those of their plain data.
 
-    before: Row
-    after: Row
-    objective: Change
-    bound: Change
+    Parameters
+    ----------
+    name, shown
+        Fields that tell the rows of a run apart, and those by which people know a row.
+    values
+        By what it is called: a field, and whether it should be large (``max``), small (``min``) or the ``same``, or be
+        as the row's ``sense`` says, or the other way round (``bound``).
+    time
+        Field with the seconds that it took, if there is one.
+    """
+
+    name: tuple[str, ...]
+    shown: tuple[str, ...]
+    values: Mapping[str, tuple[str, str]]
+    time: str = ""
+
+
+RULES = ("round_s", "restart_s", "spread_factor", "until_s", "profiling_s", "window")
+"""Fields that say under which rules a policy was simulated."""
+
+COMPARED = {
+    "compare": Compared(
+        ("fingerprint", "method", "seed", "limits"),
+        ("method", "instance", "seed", "limits"),
+        {"objective": ("objective", "sense"), "bound": ("own_bound", "bound")},
+        "solve_s",
+    ),
+    "simulate": Compared(
+        ("fingerprint", "policy", "seed", *RULES),
+        ("policy", "instance", "seed"),
+        {
+            **{"TTD (s)": ("ttd_s", "min"), "mean JCT (s)": ("jct_mean_s", "min")},
+            **{"bound on TTD": ("ttd_bound_s", "max"), "bound on JCT": ("jct_bound_s", "max")},
+        },
+        "simulate_s",
+    ),
+    "audit": Compared(("id",), ("id",), {"verdict": ("verdict", "same")}, "seconds"),
+    "reproduce": Compared(("figure", "method", "what"), ("figure", "method", "what"), {"verdict": ("verdict", "same")}),
+    "adversary": Compared(
+        ("heuristic",), ("heuristic",), {"ratio": ("ratio", "max"), "guarantee exceeded": ("exceeded", "same")}
+    ),
+}
+"""By kind of study."""
+
+LIMITED = ("ttd_bound_s", "jct_bound_s")
+"""Bounds for which every simulation has some seconds."""
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A row in both runs, as plain data: what became of its values, and what is wrong only now.
+
+    `values` has what each was and is, and how it changed; `times` is how many times slower it is now, if that is known.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    values: Mapping[str, tuple[Any, Any, Change]]
+    times: float | None = None
     trouble: str = ""
 
     @property
     def worse(self) -> bool:
         """Whether anything but the time got worse."""
-        return bool(self.trouble) or {self.objective, self.bound} & {"worse", "vanished"} != set()
+        return bool(self.trouble) or any(how in ("worse", "vanished") for *_, how in self.values.values())
 
     @property
     def better(self) -> bool:
-        """Whether objective or bound got better, and nothing worse."""
-        return not self.worse and {self.objective, self.bound} & {"better", "appeared"} != set()
+        """Whether a value got better, and nothing worse."""
+        return not self.worse and any(how in ("better", "appeared") for *_, how in self.values.values())
 
     @property
     def relative(self) -> float | None:
-        """Relative difference of the objectives, 0 where they count as the same; ``None`` where one is absent."""
-        old, new = self.before.objective, self.after.objective
-        if old is None or new is None:
+        """Relative difference of the first value, 0 where it counts as the same; ``None`` where there is none."""
+        old, new, how = next(iter(self.values.values()))
+        if isinstance(new, str) or old is None or new is None:
             return None
-        return 0.0 if self.objective == "same" else (new - old) / max(abs(old), abs(new))
-
-    @property
-    def times(self) -> float | None:
-        """How many times slower it is now, or ``None`` where one of the times is unknown."""
-        if self.before.solve_s is None or self.after.solve_s is None:
-            return None
-        return max(self.after.solve_s, LEAST_S) / max(self.before.solve_s, LEAST_S)
+        return 0.0 if how == "same" else float((new - old) / max(abs(old), abs(new)))
 
 
 @dataclass(frozen=True)
@@ -94,13 +143,14 @@ class Difference:
 
     `reasons` say why something is not compared. Of instances that both have, `missing` rows are only in the first run
     and `new` ones only in the second, which lacks the instances `lost`, or has them with other content. `tests` are of
-    methods over the instances.
+    methods over the instances; `kind` says what is compared.
     """
 
+    kind: str
     reasons: tuple[str, ...]
     changes: tuple[RowChange, ...]
-    missing: tuple[Row, ...]
-    new: tuple[Row, ...]
+    missing: tuple[Mapping[str, Any], ...]
+    new: tuple[Mapping[str, Any], ...]
     lost: tuple[str, ...] = ()
     tests: tuple[MethodTest, ...] = ()
     times_compared: bool = True
@@ -118,25 +168,40 @@ class Difference:
         return bool(self.changes) and not gone and not any(change.worse for change in self.changes)
 
 
-def diff(before: Comparison, after: Comparison, tolerance: float = TOLERANCE) -> Difference:
-    """Compare two runs; `tolerance` is the relative difference up to which objectives and bounds are the same."""
-    common = set(before.instances) & set(after.instances)
-    old = {row.name: row for row in before.rows if row.fingerprint in common}
-    new = {row.name: row for row in after.rows if row.fingerprint in common}
-    changes = tuple(_change(old[name], row, tolerance) for name, row in new.items() if name in old)
+def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) -> Difference:
+    """Compare two runs of one kind; `tolerance` is the relative difference up to which values are the same.
+
+    It raises `UsageError` if they are of different kinds.
+    """
+    if before.kind != after.kind:
+        raise UsageError(f"results of harness {before.kind} and of harness {after.kind} cannot be compared")
+    what, common = COMPARED[after.kind], set(before.instances) & set(after.instances)
+    everywhere = not (before.instances or after.instances)
+    old, new = (
+        {
+            tuple(data[name] for name in what.name): (row, data)
+            for row in run.rows
+            for data in [row.as_dict()]
+            if everywhere or data["fingerprint"] in common
+        }
+        for run in (before, after)
+    )
     why_not = _why_times_differ(before, after)
+    both = [(old[name], row) for name, row in new.items() if name in old]
+    changes = tuple(_change(what, one, other, tolerance, times=not why_not) for one, other in both)
     return Difference(
+        after.kind,
         reasons=(*_different_instances(before, after), *why_not),
         changes=changes,
-        missing=tuple(row for name, row in old.items() if name not in new),
-        new=tuple(row for name, row in new.items() if name not in old),
+        missing=tuple(data for name, (_, data) in old.items() if name not in new),
+        new=tuple(data for name, (_, data) in new.items() if name not in old),
         lost=tuple(one.name for mark, one in before.instances.items() if mark not in common),
-        tests=tuple(_tests(changes, times=not why_not)),
+        tests=tuple(_tests(what, changes)),
         times_compared=not why_not,
     )
 
 
-def _different_instances(before: Comparison, after: Comparison) -> list[str]:
+def _different_instances(before: Found[Any], after: Found[Any]) -> list[str]:
     """Return what is said about instances that only one run has."""
     found = []
     for which, here, there in (("first", before, after), ("second", after, before)):
@@ -150,7 +215,7 @@ def _different_instances(before: Comparison, after: Comparison) -> list[str]:
     return found
 
 
-def _why_times_differ(before: Comparison, after: Comparison) -> list[str]:
+def _why_times_differ(before: Found[Any], after: Found[Any]) -> list[str]:
     """Return why times cannot be compared: another machine, other versions, other limits."""
     found = []
     for name, what in (("machine", "machines"), ("versions", "versions"), ("limits", "limits")):
@@ -167,44 +232,64 @@ def _facts(value: object) -> dict[str, object]:
     return dict(value) if isinstance(value, Mapping) else {"": value} if value else {}
 
 
-def _change(before: Row, after: Row, tolerance: float) -> RowChange:
-    objective, bound = ("max", "min") if before.sense == "max" else ("min", "max")
-    # What a model has when it stops before it proves its decision optimal hangs on how fast the machine is.
+def _change(
+    what: Compared,
+    before: tuple[Any, Mapping[str, Any]],
+    after: tuple[Any, Mapping[str, Any]],
+    tolerance: float,
+    times: bool,
+) -> RowChange:
+    (old, was), (new, now) = before, after
+    values: dict[str, tuple[Any, Any, Change]] = {}
+    for name, (value, sense) in what.values.items():
+        wanted = sense if sense in ("max", "min", "same") else was["sense"]
+        wanted = {"max": "min", "min": "max"}[wanted] if sense == "bound" else wanted
+        most = max(tolerance, EARLY * _early(value, was, now))
+        values[name] = was[value], now[value], _compared(was[value], now[value], wanted, most)
+    took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
+    slower = took[1] / took[0] if len(took) > 1 else None
+    return RowChange(was, now, values, slower, _trouble(old, new))
+
+
+def _early(value: str, *rows: Mapping[str, Any]) -> bool:
+    """Return whether a value hangs on how fast the machine is: a model or a bound stopped before it had a proof."""
+    timed = any(str(row.get("status")).startswith("time limit") for row in rows)
     stopped = {"feasible", "gap left", "time limit with incumbent"}
-    early = any(row.termination is not None and row.status in stopped for row in (before, after))
-    timed = any(row.status.startswith("time limit") for row in (before, after))
-    return RowChange(
-        before,
-        after,
-        _compared(before.objective, after.objective, objective, max(tolerance, EARLY * early)),
-        _compared(before.own_bound, after.own_bound, bound, max(tolerance, EARLY * timed)),
-        _trouble(before, after),
-    )
+    early = any(row.get("termination") is not None and row["status"] in stopped for row in rows)
+    return value in LIMITED or (value == "own_bound" and timed) or (value == "objective" and early)
 
 
-def _compared(old: float | None, new: float | None, sense: str, tolerance: float) -> Change:
-    """Return how a value changed that should be large (``max``) or small (``min``)."""
-    if old is None or new is None:
-        return "none" if old is new else "appeared" if old is None else "vanished"
-    if old == new or abs(new - old) <= tolerance * max(abs(old), abs(new)):
+def _compared(old: Any, new: Any, sense: str, tolerance: float) -> Change:
+    """Return how a value changed that should be large (``max``), small (``min``) or the ``same``."""
+    if old == new or old is None or new is None:
+        return ("none" if old is None else "same") if old == new else "appeared" if old is None else "vanished"
+    if sense == "same":
+        return "worse"
+    if abs(new - old) <= tolerance * max(abs(old), abs(new)):
         return "same"
     return "better" if (new > old) == (sense == "max") else "worse"
 
 
-def _trouble(before: Row, after: Row) -> str:
+def _trouble(before: Any, after: Any) -> str:
     """Return what happens to the row now that did not before."""
-    if after.wrong and not before.wrong:
+    if getattr(after, "wrong", False) and not before.wrong:
         return f"WRONG: {after.violations[0]}" if after.violations else "WRONG"
-    ends_badly = after.failed or (after.status == "skipped" and not before.failed)
-    if ends_badly and after.status != before.status:
-        return f"{before.status} → {after.status}" + (f": {after.reason}" if after.reason else "")
-    return ""
+    old, new = (getattr(row, "status", "") for row in (before, after))
+    ends_badly = getattr(after, "failed", False) or (new == "skipped" and not before.failed)
+    return f"{old} → {new}" + (f": {after.reason}" if after.reason else "") if ends_badly and old != new else ""
 
 
-def _tests(changes: Iterable[RowChange], times: bool) -> Iterator[MethodTest]:
+def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]:
     """Test each method with one number per instance: its mean, as seeds and limits are no independent samples."""
+    first = next(iter(what.values))
     known = [
-        (c.after.method, c.after.fingerprint, c.objective, c.relative, math.log(c.times) if times and c.times else None)
+        (
+            c.after[what.shown[0]],
+            c.after.get("fingerprint"),
+            c.values[first][2],
+            c.relative,
+            c.times and math.log(c.times),
+        )
         for c in changes
     ]
     frame = pd.DataFrame(known, columns=["method", "mark", "change", "relative", "log"])

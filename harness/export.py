@@ -37,8 +37,8 @@ from schedgap.models.solve import NotLinearError, Solution, StandardForm, build,
 SUFFIXES = tuple(name + packed for name in files.WRITERS for packed in ("", ".gz"))
 """What a model's file may end in."""
 
-BETTER = 1e-9
-"""Relative difference from which on a known value counts as better: numbers of one run are to stay as they are."""
+BETTER = 1e-6
+"""Relative difference from which on a known value is better: below it, solvers' tolerances tell them apart."""
 
 
 @dataclass(frozen=True, eq=False)

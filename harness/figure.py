@@ -1,68 +1,54 @@
-"""Figures: functions from results to drawings, and what carries a drawing to files, pages and notebooks.
+"""Figures: functions from results to charts, and what carries a chart to files, pages and notebooks.
 
 A decorator registers a figure, in this package (:mod:`schedgap.harness.plots`) as in any other file:
 
 >>> @figure("oef.support", "GPU types per tenant")  # doctest: +SKIP
 ... def support(data: Compared) -> Drawn:
 ...     "Number of GPU types that each tenant uses."
-...     canvas, ax = one_axes(3.0)
-...     ...
-...     return canvas
+...     return alt.Chart(rows([...])).mark_bar().encode(x="tenant:N", y="types:Q")
 
-The docstring is the caption: what is shown, and in which units.
+The docstring is the caption: what is shown, and in which units. A chart is Altair's, so what the page draws, what it
+shows readers without scripts, and the files for a paper are the same Vega-Lite specification. Where its data has a
+column ``method``, pages highlight and filter methods in it.
 
-Nothing here imports matplotlib before something is drawn.
+Nothing here imports Altair before something is drawn.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import io
-import os
-import pickle
+import json
 import re
-import tempfile
-import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial, singledispatch
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial, singledispatch
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
 
-from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.sealed import inside
-from schedgap.harness.engine.task import Limits, Task
-from schedgap.harness.environment import cores
 from schedgap.harness.text import clean
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.plugins import dumps
 from schedgap.instances.registry import Registry, unknown
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from altair.typing import ChartType
 
-Drawn: TypeAlias = "Figure | tuple[Figure, str] | None"
-"""What a figure's function returns: the figure, maybe with the end of its caption; ``None`` if nothing is to draw."""
+Drawn: TypeAlias = "ChartType | tuple[ChartType, str] | None"
+"""What a figure's function returns: the chart, maybe with the end of its caption; ``None`` if nothing is to draw."""
 
-PNG_DPI = 150
+Spec = dict[str, Any]
+"""A Vega-Lite specification."""
 
-METADATA = {"svg": {"Date": None, "Creator": None}, "png": None, "pdf": {"CreationDate": None}}
-"""What the files of a figure say about themselves: nothing that differs from run to run."""
+PNG_SCALE = 2.0
 
-FEW = 12
-"""Figures of results with at most this many rows are drawn here, before workers would have loaded matplotlib."""
-
-CHUNKS = 12
-"""Parts per worker that the figures are dealt out in; each is drawn by whichever worker is free."""
-
-LIMITS = Limits(time_limit_s=900.0)
-"""What drawing a part may take."""
+THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
+"""Colours of paper and ink in ``figure.json`` and charts, and the page's variables for them, which know dark mode."""
 
 
 # ---------------------------------------------------------------- what is registered
@@ -72,7 +58,7 @@ LIMITS = Limits(time_limit_s=900.0)
 class FigureSpec:
     """A registered figure: ``<group>.<name>``, or a name alone where every group of parts `of` that kind has it.
 
-    The caption begins what is said below it, and its alternative text.
+    The caption begins what is said below it, and its alternative text. A `minor` figure is folded on a page.
     """
 
     id: str
@@ -80,6 +66,7 @@ class FigureSpec:
     caption: str
     draw: Callable[[Any], Drawn]
     of: str
+    minor: bool = False
 
     @property
     def name(self) -> str:
@@ -95,7 +82,7 @@ FIGURES: Registry[FigureSpec] = Registry("figure")
 
 
 def figure(
-    id: str, title: str, *, of: str = "paper", each: Mapping[str, str] | None = None
+    id: str, title: str, *, of: str = "paper", each: Mapping[str, str] | None = None, minor: bool = False
 ) -> Callable[[Callable[..., Drawn]], Callable[..., Drawn]]:
     """Register the decorated function as a figure of parts `of` a kind; its docstring is the caption.
 
@@ -107,10 +94,12 @@ def figure(
     def register(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
         caption = " ".join((draw.__doc__ or "").split())
         if each is None:
-            FIGURES.register(FigureSpec(id, title, caption, draw, of))
+            FIGURES.register(FigureSpec(id, title, caption, draw, of, minor))
         for key, text in (each or {}).items():
             about = (title.format(text, key=key), caption.format(text, key=key))
-            FIGURES.register(FigureSpec(f"{id}-{key}", *about, partial(lambda key, part: draw(part, key), key), of))
+            FIGURES.register(
+                FigureSpec(f"{id}-{key}", *about, partial(lambda key, part: draw(part, key), key), of, minor)
+            )
         return draw
 
     return register
@@ -140,68 +129,60 @@ def parts(results: Any) -> Sequence[Part]:
 # ---------------------------------------------------------------- what is drawn
 
 
-@contextmanager
-def styled() -> Iterator[None]:
-    """Draw and save inside this: the style, and no complaint about letters that the font lacks."""
-    import matplotlib.style
-
-    with matplotlib.style.context(Path(__file__).with_suffix(".mplstyle")), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
-        # seaborn 0.13.2 still says `vert` where matplotlib 3.11 wants `orientation`
-        warnings.filterwarnings("ignore", message="vert: bool was deprecated")
-        yield
+@lru_cache(maxsize=1)
+def theme() -> Spec:
+    """Return the look of all charts: Vega-Lite's configuration."""
+    found: Spec = json.loads(resources.files(__package__).joinpath("figure.json").read_text("utf-8"))
+    return found
 
 
-def saved(figure: Figure, ending: str) -> bytes:
-    """Return the content of an ``svg``, ``png`` or ``pdf`` file of `figure`, the same every time; refuse other endings.
+def rendered(spec: Spec, ending: str) -> bytes:
+    """Return a chart as an ``svg``, ``png`` or ``pdf`` file, the same every time; refuse other endings."""
+    import vl_convert
 
-    The canvases are asked directly: ``Figure.savefig`` goes through every figure once more before it draws, to find
-    its size, which takes half of the time.
-    """
-    from matplotlib.backend_bases import get_registered_canvas_class
-
-    if ending not in METADATA:
+    if ending not in ("svg", "png", "pdf"):
         raise UsageError(f"a figure is written as .svg, .png or .pdf, not as .{ending}")
-    content, dpi = io.BytesIO(), figure.dpi
-    with styled():
-        figure.dpi = PNG_DPI if ending == "png" else dpi
-        canvas: Any = get_registered_canvas_class(ending)(figure)
-        getattr(canvas, f"print_{ending}")(content, metadata=METADATA[ending])
-        figure.dpi = dpi
-        # The layout is found while drawing, half of the time that takes; the next file of this figure can keep it.
-        figure.set_layout_engine("none")
-    return content.getvalue()
+    whole = {**spec, "config": theme()}
+    if ending == "png":
+        return bytes(vl_convert.vegalite_to_png(whole, scale=PNG_SCALE))
+    svg = _numbered(vl_convert.vegalite_to_svg(whole))
+    return svg.encode() if ending == "svg" else bytes(vl_convert.svg_to_pdf(svg))
+
+
+def _numbered(svg: str) -> str:
+    """Return a picture whose gradients and clips are counted from 1: the renderer counts those of all pictures."""
+    known: dict[str, str] = {}
+    return re.sub(r"(?<=[\"#])(gradient_|clip)\d+", lambda id: known.setdefault(id[0], f"{id[1]}{len(known) + 1}"), svg)
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn figure on its way to files, pages and notebooks.
+    """A chart on its way to files, pages and notebooks.
 
-    `name` is that of its files, `group` (a paper) and `topic` are for lists of figures. A drawing that comes from a
-    worker has no `figure`, only the content of `files` by ending.
+    `name` is that of its files, `group` (a paper) and `topic` are for lists of figures, `kind` is the figure's id.
     """
 
     name: str
     title: str
     caption: str
+    spec: Spec = field(repr=False)
     group: str = ""
     topic: str = ""
-    figure: Any = field(default=None, compare=False, repr=False)
-    files: dict[str, bytes] = field(default_factory=dict, repr=False)
+    kind: str = ""
+    minor: bool = False
+
+    @cached_property
+    def svg(self) -> str:
+        """The figure as SVG text."""
+        return rendered(self.spec, "svg").decode()
 
     def file(self, ending: str) -> bytes:
         """Return the content of an ``svg``, ``png`` or ``pdf`` file, the same for the same results."""
-        if ending not in self.files:
-            self.files[ending] = saved(self.figure, ending)
-        return self.files[ending]
+        return self.svg.encode() if ending == "svg" else rendered(self.spec, ending)
 
-    @property
-    def svg(self) -> str:
-        """The figure as SVG text."""
-        return self.file("svg").decode()
-
-    def save(self, path: Path) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write the figure to a file, in the format that its ending names, and return the path."""
+        path = Path(path)
         content = self.file(path.suffix[1:])
         try:
             write_atomically(path, content)
@@ -209,17 +190,19 @@ class Drawing:
             raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
         return path
 
-    def filed(self) -> Drawing:
-        """Return the drawing as files of the usual formats, which take the way from a worker."""
-        return replace(self, figure=None, files={ending: self.file(ending) for ending in ("svg", "png")})
-
     def element(self, prefix: str) -> Markup:
         """Return the figure as an element of a page, with ids that begin with `prefix`."""
         return inline_svg(self.svg, prefix, f"{self.title}. {self.caption}")
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """Return the chart for notebooks: live where Vega-Lite is known, else a picture, which needs no network."""
+        from altair.vegalite.v6.display import VEGALITE_MIME_TYPE
+
+        return {VEGALITE_MIME_TYPE: {**self.spec, "config": theme()}, "text/html": self._repr_html_()}
+
     def _repr_html_(self) -> str:
         # The same figure may stand in a page twice, and others beside it.
-        prefix = f"f{hashlib.sha256(self.file('svg')).hexdigest()[:12]}-"
+        prefix = f"f{sha256(self.svg.encode()).hexdigest()[:12]}-"
         return Markup(
             '<figure style="margin: 0 0 1em; max-width: 46em"><div style="padding: .6em; background: #ffffff">{}</div>'
             "<figcaption>{}</figcaption></figure>"
@@ -260,105 +243,61 @@ def _pairs(results: Any) -> list[tuple[FigureSpec, Part]]:
 
 
 def _drawing(spec: FigureSpec, part: Part) -> Drawing | None:
-    with styled():
-        try:
-            drawn = spec.draw(part)
-        except NotApplicableError:
-            return None  # the paper says nothing about such an instance
-        if drawn is None:
-            return None
-        canvas, more = drawn if isinstance(drawn, tuple) else (drawn, "")
-        title = ": ".join(filter(None, (spec.title, part.heading)))
-        canvas.suptitle(title, x=0.01, ha="left")
+    try:
+        drawn = spec.draw(part)
+    except NotApplicableError:
+        return None  # the paper says nothing about such an instance
+    if drawn is None:
+        return None
+    chart, more = drawn if isinstance(drawn, tuple) else (drawn, "")
+    title = ": ".join(filter(None, (spec.title, part.heading)))
     name = re.sub(r"[^a-z0-9_-]+", "-", f"{part.group}-{spec.name}{part.suffix}".lower())
     topic = spec.title + (f", {part.where}" if part.suffix else "")
-    return Drawing(name, title, f"{spec.caption} {more}".strip(), clean(part.group, 40), topic, canvas)
+    about: dict[str, Any] = {"group": clean(part.group, 40), "topic": topic, "kind": spec.id, "minor": spec.minor}
+    return Drawing(name, title, f"{spec.caption} {more}".strip(), plain_spec(chart, title), **about)
 
 
-# ---------------------------------------------------------------- in workers
+def plain_spec(chart: ChartType, title: str = "") -> Spec:
+    """Return a chart as a Vega-Lite specification; Altair's own look is left out."""
+    # Tests validate all charts against Vega-Lite's schema, which takes longer than drawing them.
+    spec: Spec = chart.to_dict(validate=False)
+    return {key: value for key, value in spec.items() if key != "config"} | ({"title": title} if title else {})
 
 
-def draw_files(results: Any, *, parallel: bool | None = None) -> tuple[list[Drawing], list[str]]:
-    """Draw all figures of results as files, in workers where that is faster; return them in order, and the failures."""
-    workers = cores()
-    if parallel is None:
-        parallel = workers > 1 and len(results.rows) > FEW
-    if parallel:
-        step = CHUNKS * workers
-        with tempfile.TemporaryDirectory(prefix="schedgap-") as folder:
-            path = Path(folder) / "results"
-            # Written and read by this program alone, in a folder that nobody else can open.
-            path.write_bytes(dumps(results))
-            tasks = [DrawTask(str(path), first, step, limits=LIMITS) for first in range(step)]
-            made = [item for each in run_all(tasks) for item in each]
-    else:
-        made = _every(results, 0, 1)
-    found = [item for _, item in sorted(made, key=lambda item: item[0])]
-    failures = dict.fromkeys(item for item in found if isinstance(item, str))
-    return [item for item in found if isinstance(item, Drawing)], list(failures)
-
-
-Placed = tuple[int, Drawing | str]
-"""A drawing, or what is said of its failure, with its place in the order of all."""
-
-
-def _every(results: Any, first: int, step: int) -> list[Placed]:
-    """Draw each `step`-th figure; an error is a line, so that one figure cannot take the others with it."""
-    made: list[Placed] = []
-    for place, pair in list(enumerate(_pairs(results)))[first::step]:
+def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:
+    """Draw all figures of results; return them in order, and a line for each that cannot be drawn."""
+    drawings: list[Drawing] = []
+    failures: dict[str, None] = {}
+    for pair in _pairs(results):
         try:
-            drawing = _drawing(*pair)
-            made += [(place, drawing.filed())] if drawing else []
+            if drawing := _drawing(*pair):
+                drawings += [drawing] if drawing.svg else []
         except MemoryError:
-            raise  # the pool says how much there was
-        except Exception as error:
+            raise
+        except Exception as error:  # one figure cannot take the others with it
             text = clean(f"{type(error).__name__}: {error}", 300)
-            made.append((place, f"the figure {pair[0].id} could not be drawn: {text}"))
-    return made
-
-
-@dataclass(frozen=True)
-class DrawTask(Task[list[Placed]]):
-    """Each `step`-th figure of results that are saved in a file, from the `first` on."""
-
-    path: str
-    first: int
-    step: int
-
-    def identity(self) -> Mapping[str, Any]:
-        """Return which part of which file it is."""
-        return {"path": self.path, "first": self.first}
-
-    def attempt(self) -> list[Placed]:
-        """Draw the part."""
-        return _every(_read(self.path), self.first, self.step)
-
-    def failed(self, status: str, reason: str) -> list[Placed]:
-        """Return what is left of a part whose worker was killed or died."""
-        return [(self.first, f"figures could not be drawn: {status}: {reason}")]
-
-
-@lru_cache(maxsize=1)
-def _read(path: str) -> Any:
-    """Return the results, read once per worker."""
-    os.environ.setdefault("MPLBACKEND", "agg")  # no worker ever opens a window
-    return pickle.loads(Path(path).read_bytes())
+            failures[f"the figure {pair[0].id} could not be drawn: {text}"] = None
+    return drawings, list(failures)
 
 
 def write_figures(drawings: Sequence[Drawing], folder: Path) -> list[Path]:
-    """Write figures as ``figures/<name>.svg`` and ``.png`` below `folder` and return their paths."""
+    """Write figures as ``figures/<name>.svg`` and ``.pdf`` below `folder` and return their paths."""
     target = inside(folder, "figures")
     target.mkdir(parents=True, exist_ok=True)
-    files = {target / f"{item.name}.{ending}": item.file(ending) for item in drawings for ending in ("svg", "png")}
-    for path, content in files.items():
-        write_atomically(path, content)
-    return list(files)
+    return [item.save(target / f"{item.name}.{ending}") for item in drawings for ending in ("svg", "pdf")]
 
 
 # ---------------------------------------------------------------- as an element of a page
 
-SVG_ELEMENTS = {"svg", "g", "path", "use", "defs", "clipPath", "rect", "image", "circle", "ellipse", "line", "text"}
+SVG_ELEMENTS = frozenset(
+    ("svg", "g", "path", "use", "defs", "clipPath", "rect", "image", "circle", "ellipse", "line", "text", "tspan")
+) | {"linearGradient", "stop"}
 """What a figure is made of; anything else (styles, scripts, metadata) is left out."""
+
+
+def themed(text: str) -> str:
+    """Return a chart's specification or picture with the page's variables in place of the colours of paper and ink."""
+    return re.sub("|".join(THEMED), lambda colour: f"var(--{THEMED[colour[0]]})", text)
 
 
 def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
@@ -372,10 +311,9 @@ def inline_svg(svg: str, prefix: str, alt: str) -> Markup:
         element.tag = _local(element.tag)
         element.attrib = _attributes(element.attrib, prefix, used)
         element[:] = [child for child in element if _local(child.tag) in SVG_ELEMENTS]
-        element.text, element.tail = element.text if element.tag == "text" else None, None
-    box = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alt}
-    root.attrib = {**box, "stroke-linejoin": "round", "stroke-linecap": "butt"}
-    return Markup(ET.tostring(root, encoding="unicode"))
+        element.text, element.tail = element.text if element.tag in ("text", "tspan") else None, None
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alt}
+    return Markup(themed(ET.tostring(root, encoding="unicode")))
 
 
 def _local(name: str) -> str:
@@ -384,11 +322,8 @@ def _local(name: str) -> str:
 
 
 def _attributes(attributes: Mapping[str, str], prefix: str, used: set[str]) -> dict[str, str]:
-    """Return attributes with renamed ids and references, without handlers and references to elsewhere.
-
-    Letters are outlines; what matplotlib calls ``text_1`` gets the class ``text``, by which pages know them.
-    """
-    kept = {"class": "text"} if attributes.get("id", "").startswith("text_") else {}
+    """Return attributes with renamed ids and references, without handlers and references to elsewhere."""
+    kept: dict[str, str] = {}
     for full, value in attributes.items():
         name = _local(full)
         if name == "id":
@@ -397,6 +332,6 @@ def _attributes(attributes: Mapping[str, str], prefix: str, used: set[str]) -> d
             kept |= (
                 {name: re.sub("^#", f"#{prefix}", value)} if value.startswith(("#", "data:image/png;base64,")) else {}
             )
-        elif name != "class" and not name.startswith("on"):
+        elif not name.startswith(("on", "aria", "class", "role", "style", "pointer-events")):
             kept[name] = value.replace("url(#", f"url(#{prefix}")
     return kept

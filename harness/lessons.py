@@ -7,27 +7,31 @@ import importlib.util
 import inspect
 import textwrap
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.figure import Drawing, saved
+from schedgap.harness.figure import Drawing, plain_spec, rendered
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from altair.typing import ChartType
 
-    Shown = Figure | str | Sequence[Figure | str]
+    Shown = ChartType | str | Sequence[ChartType | str]
 
 WIDTH_PX = 720
 """Width of a figure on a notebook's page."""
 
 
-def show(figures: Figure | Iterable[Figure | Drawing], alt: str) -> None:
-    """Show one figure of the project or several; `alt` says what they show for those who do not see them."""
+def show(figures: ChartType | Sequence[ChartType | Drawing], alt: str) -> None:
+    """Show a chart or figures of the project; `alt` says what they show for those who do not see them."""
     from IPython.display import Image, display
 
-    for figure in figures if isinstance(figures, Iterable) else [figures]:
-        display(Image(saved(figure.figure, "png"), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
+    for figure in figures if isinstance(figures, Sequence) else [figures]:
+        display(Image(_png(figure), width=WIDTH_PX, alt=alt))  # type: ignore[no-untyped-call]
+
+
+def _png(figure: ChartType | Drawing) -> bytes:
+    return figure.file("png") if isinstance(figure, Drawing) else rendered(plain_spec(figure), "png")
 
 
 def listing(*objects: Callable[..., Any]) -> Any:
@@ -93,4 +97,4 @@ def _page(shown: Shown) -> str:
         return f"<pre style='line-height: 1.4'>{escape(shown)}</pre>"
     if isinstance(shown, Sequence):
         return "".join(map(_page, shown))
-    return f"<img width={WIDTH_PX} src='data:image/png;base64,{b64encode(saved(shown, 'png')).decode()}'>"
+    return f"<img width={WIDTH_PX} src='data:image/png;base64,{b64encode(_png(shown)).decode()}'>"

@@ -100,10 +100,11 @@ def value_of(quantity: str, method: str, measured: Mapping[str, Measured]) -> An
     mine, theirs = ours[base], measured.get(other, {}).get(base)
     if not other:
         return mine if unit == 1.0 else mine / unit
-    if not theirs or mine <= 0 or theirs < 0:
+    if theirs is None or np.min(mine) <= 0 or np.min(theirs) <= 0:
         return None
     less = ours.get("sense") == "min" if base == "objective" else base.endswith(LESS_IS_BETTER)
-    return float(theirs / mine if less else mine / theirs)
+    found = np.divide(theirs, mine) if less else np.divide(mine, theirs)
+    return float(found) if found.ndim == 0 else found
 
 
 def _beside(entry: Published, value: Any) -> Entry:

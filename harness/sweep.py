@@ -40,7 +40,7 @@ from schedgap.harness.compare.methods import Spec, select, solved_by
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
 from schedgap.harness.engine import study
-from schedgap.harness.engine.study import Running, command_line
+from schedgap.harness.engine.study import Running, command_line, several
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation
 from schedgap.harness.simulate.run import USUAL, Options, resolve
@@ -276,9 +276,9 @@ def read(path: Path, **instead: Any) -> Sweep:
 
 
 def sweep(
-    path: Path,
+    path: str | Path,
     *,
-    seeds: Sequence[int] = (),
+    seeds: int | Sequence[int] = (),
     time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
     **running: Unpack[Running],
@@ -288,10 +288,10 @@ def sweep(
     `seeds` and `time_limit_s` are instead of what the file says for all; `memory_mb` caps each worker process. Only
     methods and policies that the file names run.
     """
-    instead = {"seeds": list(seeds), "time_limit_s": time_limit_s}
-    asked = read(path, **{name: value for name, value in instead.items() if value})
+    instead = {"seeds": several(seeds), "time_limit_s": time_limit_s}
+    asked = read(Path(path), **{name: value for name, value in instead.items() if value})
     limits = replace(USUAL if asked.policies else Limits(), memory_mb=memory_mb)
-    options = {"seed": list(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
+    options = {"seed": several(seeds), "time_limit": time_limit_s, **Limits(memory_mb=memory_mb).given(Limits())}
     command = command_line(options, "sweep", str(path))
     instances: list[study.Reference] = [*asked.references, *(trace.loaded() for trace in asked.traces)]
     if asked.policies:

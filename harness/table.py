@@ -9,17 +9,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from schedgap.harness.text import ABSENT, clean, plain
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+from schedgap.instances.errors import UnknownNameError
+from schedgap.instances.registry import unknown
 
 R = TypeVar("R")
 
@@ -28,15 +28,6 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 LONG = 28
 """Longer cells of a page may break into lines."""
-
-SENTENCES = ("note", "wide", "text")
-"""Classes of columns whose cells may take several lines, as a status may; no other cell is ever cut or broken."""
-
-NARROWEST = 16
-"""Width of a column of sentences in a terminal that has no room for more."""
-
-SEPARATOR = 2
-"""Terminal columns that a table column takes beside its content."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +90,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: a caption, columns, and rows that hold as many cells. Rows in `dim` are of less interest."""
+    """A table: a caption, columns, and rows that hold as many cells.
+
+    Rows in `dim` are of less interest; `heads` are the headings of rows, by the number of the first one below.
+    """
 
     caption: str
     columns: Sequence[Column[Any]]
     rows: Sequence[Sequence[Cell]]
     dim: frozenset[int] = field(default=frozenset())
+    heads: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def texts(self) -> list[list[str]]:
@@ -160,13 +155,81 @@ def explained(columns: Sequence[Column[R]], tables: Iterable[Sequence[R]]) -> li
     return [(column.header, column.explanation) for column in columns if column.key in shown and column.explanation]
 
 
+@dataclass(frozen=True)
+class View:
+    """What is shown of a table of results.
+
+    Parameters
+    ----------
+    top
+        Number of rows; 0: as many as are usual, infinite: all of them.
+    sort, columns
+        Keys or headers: of the column that rows are sorted by, after a minus the largest first; of those to show.
+    verbose
+        Whether methods that were skipped are listed with their reasons.
+    """
+
+    top: float = 0
+    sort: str = ""
+    columns: Sequence[str] = ()
+    verbose: bool = False
+
+    @property
+    def everything(self) -> bool:
+        """Whether all rows were asked for."""
+        return self.top == math.inf
+
+    def most(self, usual: int) -> int | None:
+        """Return how many rows to show, ``None`` for all of them, where that many are usual."""
+        return None if self.everything else int(self.top) or usual
+
+    def chosen(self, columns: Sequence[Column[R]], rows: Sequence[R], usual: Sequence[str] = ()) -> list[Column[R]]:
+        """Return the columns that were asked for; else, of the usual ones, those that tell the rows apart."""
+        if self.columns:
+            return [_named(columns, name) for name in self.columns]
+        told = visible(columns, rows)
+        return sorted((c for c in told if c.key in usual), key=lambda c: usual.index(c.key)) if usual else told
+
+    def ordered(self, columns: Sequence[Column[R]], rows: Sequence[R]) -> list[R]:
+        """Return the rows in the order that was asked for; what has no value stands last."""
+        if not self.sort:
+            return list(rows)
+        column = _named(columns, self.sort.removeprefix("-"))
+        keys = [column.value(row) if column.value else column.text(row) for row in rows]
+        known = [i for i, key in enumerate(keys) if key is not None and key != ABSENT]
+        known.sort(key=lambda i: keys[i], reverse=self.sort.startswith("-"))
+        return [rows[i] for i in [*known, *(i for i in range(len(rows)) if i not in known)]]
+
+
+USUALLY = View()
+"""What is shown unless somebody asks for something else."""
+
+
+def _named(columns: Sequence[Column[R]], name: str) -> Column[R]:
+    found = [column for column in columns if name in (column.key, column.header)]
+    if not found:
+        raise UnknownNameError(unknown("column", name, [column.key for column in columns]))
+    return found[0]
+
+
 def table(
-    caption: str, columns: Iterable[Column[R]], rows: Sequence[R], dim: Callable[[R], bool] = lambda row: False
+    caption: str,
+    columns: Sequence[Column[R]],
+    rows: Sequence[R],
+    dim: Callable[[R], bool] = lambda row: False,
+    view: View = USUALLY,
+    usual: Sequence[str] = (),
 ) -> Table:
-    """Return rows as a table with the columns that tell them apart."""
-    shown = visible(columns, rows)
+    """Return rows as a table with the columns that tell them apart, or those that were asked for."""
+    shown = view.chosen(columns, rows, usual)
+    rows = view.ordered(columns, rows)[: view.most(len(rows))]
     cells = [[column.cell(row) for column in shown] for row in rows]
     return Table(caption, shown, cells, frozenset(i for i, row in enumerate(rows) if dim(row)))
+
+
+def left_out(many: int) -> list[Block]:
+    """Return a line that says how many rows of a table are not shown, if any."""
+    return [Line(f"{many} more row{'s' * (many > 1)}: --all-rows", "dim")] if many else []
 
 
 def of_texts(headers: Sequence[str], right: Iterable[str] = ()) -> list[Column[Sequence[str]]]:
@@ -202,6 +265,8 @@ def to_markdown(blocks: Iterable[Block]) -> str:
         else:
             sides = ["---:" if column.align == "right" else "---" for column in block.columns]
             header, *lines = [[markdown_text(text) for text in line] for line in block.texts]
+            for i, head in sorted(block.heads.items(), reverse=True):
+                lines.insert(i, [f"**{markdown_text(head)}**", *[""] * (len(sides) - 1)])
             drawn = "\n".join(f"| {' | '.join(line)} |" for line in (header, sides, *lines))
             written += [markdown_text(block.caption), drawn] if block.caption else [drawn]
     return "\n\n".join(written) + "\n"
@@ -239,6 +304,9 @@ def to_latex(blocks: Iterable[Block]) -> str:
             continue
         header, *lines = [[latex_text(text) for text in line] for line in block.texts]
         sides, caption = "".join(column.align[0] for column in block.columns), latex_text(block.caption) or None
+        for i, head in block.heads.items():
+            rule = r"\midrule " * (i > 0)
+            lines[i][0] = rf"{rule}\multicolumn{{{len(sides)}}}{{l}}{{\emph{{{latex_text(head)}}}}} \\ {lines[i][0]}"
         content = pd.DataFrame(lines, columns=header)
         written.append(content.to_latex(index=False, escape=False, column_format=sides, caption=caption))
     return "\n".join(written) + "\n"
@@ -337,62 +405,3 @@ def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -
 def types_of(kind: type[Any]) -> dict[str, Any]:
     """Return the types of a dataclass's fields, for :func:`to_parquet`."""
     return {field.name: field.type for field in fields(kind)}
-
-
-def show(console: Console, blocks: Iterable[Block]) -> None:
-    """Print blocks on a terminal. All text goes in as :class:`rich.text.Text`: none of it is read as markup."""
-    from rich.text import Text
-
-    for block in blocks:
-        if isinstance(block, Table):
-            console.print(_OnTerminal(block))
-        elif isinstance(block, Command):
-            console.print(Text(f"  {block.text}"), soft_wrap=True)
-        else:
-            about = f"{block.about}: " if isinstance(block, Note) else ""
-            console.print(Text(f"{about}{block.text}", style=block.style))
-
-
-class _OnTerminal:
-    """A table that leaves out its least important columns where the terminal is too narrow, and names them."""
-
-    def __init__(self, content: Table) -> None:
-        self.content = content
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich import box
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        content = self.content
-        widths = [_width(column, [row[i].text for row in content.rows]) for i, column in enumerate(content.columns)]
-        kept = list(range(len(widths)))
-        for i in sorted(kept, key=lambda i: -content.columns[i].priority):
-            if not content.columns[i].priority or sum(widths[j] + SEPARATOR for j in kept) <= options.max_width:
-                break
-            kept.remove(i)
-        drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-        for i in kept:
-            column = content.columns[i]
-            line = column.css not in (*SENTENCES, "status")
-            drawn.add_column(column.header, justify=column.align, min_width=widths[i], overflow="fold", no_wrap=line)
-        for n, row in enumerate(content.rows):
-            styles = ("bold red" if cell.bad else "dim" if cell.text == ABSENT else "" for cell in row)
-            cells = [Text(cell.text, style=style) for cell, style in zip(row, styles, strict=True)]
-            drawn.add_row(*(cells[i] for i in kept), style="dim" if n in content.dim else "")
-        if content.caption:
-            yield Text(content.caption, style="bold")
-        yield drawn
-        if dropped := [column.header for i, column in enumerate(content.columns) if i not in kept]:
-            yield Text(f"left out for lack of width: {', '.join(dropped)}\n", style="dim")
-
-
-def _width(column: Column[Any], texts: Sequence[str]) -> int:
-    """Return the width that a column needs: every cell on one line, but for those that wrap between words."""
-    from rich.cells import cell_len
-
-    lines = [column.header, *texts]
-    if column.css == "status":
-        lines = [word for line in lines for word in line.split()]
-    whole = max(map(cell_len, lines))
-    return min(whole, max(NARROWEST, cell_len(column.header))) if column.css in SENTENCES else whole

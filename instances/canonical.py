@@ -39,7 +39,7 @@ def to_json(instance: Instance) -> str:
     return dumps(instance.model_dump(mode="json", exclude_defaults=True)) + "\n"
 
 
-def write(instance: Instance, path: Path) -> None:
+def write(instance: Instance, path: str | Path) -> None:
     """Write the instance to `path` as canonical JSON; the file appears whole or not at all.
 
     Raises
@@ -48,7 +48,7 @@ def write(instance: Instance, path: Path) -> None:
         If the folder does not exist or cannot be written.
     """
     try:
-        write_atomically(path, to_json(instance).encode())
+        write_atomically(Path(path), to_json(instance).encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -68,7 +68,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
-def read(path: Path) -> Instance:
+def read(path: str | Path) -> Instance:
     """Read an instance from a ``.json`` or ``.toml`` file.
 
     Raises
@@ -77,7 +77,7 @@ def read(path: Path) -> Instance:
         If the file is missing, too large, not JSON or TOML, or not a valid instance. The message names the
         file, the field, the value and what would be right.
     """
-    return validate(read_mapping(path), where=str(path))
+    return validate(read_mapping(Path(path)), where=str(path))
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from schedgap.models.columns import (
     generate,
     statement,
 )
-from schedgap.models.single_machine import Jobs
+from schedgap.models.single_machine import Best, Jobs, best_bound, prices_over
 from schedgap.models.solve import Solution, SolveOptions
 
 
@@ -213,7 +213,9 @@ def completing(run: Jobs, grain: float, edges: Array) -> Fluid:
     return Fluid(run, edges, completions(run, edges, grain), must=True)
 
 
-def least_completion(run: Jobs, grain: float, options: SolveOptions) -> Tightest:
+def least_completion(
+    run: Jobs, grain: float, options: SolveOptions, best: Best | None = None, many: int = MANY
+) -> Tightest:
     """Return what column generation proves about the negative of the least weighted sum of completion times.
 
     Parameters
@@ -224,8 +226,14 @@ def least_completion(run: Jobs, grain: float, options: SolveOptions) -> Tightest
         Least time of a job, whose multiples begins and ends of jobs are; 0 for none.
     options
         Time limit, seed and threads.
+    best
+        The relaxation to one machine, if it is known: the search starts from its prices.
+    many
+        Intervals beyond which none is cut any more.
     """
-    return tightest(partial(completing, run, grain), completion_edges(run, grain), grain > 0, options)
+    edges = completion_edges(run, grain)
+    start = prices_over(best_bound(run) if best is None else best, edges)
+    return tightest(partial(completing, run, grain), edges, grain > 0, options, start, many)
 
 
 def stated(fluid: Fluid) -> pyo.ConcreteModel:
@@ -242,7 +250,14 @@ class Tightest(NamedTuple):
     fluid: Fluid
 
 
-def tightest(pose: Callable[[Array], Fluid], edges: Array, whole: bool, options: SolveOptions) -> Tightest:
+def tightest(
+    pose: Callable[[Array], Fluid],
+    edges: Array,
+    whole: bool,
+    options: SolveOptions,
+    start: Array | None = None,
+    many: int = MANY,
+) -> Tightest:
     """Return the best bound found while intervals are cut in halves where the ends of columns are unsure.
 
     Parameters
@@ -255,6 +270,8 @@ def tightest(pose: Callable[[Array], Fluid], edges: Array, whole: bool, options:
         Whether edges are whole numbers.
     options
         Time limit, seed and threads.
+    start, many
+        Prices to start from; intervals beyond which none is cut any more.
     """
     began = clock.now()
     best: Tightest | None = None
@@ -262,15 +279,17 @@ def tightest(pose: Callable[[Array], Fluid], edges: Array, whole: bool, options:
         fluid = pose(edges)
         left = None if options.time_limit_s is None else max(USED * options.time_limit_s - (clock.now() - began), 0.1)
         pricing = Pricing(fluid)
-        found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, time_limit_s=left), options)
+        found = generate(pricing.domain, pricing, GenerationOptions(CLOSE, time_limit_s=left, start=start), options)
         known = np.inf if best is None else best.generated.bound
         if best is None or found.bound < known:
             best = Tightest(found, fluid)
         cut = halves(fluid, pricing, found, whole)
         late = options.time_limit_s is not None and clock.now() - began > options.time_limit_s / 2
-        if late or not cut.size or len(edges) + len(cut) > MANY or known - found.bound < BETTER * abs(found.bound):
+        if late or not cut.size or len(edges) + len(cut) > many or known - found.bound < BETTER * abs(found.bound):
             return best
-        edges = np.sort(np.concatenate([edges, cut]))
+        finer = np.sort(np.concatenate([edges, cut]))
+        inside = np.searchsorted(edges, finer[:-1], side="right") - 1
+        start, edges = found.prices.reshape(-1, len(edges) - 1)[:, inside].ravel(), finer
 
 
 def halves(fluid: Fluid, pricing: Pricing, found: Generated, whole: bool) -> Array:

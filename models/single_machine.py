@@ -135,8 +135,8 @@ def shortest_first(start: Array, volume: Array) -> float:
     return float(shortest_first_ends(start, volume).sum())
 
 
-def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
-    """Return ``(n,)`` mean busy times of a schedule on one machine that minimises ``Σ part·M``.
+def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array]:
+    """Return jobs, begins and ends ``(p,)`` of a schedule on one machine that minimises ``Σ part·M``, in order.
 
     It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
     are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
@@ -144,27 +144,33 @@ def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
     order = np.argsort(start, kind="stable")
     order = order[volume[order] > 0]
     urgency = -np.divide(part, volume, out=np.zeros_like(part), where=volume > 0)
-    begins, keys = start.tolist(), urgency.tolist()
-    left, moment = volume.tolist(), [0.0] * len(start)
+    begins, keys, left = start.tolist(), urgency.tolist(), volume.tolist()
+    pieces: list[tuple[int, float, float]] = []
     queue: list[tuple[float, int]] = []
     now = 0.0
     for j in [*order.tolist(), -1]:
         until = begins[j] if j >= 0 else np.inf
         while queue and now < until:
-            served = queue[0][1]
-            step = min(left[served], until - now)
-            moment[served] += step * (now + step / 2)
+            job = queue[0][1]
+            step = min(left[job], until - now)
+            pieces.append((job, now, now + step))
             now += step
-            if step == left[served]:
+            if step == left[job]:
                 heapq.heappop(queue)
             else:
-                left[served] -= step
+                left[job] -= step
         if j >= 0:
             now = max(now, until)
             heapq.heappush(queue, (keys[j], j))
-    found = start.copy()
-    found[order] = np.array(moment)[order] / volume[order]
-    return found
+    table = np.array(pieces, float).reshape(-1, 3)
+    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
+
+
+def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
+    """Return ``(n,)`` mean busy times of the schedule :func:`served`."""
+    job, begin, end = served(start, volume, part)
+    moment = np.bincount(job, (end - begin) * (begin + end) / 2, len(start))
+    return np.asarray(np.divide(moment, volume, out=start.astype(float), where=volume > 0))
 
 
 def completion(run: Jobs, weights: Array) -> tuple[float, float]:
@@ -239,6 +245,10 @@ def _start(run: Jobs, main: Array) -> Array:
     return np.asarray(weights / weights.sum())
 
 
+SAMPLES = 20
+"""Moments of an interval at which prices are taken."""
+
+
 class Best(NamedTuple):
     """A bound on the weighted sum of completion times: which one, its value, and what it follows from.
 
@@ -267,6 +277,25 @@ def best_bound(run: Jobs) -> Best:
         Best("mean busy times and every job alone", mixed, weights, part, run),
     )
     return max(found, key=lambda best: best.value)
+
+
+def prices_over(best: Best, edges: Array) -> Array:
+    """Return ``(d·K,)`` prices of resources in intervals at which a fluid has about the bound of the machine.
+
+    While the machine serves a job, its price per time falls by the job's weight per volume: what all who wait lose.
+    """
+    run, volume = best.run, best.run.volume(best.weights)
+    weight = run.weight if best.part is None else run.weight * best.part
+    job, begin, end = served(run.start, volume, weight)
+    if not len(job):
+        return np.zeros(len(best.weights) * (len(edges) - 1))
+    falls = weight[job] / volume[job]
+    after = np.append(np.cumsum((falls * (end - begin))[::-1])[::-1], 0.0)
+    finite = np.where(np.isfinite(edges[1:]), edges[1:], edges[:-1])
+    at = edges[:-1, None] + (finite - edges[:-1])[:, None] * (np.arange(SAMPLES) + 0.5) / SAMPLES
+    which = np.minimum(np.searchsorted(end, at, side="right"), len(job) - 1)
+    price = np.maximum(after[which] - falls[which] * np.maximum(at - begin[which], 0.0), 0.0).mean(axis=1)
+    return np.outer(best.weights, np.where(np.isfinite(edges[1:]), price, 0.0)).ravel()
 
 
 def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:

@@ -30,7 +30,8 @@ from schedgap.harness.audit.task import ClaimTask
 from schedgap.harness.cli import main
 from schedgap.harness.page import to_fragment, to_html
 from schedgap.harness.page.audit import blocks, groups, section
-from schedgap.harness.table import show, to_csv, to_json, to_markdown
+from schedgap.harness.table import to_csv, to_json, to_markdown
+from schedgap.harness.terminal import show
 from schedgap.instances.canonical import read
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.random_instances.hadar import linear

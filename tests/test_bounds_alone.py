@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Command
@@ -14,8 +16,9 @@ from schedgap.harness.compare.methods import bounding
 from schedgap.harness.compare.run import collected, read_run, unbounded
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.study import Finished
-from schedgap.harness.page.compare import headline
+from schedgap.harness.page.answers import headline, lines
 from schedgap.heuristics import HEURISTICS
+from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.models import MODELS
 
@@ -43,8 +46,8 @@ def test_the_gap_is_the_one_beside_the_model_itself(tmp_path: Path) -> None:
     (row,), (bound,) = alone.rows, alone.bounds
     assert row.gap == together["oef.maxmin"].gap
     assert bound.method == "oef.sharing_incentive"
-    assert headline(alone).endswith("oef.sharing_incentive ran, too, for its bound (off: --no-bound).")
-    assert "took" in headline(alone)
+    told = r"oef\.sharing_incentive ran, too, for its bound, in [\d.]+ s \(off: --no-bound\)\."
+    assert re.search(rf"{told}$", headline(alone))
     assert alone.folder is not None
     again = read_run(alone.folder)
     assert (again.rows, again.bounds) == (alone.rows, alone.bounds)
@@ -107,3 +110,17 @@ def test_every_problem_with_heuristics_has_a_model_that_bounds_it() -> None:
     missing = {spec.problem for spec in HEURISTICS if not bounding(spec.paper, spec.problem)}
     assert missing == set()
     assert all(spec.kind != "baseline" for spec in MODELS for spec in bounding(spec.paper, spec.problem))
+
+
+@pytest.mark.parametrize("status", ["skipped", "error", "out of memory", "time limit without incumbent"])
+def test_a_model_that_only_helps_is_not_shown_however_it_ends(status: Any) -> None:
+    instance = load(EQ1)
+    asked, helping = (
+        MethodTask(to_json(instance), instance.name, instance.fingerprint, method, helps=helps)
+        for method, helps in (("oef.maxmin", False), ("oef.sharing_incentive", True))
+    )
+    done = [asked.run(), helping.failed(status, "why")]
+    found = collected(Finished({}, {instance.fingerprint: instance}, done))
+    assert [row.method for row in found.rows] == ["oef.maxmin"]
+    assert [row.status for row in found.bounds] == [status]
+    assert "oef.sharing_incentive" not in "".join(text for text in lines(found) if status == "skipped")

@@ -16,7 +16,7 @@ import pytest
 from certificates import EXAMPLES, checker, plain, signed, spoiled
 
 from schedgap import instances
-from schedgap.harness.compare.certificates import export, proved
+from schedgap.harness.certificates import export
 from schedgap.harness.compare.run import certify, compare, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.study import check as check_folder
@@ -100,7 +100,7 @@ def test_the_checker_accepts_every_certificate(method: str, ref: str) -> None:
     value = float(checker.check(plain(found.certificate), instance))
     assert found.certificate["bound"] == row.proved_bound == pytest.approx(value, rel=1e-6)
     if row.kind in {"relaxation", "bound"}:
-        assert proved(row), f"{row.proved_bound} does not prove {row.own_bound}"
+        assert row.proved, f"{row.proved_bound} does not prove {row.own_bound}"
 
 
 RANDOM_METHODS = (
@@ -176,12 +176,12 @@ def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_p
     assert "bound 4.500000006 holds (oef.envy_free)" in told
     again = read_run(found.folder)
     assert [row.proved_bound for row in again.rows] == [row.proved_bound for row in found.rows]
-    assert not any(wrong for _, wrong in check_folder(found.folder))
+    assert not any(wrong for *_, wrong in check_folder(found.folder))
 
     path = found.folder / "certificates" / files[0].name
     content = json.loads(gzip.decompress(path.read_bytes()))
     path.write_bytes(gzip.compress(json.dumps(content | {"bound": 4.4}).encode()))
-    assert ["digest" in wrong for _, wrong in check_folder(found.folder)].count(True) == 1
+    assert ["digest" in wrong for *_, wrong in check_folder(found.folder)].count(True) == 1
     refused = subprocess.run([*command[:2], str(path)], capture_output=True, text=True, check=False)
     assert refused.returncode == 1
     assert "refused: it was changed" in refused.stderr

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import io
+import json
+import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
 import numpy as np
 import pytest
+from charts import channels, panels, record, records, scale_of, spec_of, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
-from matplotlib.image import imread
 
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.figure import Drawing, figures, saved
-from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace
+from schedgap.harness.figure import Drawing, figures, plain_spec, rendered
+from schedgap.harness.plots import gantt as gantt_plots
+from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged, of_schedule, of_trace, sampled
 from schedgap.harness.plots.hadar import completion_s, price_field, shares
-from schedgap.harness.plots.style import completion_cdf, looks, price_map, time_unit, utilisation
+from schedgap.harness.plots.style import clock, completion_cdf, looks, price_map, strips
 from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
@@ -109,10 +108,6 @@ def drawn(run: Comparison, name: str) -> Drawing:
     return item
 
 
-def texts(figure: Figure) -> str:
-    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
-
-
 # bars and rows ------------------------------------------------------------------------------------
 
 
@@ -177,7 +172,7 @@ def test_a_simulation_has_the_bars_of_its_allocation() -> None:
     assert (bars.gpus * (bars.end - bars.start)).sum() == pytest.approx(total)
     assert len(bars.job) < len(trace.allocation) / 5
     chart = Chart(view.servers, view.workload.gpu_types, view.workload.ids)
-    assert "[h]" in texts(gantt(chart, {"simulated": bars})[0])
+    assert "time [h]" in texts(gantt(chart, {"simulated": bars}))
 
 
 # figures ------------------------------------------------------------------------------------------
@@ -189,7 +184,7 @@ def test_figures_are_the_same_every_time(name: str, large: Comparison) -> None:
     assert first == second
     ET.fromstring(first)
     assert len(first) < 400_000
-    assert imread(io.BytesIO(drawn(large, name).file("png"))).shape[1] > 1000
+    assert drawn(large, name).file("png").startswith(b"\x89PNG")
 
 
 def test_every_run_draws_what_it_has(small: Comparison) -> None:
@@ -212,35 +207,81 @@ def test_nothing_to_draw() -> None:
 
 def test_gantt_shows_the_best_and_the_online_schedule(small: Comparison) -> None:
     item = drawn(small, "gantt")
-    titles = [ax.get_title() or ax.get_title(loc="left") for ax in item.figure.axes]
     worth = {row.method: row.objective or 0.0 for row in small.rows if row.method != "hadar.online"}
     best = max(worth, key=lambda m: worth[m])
-    assert [t.split(":")[0] for t in titles] == [best, "hadar.online"]
-    assert "J1" in texts(item.figure)
-    assert [t.get_text() for t in item.figure.axes[0].get_yticklabels()] == ["V100", "P100", "K80"]
+    assert [title.split(":")[0] for title in panels(item)] == [best, "hadar.online"]
+    assert {each["job"] for each in records(item) if "job" in each} == {"J1", "J2", "J3"}
+    assert [types(item)[key] for key in sorted(types(item), key=float)] == ["V100", "P100", "K80"]
+
+
+def types(chart: Any) -> dict[str, str]:
+    """Return the names of GPU types by the middle of their rows."""
+    axis = next(each["axis"] for each in channels(chart, "y") if each.get("axis"))
+    found: dict[str, str] = json.loads(axis["labelExpr"].removesuffix("[datum.value]"))
+    assert list(map(float, found)) == axis["values"]
+    return found
 
 
 def test_gantt_leaves_copies_out_of_the_comparison(small: Comparison) -> None:
     forked = small.rows[0].replace(method="hadar.hadare", problem=hadar.FORKED.id, objective=1e9)
     decisions = {**small.decisions, (forked.fingerprint, "hadar.hadare", 0): next(iter(small.decisions.values()))}
     item = drawn(Comparison({}, [forked, *small.rows], small.instances, decisions), "gantt")
-    assert "hadar.hadare" not in texts(item.figure)
+    assert "hadar.hadare" not in texts(item)
 
 
 def test_many_jobs_are_coloured_by_order(large: Comparison) -> None:
-    figure = drawn(large, "gantt").figure
-    assert "job, in the order of the instance" in texts(figure)
-    areas = 0.0
-    ax = figure.axes[0]
-    bars = [c for c in ax.collections if isinstance(c, PolyCollection)][1]
-    for path in bars.get_paths():
-        (x0, y0), (x1, y1) = path.vertices.min(axis=0), path.vertices.max(axis=0)
-        areas += (x1 - x0) * (y1 - y0)
+    item = drawn(large, "gantt")
+    assert "job, in the order of the instance" in texts(item)
     view = hadar.view(next(iter(large.instances.values())))
-    method = ax.get_title(loc="left").split(":")[0]
-    schedule = large.decisions[large.rows[0].fingerprint, method, 0, ""]
-    unit_s, _ = time_unit(of_schedule(view, schedule).end.max())
-    assert areas == pytest.approx(schedule.gpus.sum() * view.slot_s / unit_s)
+    for title in panels(item):
+        schedule = large.decisions[large.rows[0].fingerprint, title.split(":")[0], 0, ""]
+        assert area(item, title) == pytest.approx(schedule.gpus.sum() * view.slot_s / 3600, rel=1e-4)
+    ends = of_schedule(view, schedule).end
+    assert scale_of(item, "x")["domain"] == [0.0, pytest.approx(ends.max() / 3600, rel=1e-4)]
+
+
+def area(chart: Any, panel: str) -> float:
+    """Return the GPU time of all bars."""
+    return sum(
+        (end - start) * (bottom - top)
+        for job in records(chart, panel=panel)
+        if "job" in job
+        for start, end, top, bottom in zip(job["time"], job["end"], job["top"], job["bottom"], strict=True)
+    )
+
+
+def test_hovering_tells_the_whole_life_of_a_job(small: Comparison) -> None:
+    item = drawn(small, "gantt")
+    schedule = small.decisions[small.rows[0].fingerprint, "hadar.online", 0, ""]
+    mine = schedule.job == 0
+    life = record(item, panel=panels(item)[1], job="J1")
+    assert life["first start"] == f"{schedule.slot[mine].min()} s"
+    assert life["last end"] == f"{schedule.slot[mine].max() + 1} s"
+    assert life["GPU time"] == f"{schedule.gpus[mine].sum()} GPU·s"
+    told = {each["field"] for each in next(iter(channels_of_lists(item, "tooltip")))}
+    assert {"job", "time", "end", "first start", "last end", "GPU time", "most GPUs"} <= told
+
+
+def channels_of_lists(chart: Any, channel: str) -> Any:
+    return (layer["encoding"][channel] for layer in spec_of(chart)["spec"]["layer"] if channel in layer["encoding"])
+
+
+def test_very_many_restarts_keep_the_colours_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gantt_plots, "MOST_BARS", 500)
+    servers = Servers(("s",), np.array([0]), np.array([2]), np.zeros(1), np.zeros(1))
+    start = np.arange(6000) * 10.0
+    busy = merged(np.arange(6000) % 3, np.zeros(6000), np.full(6000, 2), start, start + 9.9)
+    half = merged(np.arange(6000) % 3, np.zeros(6000), np.ones(6000), start, start + 9.9)
+    chart, words = gantt(Chart(servers, ("a",), ("x", "y", "z")), {"busy": busy, "half": half})
+    assert "instants at equal distances" in words
+    bars = [job for job in records(chart) if "job" in job]
+    assert sum(len(job["time"]) for job in bars) <= 1000
+    assert "stroke" not in texts(chart).replace("strokeWidth", "")
+    hours = 2 * 60_000 / 3600
+    assert area(chart, "busy") == pytest.approx(hours, rel=0.02)
+    assert area(chart, "half") == pytest.approx(hours / 2, rel=0.02)
+    few = merged([0, 1], [0, 0], [1, 2], [0.0, 5.0], [1.0, 6.0])
+    assert sampled(few) is few
 
 
 def test_a_huge_cluster_shows_the_first_servers_of_every_type() -> None:
@@ -249,10 +290,10 @@ def test_a_huge_cluster_shows_the_first_servers_of_every_type() -> None:
     servers = Servers(tuple(map(str, range(200))), kinds, np.full(200, 8), np.zeros(200), np.zeros(200))
     everywhere = np.arange(200)
     bars = merged(everywhere % 30, everywhere, np.full(200, 8), np.zeros(200), np.ones(200))
-    figure, words = gantt(Chart(servers, ("a", "b"), [f"j{i}" for i in range(30)]), {"x": bars})
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["a", "b"]
-    shown = [c for c in figure.axes[0].collections if isinstance(c, PolyCollection)][1]
-    assert len(shown.get_paths()) * 8 <= MAX_LANES
+    chart, words = gantt(Chart(servers, ("a", "b"), [f"j{i}" for i in range(30)]), {"x": bars})
+    assert list(types(chart).values()) == ["a", "b"]
+    shown = [top for job in records(chart) if "job" in job for top in job["top"]]
+    assert len(shown) * 8 <= MAX_LANES
     assert "(20 of 200)" in words
     few = Servers(("s",), np.array([0]), np.array([4]), np.zeros(1), np.zeros(1))
     assert "servers" not in gantt(Chart(few, ("a",), ["j"]), {"x": merged([0], [0], [1], [0.0], [5.0])})[1]
@@ -261,8 +302,10 @@ def test_a_huge_cluster_shows_the_first_servers_of_every_type() -> None:
 def test_hostile_names_are_drawn_as_they_are() -> None:
     servers = Servers(("s",), np.array([0]), np.array([1]), np.zeros(1), np.zeros(1))
     bars = merged([0], [0], [1], [0.0], [5.0])
-    figure, _ = gantt(Chart(servers, ("$x$",), ("<b>$j$",)), {"$t$": bars})
-    assert b"<b>" not in saved(figure, "svg")
+    chart, _ = gantt(Chart(servers, ("$x$'\"]",), ("<b>$j$",)), {"$t$": bars})
+    svg = rendered(plain_spec(chart), "svg")
+    assert b"<b>" not in svg
+    assert b"$x$'" in svg
 
 
 # completion times, utilisation --------------------------------------------------------------------
@@ -276,31 +319,42 @@ def test_completion_times_count_from_the_arrival_slot(small: Comparison) -> None
 
 def test_cdf_ends_at_the_share_that_completes() -> None:
     times = {"a": np.array([10.0, 20.0, np.nan, 40.0]), "b": np.array([5.0, 5.0, 5.0, 5.0])}
-    figure = completion_cdf(times, looks(times))
-    a, b = figure.axes[0].lines
-    assert a.get_ydata()[-1] == 0.75
-    assert b.get_ydata()[-1] == 1.0
-    assert "a (1 never)" in texts(figure)
+    chart = completion_cdf(times, looks(times), clock(40.0))
+    ends = {each["method"]: each for each in records(chart)}
+    assert ends["a"]["share"][-1] == 0.75
+    assert ends["b"]["share"][-1] == 1.0
+    assert [ends[method]["jobs that never complete"] for method in "ab"] == [1, 0]
 
 
 def test_cdf_of_nobody_who_completes() -> None:
-    assert saved(completion_cdf({"a": np.array([np.nan, np.nan])}, looks("a")), "png").startswith(b"\x89PNG")
+    chart = completion_cdf({"a": np.array([np.nan, np.nan])}, looks("a"), clock(0.0))
+    assert rendered(plain_spec(chart), "png").startswith(b"\x89PNG")
 
 
 def test_cdf_over_orders_of_magnitude_is_logarithmic() -> None:
     times = {"a": np.array([60.0] * 9 + [1e6])}
-    assert completion_cdf(times, looks("a")).axes[0].get_xscale() == "log"
-    assert completion_cdf({"a": np.array([60.0, 100.0])}, looks("a")).axes[0].get_xscale() == "linear"
+    assert scale_of(completion_cdf(times, looks("a"), clock(1e6)), "x")["type"] == "log"
+    assert "type" not in scale_of(completion_cdf({"a": np.array([60.0, 100.0])}, looks("a"), clock(100.0)), "x")
 
 
-def test_more_methods_than_colours_name_what_is_left_out() -> None:
+def test_a_cdf_of_many_jobs_keeps_its_shape() -> None:
+    times = np.random.default_rng(0).exponential(3600.0, 5000)
+    (line,) = records(completion_cdf({"a": times}, looks("a"), clock(1e5)))
+    assert len(line["x"]) < 200
+    for x, share in list(zip(line["x"], line["share"], strict=True))[1:-1]:
+        assert share == pytest.approx(np.mean(times / 3600 <= x * (1 + 1e-5)), abs=0.01)
+
+
+def test_all_methods_are_in_the_cdf_and_told_apart() -> None:
     instance = load("paper/hadar-fig1")
-    names = ["online", *(f"online?beam={i}" for i in range(12)), "fifo", "srtf"]
+    names = ["online", *(f"online?beam={i}" for i in range(14)), "fifo", "srtf"]
     run = run_of(instance, **{name: [0, 1, 2] for name in names})
     item = drawn(run, "jct-cdf")
-    assert len(item.figure.axes[0].lines) == 10
-    assert "No room for: hadar.online?beam=7, hadar.online?beam=8," in item.caption
-    assert {"hadar.fifo", "hadar.srtf", "hadar.online"} <= set(texts(item.figure).split())
+    assert len(records(item)) == len(names)
+    colours, dashes = scale_of(item, "color"), scale_of(item, "strokeDash")
+    assert set(colours["domain"]) == {f"hadar.{name}" for name in names}
+    looked = {(colour, str(dash)) for colour, dash in zip(colours["range"], dashes["range"], strict=True)}
+    assert len(looked) == len(names)
 
 
 def test_utilisation_is_the_share_of_gpus(small: Comparison) -> None:
@@ -311,16 +365,19 @@ def test_utilisation_is_the_share_of_gpus(small: Comparison) -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=700))
 def test_averaging_keeps_the_mean(values: list[float]) -> None:
-    ax = utilisation({"a": np.array(values)}, 360.0, looks("a")).axes[0]
-    heights, edges, _ = ax.patches[0].get_data()
-    assert len(heights) <= 180
-    assert float(np.dot(heights, np.diff(edges)) / edges[-1]) == pytest.approx(100 * np.mean(values), abs=1e-6)
+    (line,) = records(strips({"a": {"GPUs": np.array(values)}}, 3600.0, clock(1e4), looks("a")))
+    widths = np.diff(line["time"])
+    assert len(widths) <= 120
+    assert float(np.dot(line["share"][:-1], widths) / widths.sum()) == pytest.approx(100 * np.mean(values), abs=1e-2)
+    assert line["mean"] == f"{100 * np.mean(values):.1f} %"
 
 
-def test_many_methods_are_a_map() -> None:
-    figure = utilisation({f"m{i}": np.ones(5 + i) for i in range(7)}, 360.0, {})
-    assert figure.axes[0].images[0].get_array().shape == (7, 11)
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == [f"m{i}" for i in range(7)]
+def test_each_method_has_a_strip() -> None:
+    names = [f"m{i}" for i in range(7)]
+    chart = strips({name: {"GPUs": np.ones(5 + i)} for i, name in enumerate(names)}, 3600.0, clock(1e4), looks(names))
+    assert panels(chart) == names
+    assert scale_of(chart, "x")["domain"] == [0.0, 11.0]
+    assert records(chart, method="m0")[0]["share"][-1] == 0.0
 
 
 # prices -------------------------------------------------------------------------------------------
@@ -346,14 +403,41 @@ def test_prices_are_those_of_equation_5() -> None:
     ],
 )
 def test_price_maps(cells: Any, log: bool) -> None:
-    figure = price_map(cells, ["a", "b"][: len(cells)], 360.0)
-    image = figure.axes[0].images[0]
-    assert isinstance(image.norm, LogNorm) == log
-    assert image.get_array().shape == (len(cells), min(cells.shape[1], 180))
-    assert "mathdefault" not in texts(figure)
-    assert saved(figure, "svg") == saved(price_map(cells, ["a", "b"][: len(cells)], 360.0), "svg")
+    names = ["a", "b"][: len(cells)]
+    chart = price_map({"x": (cells, "utility")}, names, 3600.0, clock(1e5), cells.shape[1] * 3600.0)
+    assert (scale_of(chart, "color").get("type") == "log") == log
+    for name, row in zip(names, cells, strict=True):
+        drawn = records(chart, name=name)
+        assert sum(each["value"] * (each["end"] - each["time"]) for each in drawn) == pytest.approx(row.sum())
+    assert rendered(plain_spec(chart), "svg")
 
 
-@pytest.mark.parametrize(("end_s", "unit"), [(8, "s"), (600, "min"), (30_000, "h"), (1e6, "days")])
-def test_time_units(end_s: float, unit: str) -> None:
-    assert time_unit(end_s)[1] == unit
+def test_prices_to_compare_have_the_same_axes_and_colours(small: Comparison) -> None:
+    mark = small.rows[0].fingerprint
+    view = hadar.view(small.instances[mark])
+    columns = Row(
+        **{"instance": "x", "fingerprint": mark, "paper": "hadar", "method": "hadar.p2.columns", "sense": "max"},
+        **{"problem": hadar.UTILITY.id, "kind": "exact", "status": "limit", "verified": True},
+    )
+    duals = np.ones((view.capacity.size, view.slots)) * 1e-3
+    prices = {(mark, "hadar.p2.columns", 0, ""): duals}
+    item = drawn(Comparison({}, [*small.rows, columns], small.instances, small.decisions, prices=prices), "prices")
+    maps = item.spec["vconcat"]
+    assert [each["title"] for each in maps] == ["posted by hadar.online", "dual prices of hadar.p2.columns"]
+    axes = [[each["encoding"][channel] for channel in ("x", "y", "color")] for each in maps]
+    assert axes[0] == axes[1]
+    last = max(int(d.slot.max()) + 1 for d in small.decisions.values())
+    assert axes[0][0]["scale"]["domain"] == [0.0, last * view.slot_s]
+    assert max(each["end"] for each in records(item)) <= last * view.slot_s
+
+
+@pytest.mark.parametrize(("span_s", "unit"), [(8, "s"), (600, "min"), (30_000, "h"), (1e6, "h")])
+def test_time_units(span_s: float, unit: str) -> None:
+    assert clock(span_s).name == unit
+
+
+def test_all_figures_of_a_report_have_one_unit_of_time(large: Comparison) -> None:
+    units = {
+        unit for item in figures(large) for unit in re.findall(r"time \[(\w+)\]", texts(item)) if item.kind != "time"
+    }
+    assert units == {"h"}

@@ -11,6 +11,8 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import schedgap as sg
+from schedgap.harness.certify.export import held, save
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.importers.sacct import hosts
@@ -166,3 +168,65 @@ def test_whatever_a_file_holds_is_read_or_refused_in_a_line(
     else:
         said = f"{len(found.jobs)} jobs"
     assert "\n" not in said
+
+
+HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+PHILLY = """[{"status": "Pass", "vc": "v", "jobid": "a", "user": "u", "submitted_time": "2017-10-07 01:00:00",
+"attempts": [
+{"start_time": "2017-10-07 01:00:10", "end_time": "2017-10-07 02:00:00", "detail": [{"ip": "m1", "gpus": ["0", "1"]}]},
+{"start_time": "2017-10-07 03:00:00", "end_time": "2017-10-07 04:00:00", "detail": [{"ip": "m2", "gpus": ["0", "1"]}]}
+]}]"""
+OPENB = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+p,1,1,2,1000,,LS,Running,0,90,30\nq,1,1,1,1000,,LS,Pending,5,9,\n"""
+
+
+def test_traces_that_say_when_jobs_ran(tmp_path: Path) -> None:
+    line = "7,u,v,8,1,1,COMPLETED,2020-06-09 18:00:00,2020-06-09 18:30:00,2020-06-09 19:00:00,1800,0\n"
+    helios = read(tmp_path, "helios", HELIOS + line)
+    assert runs(helios) == {"7": (0.0, ((1800.0, 3600.0),), 8)}
+    assert helios.jobs[0].history is not None
+    assert helios.jobs[0].history.partition == "v"
+    assert runs(read(tmp_path, "philly_json", PHILLY)) == {"a": (0.0, ((10.0, 3600.0), (7200.0, 10800.0)), 2)}
+    openb = read(tmp_path, "openb", OPENB)
+    assert runs(openb) == {"p": (0.0, ((30.0, 90.0),), 2)}
+    assert "1 of 2 lines left out: they never started" in openb.derived
+    with pytest.raises(UsageError, match="itp: such a trace does not say"):
+        read(tmp_path, "itp", "job_id,submission_time,duration,num_gpu\n1,0,5,1\n")
+
+
+@pytest.mark.skipif(not (LOGS.parent / "openb").is_dir(), reason="shared/data is not here")
+def test_the_openb_trace_on_its_nodes() -> None:
+    folder = LOGS.parent / "openb"
+    options = Options(history=True, nodes=folder / "openb_node_list_gpu_node.csv", max_jobs=500)
+    found = import_trace("openb", folder / "openb_pod_list_default.csv", options)
+    assert found.cluster.gpus == 6212
+    assert len(found.jobs) == 500
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Any:
+    return sg.simulate("gen/20jobs?jobs=8", ["hadar.tiresias", "hadar.gavel", "hadar.srtf"], jobs=1)
+
+
+@pytest.mark.parametrize("format", ["sacct.txt", "swf"])
+def test_our_own_simulations_read_back_are_the_same_history(format: str, simulated: Any, tmp_path: Path) -> None:
+    assert save(simulated, tmp_path) == 3
+    for policy, trace in simulated.traces.items():
+        path = tmp_path / f"{policy}.{format}"
+        found = import_trace(format.partition(".")[0], path, Options(history=True))
+        first = min(trace.workload.arrival_s[one.job] for one in held(trace))
+        wanted = sorted(
+            (str(one.job + 1), round(one.start_s - first, 5), round(one.end_s - first, 5), sum(n for _, n in one.gpus))
+            for one in held(trace)
+        )
+        read_back = sorted(
+            (job.id.partition("~")[0], round(start, 5), round(end, 5), job.gpus)
+            for job in found.jobs
+            for start, end in (job.history.runs if job.history else ())
+        )
+        for (name, *got), (expected, *due) in zip(read_back, wanted, strict=True):
+            assert name == expected
+            assert got == pytest.approx(due, abs=2e-5)
+        pools = {"+".join(kind for kind, _ in one.gpus) for one in held(trace)}
+        if format == "sacct.txt":
+            assert set(found.cluster.gpus_by_type) == pools

@@ -7,16 +7,16 @@ import subprocess
 import sys
 from typing import Any
 
+import altair as alt
 import IPython.display
 import pytest
-from matplotlib.figure import Figure
 
 from schedgap import instances
 from schedgap.harness import lessons
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.figure import figures
 from schedgap.harness.page import to_fragment
-from schedgap.harness.plots.style import one_axes
+from schedgap.harness.plots.style import rows
 
 
 @pytest.fixture
@@ -27,9 +27,13 @@ def displayed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return shown
 
 
-def doubled(times_two: int = 2, figure: bool = False) -> tuple[Figure | str, ...]:
+def dot() -> alt.Chart:
+    return alt.Chart(rows([{"x": 1}])).mark_point().encode(x="x:Q")
+
+
+def doubled(times_two: int = 2, figure: bool = False) -> tuple[alt.Chart | str, ...]:
     """Return a text, and a figure if asked for."""
-    return (f"<{2 * times_two}>", *([one_axes(1.0)[0]] if figure else []))
+    return (f"<{2 * times_two}>", *([dot()] if figure else []))
 
 
 def test_sliders_redraw_what_they_change(displayed: list[Any]) -> None:
@@ -53,8 +57,8 @@ def test_without_widgets_the_first_picture_is_shown(displayed: list[Any], monkey
 
 
 def test_figures_are_shown_with_their_alternative_text(displayed: list[Any]) -> None:
-    lessons.show(one_axes(1.0)[0], "an empty picture")
-    lessons.show([one_axes(1.0)[0], one_axes(1.0)[0]], "two")
+    lessons.show(dot(), "an empty picture")
+    lessons.show([dot(), dot()], "two")
     assert [image.alt for image in displayed] == ["an empty picture", "two", "two"]
 
 

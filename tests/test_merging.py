@@ -11,6 +11,8 @@ from conftest import Command
 from report_runs import row
 
 import schedgap as sg
+from schedgap.harness.adversary.row import Adversary, Worst
+from schedgap.harness.audit.row import Audit, Count, Finding
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import read_run
 from schedgap.harness.diffing import Difference, diff, signed_rank_p
@@ -18,6 +20,7 @@ from schedgap.harness.engine.sealed import SEAL, sealed
 from schedgap.harness.engine.study import merge
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.difference import lines, sentence
+from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.instances.errors import UsageError
 
 METHODS = ["oef.cooperative", "oef.gandiva_fair"]
@@ -202,3 +205,33 @@ def test_the_commands(command: Command, parts: list[Path], tmp_path: Path) -> No
     merged = command("merge", *parts, "--results", tmp_path, "--no-report", "--format", "json")
     assert merged.returncode == 0, merged.stderr
     assert len(json.loads(merged.stdout)) == 4
+
+
+def test_runs_of_every_kind_are_compared(command: Command, tmp_path: Path) -> None:
+    audited = sg.audit(claims="oef.slip.coefficient", jobs=1, results=tmp_path / "a")
+    simulated = sg.simulate("paper/hadar-fig1", ["hadar.fifo", "hadar.srtf"], jobs=1, results=tmp_path / "s")
+    told = {"1 row compared: 1 the same.": audited, "2 rows of 1 instance compared: 2 the same.": simulated}
+    for sentence_, found in told.items():
+        same = command("diff", found.folder, found.folder)
+        assert (same.returncode, sentence_ in same.stdout) == (0, True), same.stderr
+    other = command("diff", audited.folder, simulated.folder)
+    assert (other.returncode, other.stderr) == (
+        2,
+        "harness: results of harness audit and of harness simulate cannot be compared\n",
+    )
+
+
+def test_what_other_kinds_measure_is_better_or_worse() -> None:
+    mark = "f" * 64
+    before = SimulationRow("i", mark, "hadar.fifo", status="done", verified=True, ttd_s=100.0, jct_mean_s=10.0)
+    for changes, word in (({"ttd_s": 90.0}, "better"), ({"jct_mean_s": 11.0}, "worse"), ({"status": "error"}, "worse")):
+        runs = [Simulation({}, [row]) for row in (before, before.replace(**changes))]
+        found = diff(*runs)
+        assert getattr(found.changes[0], word)
+        assert lines(found)
+    finding = Finding("oef.slip.coefficient", counts=(Count(tested=3),))
+    refuted = finding.replace(counts=(Count(tested=3, failed=1),))
+    (line,) = lines(diff(Audit({}, [finding]), Audit({}, [refuted])))
+    assert line == ("oef.slip.coefficient", "verdict", "confirmed", "refuted", "worse", "1.00 ×")
+    worst = [Worst("oef.rounding", "oef.allocation", None, None, 1, 1)] * 2
+    assert diff(*(Adversary({}, [one]) for one in worst)).ok

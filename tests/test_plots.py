@@ -9,17 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
+import altair as alt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch
+from charts import channels, panels, record, records, scale_of, texts
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
 from schedgap.harness.compare.row import Comparison
-from schedgap.harness.figure import FIGURES, Drawing, draw_files, figures, registered, write_figures
-from schedgap.harness.plots.common import SHORTEST_S, jitter
+from schedgap.harness.figure import FIGURES, Drawing, draw_all, figures, registered, write_figures
+from schedgap.harness.plots.common import SHORTEST_S
 from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
 from schedgap.harness.plots.style import PALETTE, label, text_colour
 from schedgap.harness.verify.oef import check
@@ -33,15 +31,6 @@ def drawn(run: Comparison, name: str) -> list[Drawing]:
     return figures(run, name)
 
 
-def texts(figure: Figure) -> str:
-    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
-
-
-def marked(figure: Figure) -> list[Any]:
-    """Return the lines of a figure that are points only."""
-    return [line for line in figure.axes[0].lines if line.get_linestyle() == "None" and line.get_marker() != "None"]
-
-
 OEF = {"gap", "time", "efficiency", "envy", "devices"}
 
 
@@ -49,9 +38,9 @@ OEF = {"gap", "time", "efficiency", "envy", "devices"}
     ("make", "names"),
     [
         (oef_run, OEF),
-        (hostile_run, OEF),
+        (hostile_run, OEF - {"gap", "time"}),  # a single point is no figure
         (lambda: large_run(20), OEF),
-        (lambda: sweep_run(1), {"gap", "time", "ratio", "traces"}),
+        (lambda: sweep_run(1), {"gap", "time", "traces"}),
         (lambda: Comparison({}, [], {}), set()),
         (lambda: Comparison({}, troubled_run().rows[-3:], troubled_run().instances), set()),
     ],
@@ -61,7 +50,7 @@ def test_every_run_draws_what_it_has(make: Callable[[], Comparison], names: set[
     assert {item.name.split("-")[1] for item in found} == names
     for item in found:
         assert "n = " in item.caption
-        assert item.figure.get_suptitle() == item.title
+        assert item.spec["title"] == item.title
 
 
 @pytest.mark.parametrize(("make", "name"), [(oef_run, "envy"), (lambda: sweep_run(4), "gap"), (large_run, "envy")])
@@ -71,23 +60,23 @@ def test_figures_are_the_same_every_time(make: Callable[[], Comparison], name: s
     ET.fromstring(first)
 
 
-def test_drawing_leaves_pyplot_and_settings_alone() -> None:
-    before = dict(mpl.rcParams)
-    assert drawn(sweep_run(4), "gap")[0].svg
-    assert {key for key, value in mpl.rcParams.items() if value != before[key]} <= {"backend"}
-    assert plt.get_fignums() == []
+@pytest.mark.parametrize("make", [troubled_run, lambda: sweep_run(4), large_run, lambda: sweep_run(1)])
+def test_charts_keep_to_the_schema_and_name_no_counters(make: Callable[[], Comparison]) -> None:
+    for item in figures(make()):
+        alt.Chart.from_dict(item.spec, validate=True)
+        assert "view_" not in texts(item)
 
 
-def test_saved_as_svg_and_png(tmp_path: Path) -> None:
+def test_saved_as_svg_and_pdf(tmp_path: Path) -> None:
     paths = write_figures(drawn(oef_run(), "gap"), tmp_path)
     assert [p.relative_to(tmp_path).as_posix() for p in paths] == [
         "figures/oef-gap.svg",
-        "figures/oef-gap.png",
+        "figures/oef-gap.pdf",
     ]
-    svg, png = (p.read_bytes() for p in paths)
-    assert svg.startswith(b"<?xml")
-    assert b"<dc:date>" not in svg
-    assert png.startswith(b"\x89PNG")
+    svg, pdf = (p.read_bytes() for p in paths)
+    assert svg.startswith(b"<svg")
+    assert pdf.startswith(b"%PDF")
+    assert drawn(oef_run(), "gap")[0].file("png").startswith(b"\x89PNG")
 
 
 # ---------------------------------------------------------------- common figures
@@ -97,51 +86,53 @@ def test_gap_leaves_out_and_counts_what_is_wrong_or_failed() -> None:
     (item,) = drawn(troubled_run(), "gap")
     assert "Not drawn: 1 WRONG, 1 failed, 1 skipped." in item.caption
     assert "n = 5 results of 5 methods on paper/oef-eq1." in item.caption
-    assert "oef.rounding" not in texts(item.figure)
+    assert not records(item, method="oef.rounding")
 
 
 def test_gap_tells_estimates_from_proved_ones() -> None:
     mark = instance().fingerprint
     rows = [row("oef.a", mark, 4.0), row("oef.b", mark, 4.001, ratio_is_upper=True)]
     (item,) = drawn(Comparison({}, rows, {}), "gap")
-    points = [(line.get_marker(), float(line.get_xdata()[0])) for line in marked(item.figure)]
-    assert points == [("o", pytest.approx(20.0)), ("<", pytest.approx(19.98))]
-    assert "20.0 %" in texts(item.figure)
-    assert "≤ 20.0 %" in texts(item.figure)
+    proved, estimate = record(item, method="oef.a"), record(item, method="oef.b")
+    assert (proved["what"], proved["value"], proved["beside"]) == ("optimum proved", pytest.approx(20.0), "20.0 %")
+    assert estimate["what"].startswith("upper estimate")
+    assert (estimate["value"], estimate["beside"]) == (pytest.approx(19.98), "≤ 20.0 %")
+    assert scale_of(item, "shape")["range"] == ["circle", "triangle-left"]
 
 
 def test_gap_over_instances_has_boxes_and_all_points() -> None:
     run = sweep_run(12)
     (item,) = drawn(run, "gap")
-    ax = item.figure.axes[0]
-    assert sum(len(line.get_xdata()) for line in marked(item.figure)) == len(run.rows)
-    assert len(ax.patches) == 5
-    assert [t.get_text() for t in ax.get_yticklabels()] == list(dict.fromkeys(r.method for r in run.rows))
+    assert len(records(item)) == len(run.rows)
+    assert {each.get("aggregate") for each in channels(item, "x")} >= {"q1", "median"}
+    assert not any(each["beside"] for each in records(item))
+    order = next(iter(channels(item, "y")))["sort"]
+    medians = [np.median([each["value"] for each in records(item, method=method)]) for method in order]
+    assert medians == sorted(medians)
+    assert set(order) == {r.method for r in run.rows}
 
 
 def test_huge_gaps_get_a_logarithmic_axis() -> None:
     rows = [row("oef.a", "f", 4.0, gap=90.0), row("oef.b", "f", 4.0, gap=0.01)]
     (item,) = drawn(Comparison({}, rows, {}), "gap")
-    assert item.figure.axes[0].get_xscale() == "symlog"
+    assert scale_of(item, "x")["type"] == "symlog"
 
 
 def test_ratio_shows_the_guarantee_of_each_row() -> None:
     (item,) = drawn(sweep_run(5), "ratio")
-    ax = item.figure.axes[0]
-    guarantees = {
-        float(line.get_xdata()[0]) for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linewidth() > 1.7
-    }
-    assert guarantees == {7.1}
+    assert {each["guarantee"] for each in records(item)} == {7.1}
     assert "n = 5 results of 1 method on 5 instances." in item.caption
 
 
 def test_problems_stand_apart_in_one_figure() -> None:
     rows = [row("oef.a", "f", 4.0), row("oef.b", "f", 4.5, problem="oef.envy_free"), row("oef.c", "f", 4.2)]
     (item,) = drawn(Comparison({}, rows, {}), "gap")
-    ax = item.figure.axes[0]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["oef.a", "oef.c", "oef.b"]
-    assert list(ax.get_yticks()) == [1.0, 2.0, 4.0]
-    assert {"allocation", "envy_free"} <= {t.get_text() for t in ax.texts}
+    assert [(each["method"], each["problem"]) for each in records(item)] == [
+        ("oef.a", "allocation"),
+        ("oef.b", "envy_free"),
+        ("oef.c", "allocation"),
+    ]
+    assert panels(item) == ["allocation", "envy_free"]
     assert "not comparable with one another" in item.caption
 
 
@@ -155,15 +146,15 @@ def test_a_failure_keeps_a_profile_below_one() -> None:
         fields = {"status": "error", "verified": None} if failed else {"solve_s": slow}
         rows.append(row("oef.b", f"{i}", None if failed else 5.0, **fields))
     (item,) = drawn(Comparison({}, rows, {}), "profile-time")
-    fast, slow_line = (line.get_ydata() for line in item.figure.axes[0].lines)
-    assert (fast.max(), slow_line.max()) == (1.0, 0.75)
+    fast, slow_line = (max(each["share"]) for each in records(item))
+    assert (fast, slow_line) == (1.0, 0.75)
     assert "n = 4 cases, 2 methods" in item.caption
     (item,) = drawn(Comparison({}, rows, {}), "profile-objective")
-    first, second = item.figure.axes[0].lines
-    assert list(second.get_xdata()[1:4]) == [1.0, 1.0, 1.0]
-    assert first.get_xdata()[-2] == pytest.approx(1.25)
+    first, second = (each["x"] for each in records(item))
+    assert second[1:4] == [1.0, 1.0, 1.0]
+    assert first[-2] == pytest.approx(1.25)
     (item,) = drawn(Comparison({}, rows, {}), "profile-bound")
-    assert item.figure.axes[0].lines[1].get_ydata().max() == 0.75
+    assert max(records(item)[1]["share"]) == 0.75
 
 
 def test_no_profile_of_a_single_case() -> None:
@@ -179,41 +170,34 @@ def test_scaling_fits_the_exponent() -> None:
         found[one.fingerprint] = one
         rows.append(row("oef.a", one.fingerprint, 4.0, solve_s=1e-3 * size**2))
     (item,) = drawn(Comparison({}, rows, found), "scaling")
-    assert "oef.a: n^2.00" in texts(item.figure)
     assert "number of tenants" in item.caption
-    points, fit = (line.get_xydata().T for line in item.figure.axes[0].lines)
-    assert points[1] == pytest.approx(1e-3 * points[0] ** 2)
-    assert fit == pytest.approx(points[:, [0, -1]])
-    assert [t.get_text() for t in item.figure.axes[0].get_xticklabels()] == ["4", "8", "16"]
+    fit = record(item, fit="n^2.00")
+    points = [(each["size"], each["second"]) for each in records(item) if "fit" not in each]
+    assert points == [(size, pytest.approx(1e-3 * size**2)) for size in (4, 8, 16)]
+    assert list(zip(fit["size"], fit["second"], strict=True)) == [points[0], (16, pytest.approx(0.256))]
+    assert [4, 8, 16] in [each["axis"]["values"] for each in channels(item, "x") if "axis" in each]
 
 
-# ---------------------------------------------------------------- drawing in workers
-
-
-def test_workers_draw_the_same_files() -> None:
-    run = oef_run(decisions={})
-    here, there = (draw_files(run, parallel=parallel) for parallel in (False, True))
-    assert here == there
-    assert len(here[0]) == 2
-    assert here[1] == []
+# ---------------------------------------------------------------- all figures of a run
 
 
 MINE = """
 from schedgap.harness.figure import figure
-from schedgap.harness.plots.style import one_axes
+from schedgap.harness.plots.style import rows
+import altair as alt
 
 @figure("oef.waiting", "Waiting", of="instance", each={"a": "A", "b": "B"})
 def waiting(data, key):
     "Waiting time of {}, in seconds."
-    return None if key == "b" else (one_axes(1.0)[0], f"n = {len(data.decisions)}.")
+    return None if key == "b" else (alt.Chart(rows([])).mark_point(), f"n = {len(data.decisions)}.")
 """
 
 
-def test_a_figure_of_a_plug_in_is_drawn_in_workers(tmp_path: Path) -> None:
+def test_a_figure_of_a_plug_in_is_drawn(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     load_plugin(tmp_path / "mine.py")
     try:
-        drawings, failures = draw_files(oef_run(), parallel=True)
+        drawings, failures = draw_all(oef_run())
     finally:
         restore(())
     assert failures == []
@@ -224,14 +208,14 @@ def test_a_figure_of_a_plug_in_is_drawn_in_workers(tmp_path: Path) -> None:
 
 def test_a_method_looks_the_same_in_all_figures() -> None:
     run = sweep_run(12)
-    seen = [_colours(figures(run, name)[0].figure) for name in ("profile-time", "profile-bound")]
+    seen = [_colours(figures(run, name)[0]) for name in ("profile-time", "profile-bound", "gap")]
     assert len(seen[1]) == 4
-    assert seen[1].items() <= seen[0].items()
+    assert seen[1].items() <= seen[0].items() == seen[2].items()
 
 
-def _colours(figure: Figure) -> dict[str, Any]:
-    (legend,) = figure.legends
-    return {t.get_text(): line.get_color() for t, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}
+def _colours(item: Drawing) -> dict[str, str]:
+    scale = scale_of(item, "color")
+    return dict(zip(scale["domain"], scale["range"], strict=True))
 
 
 def test_a_drawing_is_saved_in_the_format_of_its_ending(tmp_path: Path) -> None:
@@ -254,26 +238,35 @@ def test_every_figure_has_title_and_caption() -> None:
 
 
 def test_a_figure_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(data: Any) -> Figure:
+    def fail(data: Any) -> Any:
         raise ZeroDivisionError("oops <b>")
 
     spec = replace(registered().get("gap"), draw=fail)
     monkeypatch.setattr(FIGURES, "_entries", FIGURES._entries | {"gap": spec})
-    pictures, failures = draw_files(oef_run(decisions={}), parallel=False)
+    pictures, failures = draw_all(oef_run(decisions={}))
     assert [picture.name for picture in pictures] == ["oef-time"]
     assert failures == ["the figure gap could not be drawn: ZeroDivisionError: oops <b>"]
 
 
 def test_times_below_the_axis_are_drawn_at_its_end() -> None:
-    (item,) = drawn(Comparison({}, [row("oef.a", "f", 4.0, solve_s=0.0)], {}), "time")
-    assert float(item.figure.axes[0].lines[0].get_xdata()[0]) == SHORTEST_S
+    rows = [row("oef.a", "f", 4.0, solve_s=0.0), row("oef.b", "f", 4.0)]
+    (item,) = drawn(Comparison({}, rows, {}), "time")
+    assert record(item, method="oef.a")["value"] == SHORTEST_S
 
 
 def test_traces_survive_missing_incumbents() -> None:
     items = drawn(sweep_run(6), "traces")
     assert len(items) == 4  # MAX_INSTANCES
-    assert "gap 1.7 % after 4 s" in texts(items[0].figure)
+    assert "hadar.online: gap 1.7 % after 4 s" in panels(items[0])
+    assert record(items[0], method="hadar.online")["incumbent"][0] is None
     assert "n = 2 solves on gen/200jobs?seed=0." in items[0].caption
+
+
+def test_bounds_over_time_name_no_series_that_is_not_there() -> None:
+    run = sweep_run(1)
+    bounds = [{**point, "incumbent": None} for point in run.traces]
+    (item,) = drawn(Comparison({}, run.rows, {}, traces=bounds), "traces")
+    assert scale_of(item, "color")["domain"] == ["bound"]
 
 
 # ---------------------------------------------------------------- OEF
@@ -293,32 +286,47 @@ def test_envy_of_one_who_has_nothing_is_infinite() -> None:
     assert gain[1, 0] == 0.0
 
 
-def test_envy_graph_has_an_arrow_per_envying_pair() -> None:
+def test_envy_has_a_coloured_cell_per_envying_pair() -> None:
     (item,) = drawn(oef_run(), "envy")
-    by_title = {ax.get_title(loc="left").split("\n")[0]: ax for ax in item.figure.axes}
-    arrows = {m: len(ax.findobj(FancyArrowPatch)) for m, ax in by_title.items()}
-    assert arrows == {
+    pairs = dict.fromkeys(ALLOCATIONS, 0)
+    for each in records(item):
+        pairs[each["method"]] += each["gain"] > 0
+    assert pairs == {
         "oef.efficiency": 3,
         "oef.noncooperative": 3,
         "oef.cooperative": 0,
         "oef.gavel": 1,
         "oef.gandiva_fair": 1,
     }
-    assert "nobody envies anybody" in by_title["oef.cooperative"].get_title(loc="left")
+    assert "oef.cooperative: nobody envies anybody" in panels(item)
+    assert {"oef.cooperative"} <= {each["method"] for each in records(item)}
+
+
+def test_the_least_envy_is_seen() -> None:
+    run = oef_run()
+    key = next(key for key in run.decisions if key[1] == "oef.cooperative")
+    slight = run.decisions[key].devices + np.array([[0, -1e-4], [0, 1e-4], [0, 0]])
+    run.decisions = {key: Allocation(np.abs(slight))}
+    (item,) = drawn(run, "envy")
+    gains = [each["gain"] for each in records(item) if each["gain"] > 0]
+    assert gains
+    assert max(gains) < 0.1
+    colours = scale_of(item, "color")
+    assert colours["domain"] == [0, 100]
+    assert colours["range"][0] != "#ffffff"
 
 
 def test_efficiency_bars_are_true_speedups_times_devices() -> None:
     (item,) = drawn(oef_run(), "efficiency")
-    heights = [bar.get_height() for bar in item.figure.axes[0].patches]
-    assert heights[3:6] == pytest.approx([18 / 13] * 3)  # non-cooperative: equal efficiency
-    assert heights[6:9] == pytest.approx([1.0, 1.5, 2.0])
+    equal = [each["efficiency"] for each in records(item, method="oef.noncooperative")]
+    assert equal == pytest.approx([18 / 13] * 3, rel=1e-5)
+    assert [each["efficiency"] for each in records(item, method="oef.cooperative")] == pytest.approx([1.0, 1.5, 2.0])
 
 
 def test_device_bars_stack_to_what_there_is() -> None:
     (item,) = drawn(oef_run(), "devices")
-    for ax in item.figure.axes:
-        filled = [bar for bar in ax.patches if bar.get_fill()]
-        assert sum(bar.get_height() for bar in filled) == pytest.approx(2.0)
+    for method in ALLOCATIONS:
+        assert sum(each["devices"] for each in records(item, method=method)) == pytest.approx(2.0, abs=2e-5)
 
 
 @pytest.mark.parametrize("tenants", [13, 200])
@@ -327,9 +335,7 @@ def test_many_tenants_become_heat_maps_with_few_labels(tenants: int) -> None:
     for name in ("efficiency", "envy", "devices"):
         (item,) = drawn(run, name)
         assert f"n = {tenants} tenants" in item.caption
-        for ax in item.figure.axes:
-            assert len(ax.get_xticklabels()) <= 10
-            assert len(ax.get_yticklabels()) <= 10
+        assert len({each.get("tenant", each.get("envied")) for each in records(item)}) <= CELLS
         assert len(item.svg) < 300_000
 
 
@@ -344,9 +350,8 @@ def test_virtual_tenants_add_up_to_their_owner() -> None:
 
 def test_hostile_names_are_drawn_as_they_are() -> None:
     (item,) = drawn(hostile_run(), "efficiency")
-    shown = texts(item.figure)
-    assert "[red]x[/red]" in shown
-    assert "$a$ {b} \\frac" in shown
+    shown = {each["tenant"] for each in records(item)}
+    assert {"[red]x[/red]", "$a$ {b} \\frac"} <= shown
     assert "<script>" not in item.svg
 
 
@@ -357,18 +362,17 @@ def test_letters_that_the_font_lacks_do_not_stop_a_figure() -> None:
         assert figures(strange)[0].file("png").startswith(b"\x89PNG")
 
 
-def test_instance_figure_has_a_panel_for_each_thing(tmp_path: Path) -> None:
-    (figure,) = (drawing.figure for drawing in figures(instance()))
-    assert {ax.get_title(loc="left") for ax in figure.axes} >= {"2 GPUs by type", "speedup by tenant"}
+def test_instance_figure_has_a_panel_for_each_thing() -> None:
+    (item,) = figures(instance())
+    assert {chart["title"] for chart in item.spec["concat"]} == {"2 GPUs by type", "speedup by tenant"}
     jobs = [{"id": f"j{i}", "gpus": 1, "epochs": 1, "submit_s": 60.0 * i} for i in range(30)]
     plain = Instance.model_validate({"name": "x", "jobs": tuple(jobs), "cluster": instance().cluster, "tenants": ()})
-    titles = {ax.get_title(loc="left") for ax in figures(plain)[0].figure.axes}
+    titles = {chart["title"] for chart in figures(plain)[0].spec["concat"]}
     assert titles == {"2 GPUs by type", "30 jobs by submission", "jobs by gang size"}
 
 
-def test_labels_are_short_and_never_hidden() -> None:
+def test_labels_are_short() -> None:
     assert label("a" * 50, 10) == "aaaaa…aaaa"
-    assert not label("_hidden").startswith("_")
 
 
 @pytest.mark.parametrize("colour", [*PALETTE, "#ffffff", "#000000"])
@@ -385,10 +389,5 @@ def test_ink_on_a_colour_is_readable(colour: str) -> None:
 def test_tenants_stand_in_groups_by_speedup() -> None:
     assert [list(group) for group in ranked(np.array([3.0, 1.0, 2.0]))] == [[1], [2], [0]]
     groups = ranked(-np.arange(3.0 * CELLS - 1))
-    assert [list(groups[i]) for i in (0, -1)] == [[118, 117, 116], [1, 0]]
+    assert [list(groups[i]) for i in (0, -1)] == [[70, 69, 68], [1, 0]]
     assert len(groups) == CELLS
-
-
-def test_points_of_a_line_spread_evenly() -> None:
-    assert jitter(np.arange(1), 0.4).tolist() == [0.0]
-    assert np.abs(jitter(np.arange(100), 0.4)).max() <= 0.2

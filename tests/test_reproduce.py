@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from schedgap.harness.compare.methods import select
 from schedgap.harness.page import to_html
+from schedgap.harness.reproduce.drawn import is_numeric, records
 from schedgap.harness.reproduce.measure import Found, _is, evidence, interval
 from schedgap.harness.reproduce.row import (
     DIRECTION,
@@ -30,7 +31,9 @@ from schedgap.harness.reproduce.row import (
 from schedgap.harness.reproduce.run import coordinates, reproduce
 from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, find, known, read
 from schedgap.harness.simulate.run import resolve
+from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
+from schedgap.instances.schema import Published
 
 MINE = """
 title = "Two policies"
@@ -69,6 +72,27 @@ quantity = "jct_mean_s"
 along = "load"
 shape = "falls"
 only_if = [{ setting = "upside down", instead = { "hadar.fifo" = "hadar.srtf" } }]
+
+[[drawings]]
+kind = "lines"
+quantity = "ttd_h"
+along = "load"
+
+[[drawings]]
+kind = "bars"
+quantity = "jct_mean_h"
+along = "load"
+across = "seed"
+
+[[drawings]]
+kind = "map"
+quantity = "ttd_ratio:hadar.fifo"
+along = "load"
+across = "method"
+
+[[drawings]]
+kind = "cdf"
+at = { load = 1.5 }
 """
 
 
@@ -160,6 +184,33 @@ def test_an_interval_holds_its_mean(known: list[float]) -> None:
     assert min(known) - slack <= low <= mean + slack
     assert mean - slack <= high <= max(known) + slack
     assert (low == high) == (len(set(known)) == 1) or high - low < slack
+
+
+# the papers' figures ------------------------------------------------------------------------------
+
+FIGURES = {
+    "hadar": [*(f"fig{n}" for n in range(1, 13)), *(f"table{n}" for n in range(1, 5))],
+    "oef": [*(f"fig{n}" for n in range(1, 11)), "table1"],
+    "synergy": [*(f"fig{n}" for n in range(1, 14)), *(f"table{n}" for n in range(1, 6))],
+    "zhou": [*(f"fig{n}" for n in range(1, 13)), "table1"],
+}
+"""What is captioned as a figure or table; the walk-through has none, and is one setting."""
+
+
+def test_every_figure_and_table_of_the_papers_has_a_setting() -> None:
+    wanted = {f"{paper}/{name}" for paper, names in FIGURES.items() for name in names} | {"admission/walkthrough"}
+    assert wanted <= set(known())
+    others = [id for id in known() if id not in wanted]
+    assert all(id.partition("/")[2].startswith(("section", "map-", "examples")) for id in others), others
+
+
+def test_every_published_number_is_part_of_a_setting() -> None:
+    def told(one: Published | Number) -> tuple[object, ...]:
+        return one.method, one.quantity, str(one.value)
+
+    quoted = {told(item) for setting in known().values() for item in setting.items if isinstance(item, Number)}
+    printed = {told(one) for ref in references() for one in load(ref).published if one.value is not None}
+    assert printed <= quoted
 
 
 # files --------------------------------------------------------------------------------------------
@@ -260,6 +311,29 @@ def test_a_setting_of_ones_own(tmp_path: Path, command: Command) -> None:
     assert json.loads(again.stdout) == rows
     shown = command("report", folder, "-o", "again.html")
     assert shown.returncode == 0, shown.stderr
+
+
+def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
+    found = reproduce([str(written(tmp_path))], jobs=1)
+    setting, cases = found.settings["mine"], found.cases["mine"]
+    lines, bars, heat, cdf = (records(setting, drawing, cases) for drawing in setting.drawings)
+    assert [(one["x"], one["series"]) for one in lines if "value" in one] == [
+        (load, policy) for policy in ("hadar.srtf", "hadar.fifo") for load in ("0.5", "1.5")
+    ]
+    assert [(one["x"], one["series"], one["published"]) for one in lines if "published" in one] == [
+        (0.5, "hadar.fifo", 0.5)
+    ]
+    assert all(one["low"] <= one["value"] <= one["high"] for one in lines if "value" in one)
+    assert {one["series"] for one in bars} == {
+        f"{policy}, seed = {seed}" for policy in ("hadar.fifo", "hadar.srtf") for seed in (1, 2)
+    }
+    assert [(one["x"], one["y"]) for one in heat] == [("0.5", "hadar.srtf"), ("1.5", "hadar.srtf")]
+    for policy in ("hadar.fifo", "hadar.srtf"):
+        shares = [one["value"] for one in cdf if one["series"] == policy]
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+    assert is_numeric(lines)
+    assert not is_numeric([{"x": "any"}, {"x": "1"}])
 
 
 def test_a_small_version_has_the_same_rows(tmp_path: Path) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import synergy_cases as cases
-from matplotlib.figure import Figure
+from charts import channels, panels, record, records, scale_of, texts
 
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.compare.run import compare
-from schedgap.harness.figure import Drawing, figures, parts, styled
-from schedgap.harness.plots.simulation import MAX_PANELS, against_lp1, resources, rounds_beside_lp1, short_and_long
-from schedgap.harness.plots.style import Group, looks, times_beside_bounds
+from schedgap.harness.figure import Drawing, figures, parts, plain_spec, rendered
+from schedgap.harness.plots.simulation import MAX_PANELS, against_lp1, rounds_beside_lp1
+from schedgap.harness.plots.style import Group, beside_bounds, clock, completion_cdf, looks, strips
 from schedgap.harness.plots.synergy import MAX_SERVERS, speedups
 from schedgap.harness.simulate.row import Simulation, SimulationRow
 from schedgap.harness.simulate.run import simulate
@@ -47,10 +46,6 @@ def drawn(run: Comparison, name: str) -> Drawing:
     return item
 
 
-def texts(figure: Figure) -> str:
-    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
-
-
 # comparisons ----------------------------------------------------------------------------------------------------------
 
 
@@ -69,25 +64,27 @@ def test_speedups_are_relative_to_the_share() -> None:
 
 def test_maps_name_models_and_sample(run: Comparison) -> None:
     item = drawn(run, "sensitivity")
-    shown = texts(item.figure)
+    shown = texts(item)
+    assert {each["panel"] for each in records(item)} == {"ResNet18", "GNMT", "AlexNet", "M5"}
+    assert len(records(item, share=True)) == 4
     for name in ("AlexNet", "GNMT", "M5", "CPUs per GPU", "GB per GPU", "speedup"):
         assert name in shown
     assert "n = 4 jobs of 4 models" in item.caption
-    assert item.svg.startswith("<?xml")
+    assert item.svg.startswith("<svg")
 
 
 def test_bars_of_servers_add_up_to_what_is_held(run: Comparison) -> None:
     item = drawn(run, "servers")
-    axes = item.figure.axes
-    assert len(axes) == 6
+    assert len({each["panel"] for each in records(item)}) == 6
     proportional = next(d for (_, method, *_), d in run.decisions.items() if method == "synergy.proportional")
-    for ax, amount, capacity in zip(axes[:3], ("gpus", "cpus", "memory_gb"), (4, 12.0, 250.0), strict=True):
+    kinds = {"GPUs": ("gpus", 4), "CPUs": ("cpus", 12.0), "memory": ("memory_gb", 250.0)}
+    for resource, (amount, capacity) in kinds.items():
         held = np.bincount(proportional.server, getattr(proportional, amount), 2) / capacity * 100
-        found = np.zeros(2)
-        for path in ax.collections[0].get_paths():
-            (left, bottom), (right, top) = path.vertices.min(axis=0), path.vertices.max(axis=0)
-            found[round((left + right) / 2)] += top - bottom
+        stacks = records(item, panel=f"synergy.proportional, {resource}")
+        found = np.bincount([each["server"] for each in stacks], [each["held"] for each in stacks], 2)
         assert found == pytest.approx(held)
+    colours = {(each["job"], each["colour"]) for each in records(item)}
+    assert len(colours) == len({job for job, _ in colours})
     assert "2 mechanisms" in item.caption
     assert "2 servers" in item.caption
 
@@ -102,10 +99,11 @@ def test_only_so_many_servers_are_drawn() -> None:
 def test_mean_times_stand_beside_the_bound(run: Comparison) -> None:
     item = drawn(run, "jct-mean")
     rows = {row.method: row for row in run.rows}
-    widths = sorted(bar.get_width() for bar in item.figure.axes[0].patches)
-    wanted = sorted(rows[name].objective for name in ("synergy.tune.fifo", "synergy.greedy.fifo"))
-    assert np.array(widths) / widths[0] == pytest.approx(np.array(wanted) / wanted[0])
-    assert "certified lower bound" in texts(item.figure)
+    for name in ("synergy.tune.fifo", "synergy.greedy.fifo"):
+        bar = record(item, method=name)
+        assert bar["value"] == pytest.approx(rows[name].objective / 3600, rel=1e-5)
+        assert bar["bound"] == pytest.approx(rows[name].best_bound / 3600, rel=1e-5)
+    assert "certified lower bound" in scale_of(item, "strokeDash")["domain"]
     assert "by the bound of synergy.jct" in item.caption
 
 
@@ -128,7 +126,7 @@ def test_so_many_policies_have_panels(simulation: Simulation) -> None:
     first = dict.fromkeys(names, next(iter(simulation.traces.values())))
     rounds = dict.fromkeys(names, next(iter(simulation.rounds.values())))
     canvas, words = rounds_beside_lp1(replace(part, traces=first, rounds=rounds))
-    assert len(canvas.axes) == MAX_PANELS
+    assert len(records(canvas)) == MAX_PANELS
     assert f"the first {MAX_PANELS} of {MAX_PANELS + 3} policies" in words
 
 
@@ -139,54 +137,51 @@ def test_loads_of_several_instances() -> None:
     ]
     found = simulate(loads, ["synergy.proportional.fifo", "synergy.tune.fifo"], restart_s=0.0, jobs=1)
     figure = next(figure for figure in figures(found, "load"))
-    lines = figure.figure.axes[0].get_lines()
-    assert len(lines) == 2
-    for line in lines:
-        assert np.asarray(line.get_xdata()) == pytest.approx([2.0, 6.0])
+    for policy in ("synergy.proportional.fifo", "synergy.tune.fifo"):
+        assert [each["load"] for each in records(figure, method=policy)] == pytest.approx([2.0, 6.0])
     assert "2 instances, 2 policies" in figure.caption
 
 
 # drawing --------------------------------------------------------------------------------------------------------------
 
 
-def made(draw: Any, *args: Any) -> Figure:
-    with styled():
-        figure: Figure = draw(*args)
-        figure.canvas.draw()
-    return figure
-
-
 def test_rounds_without_jobs_and_without_offers() -> None:
     progress, most = np.array([1.0, 2.0, 0.0, 0.0, 0.0, 0.5]), np.array([2.0, np.nan, 0.0, 0.0, 0.0, 1.0])
-    figure = made(against_lp1, {"a": progress, "b": progress[:2]}, {"a": most, "b": most[:2]}, 300.0)
-    assert "a: mean 50.0 %" in texts(figure)
-    first, second = (ax.patches[-1].get_data().values for ax in figure.axes)
-    assert first.tolist() == progress.tolist()
-    assert second.tolist() == [1.0, 2.0]
+    offers = {"a": most, "b": most[:2]}
+    chart = against_lp1({"a": progress, "b": progress[:2]}, offers, 3600.0, clock(1e5))
+    assert panels(chart)[0] == "a: mean 50.0 %"
+    assert record(chart, method="a")["progress of the round"] == [*progress, 0.5]
+    assert record(chart, method="b")["progress of the round"] == [1.0, 2.0, 2.0]
+    assert rendered(plain_spec(chart), "svg")
 
 
 @pytest.mark.parametrize("policies", [1, 3, 9])
 def test_resources_of_few_and_many_policies(policies: int) -> None:
-    shares = {f"p{i}": np.linspace(0, 1, 30 + i) for i in range(policies)}
-    figure = made(resources, {"GPUs in use": shares, "CPUs given": shares}, 300.0, looks(shares))
-    assert len(figure.axes) == (1 if policies > 4 else 2)
-    assert "CPUs given" in texts(figure)
+    shares = {f"p{i}": dict.fromkeys(["GPUs in use", "CPUs given"], np.linspace(0, 1, 30 + i)) for i in range(policies)}
+    chart = strips(shares, 300.0, clock(1e4), looks(shares))
+    assert panels(chart) == list(shares)
+    assert scale_of(chart, "color")["domain"] == ["GPUs in use", "CPUs given"]
+    assert len(records(chart)) == 2 * policies
+    assert rendered(plain_spec(chart), "svg")
 
 
 def test_short_and_long_jobs_that_never_complete() -> None:
     times = {"a": np.array([600.0, 9e5, np.nan]), "b": np.array([100.0, 200.0, 300.0])}
-    figure = made(short_and_long, times, looks(times))
-    left, right = figure.axes
-    assert left.get_xlim() == (0.0, 4.0)
-    assert right.get_xlim()[0] == 4.0
-    assert right.get_xscale() == "log"
-    assert "(1 never)" in texts(figure)
+    chart = completion_cdf(times, looks(times), clock(1e5), 4 * 3600.0)
+    left, right = (each["encoding"]["x"]["scale"] for each in plain_spec(chart)["hconcat"])
+    assert left["domain"] == [0.0, 4.0]
+    assert right["domain"][0] == 4.0
+    assert right["type"] == "log"
+    assert record(chart, method="a")["jobs that never complete"] == 1
+    assert rendered(plain_spec(chart), "svg")
 
 
 def test_means_without_a_bound() -> None:
-    figure = made(times_beside_bounds, [Group({"a": 7200.0, "b": 9000.0}, None)], "mean completion time")
-    assert "certified" not in texts(figure)
-    assert "mean completion time [h]" in texts(figure)
+    times = {"a": 7200.0, "b": 9000.0}
+    chart = beside_bounds([Group(times, None)], "mean completion time [h]", looks(times), 3600.0)
+    assert 'certified lower bound"]' not in texts(chart)
+    assert not list(channels(chart, "strokeDash"))
+    assert [each["value"] for each in records(chart)] == [2.0, 2.5]
 
 
 def test_loads_that_explode_are_logarithmic() -> None:
@@ -196,5 +191,5 @@ def test_loads_that_explode_are_logarithmic() -> None:
         for policy, load, jct_s in points
     ]
     (item,) = figures(Simulation({}, rows, {}), "simulation.load")
-    assert item.figure.axes[0].get_yscale() == "log"
-    assert item.figure.axes[0].lines[0].get_xdata().tolist() == [5.0, 9.0]
+    assert scale_of(item, "y")["type"] == "log"
+    assert sorted(each["load"] for each in records(item, method="a")) == [5.0, 9.0]

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 import zhou_cases as cases
+from charts import channels, panels, record, records, scale_of, texts
 from elastic_schedules import admitted, zhou_schedule
-from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.figure import Figure
 
 import schedgap.harness.plots.admission as admission_plots
 import schedgap.harness.plots.zhou as zhou_plots
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.figure import Drawing, parts, registered, styled
+from schedgap.harness.figure import Drawing, parts, plain_spec, registered, rendered
 from schedgap.harness.figure import figures as figures_of
 from schedgap.harness.plots.gantt import NAMED_JOBS, server_rows
-from schedgap.harness.plots.style import Group, beside_bounds, dearest
+from schedgap.harness.plots.style import Group, beside_bounds, dearest, looks
 from schedgap.harness.plots.zhou import compared, found, gpu_bars, price_field, settings
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics.admission.online import steps
@@ -32,7 +31,7 @@ from schedgap.instances.views import admission, zhou
 from schedgap.instances.views.zhou import Schedule
 
 ARCHITECTURES = ("ps", "ra")
-BOTH = ("gantt", "prices", "duals", "completion")
+BOTH = ("gantt", "prices", "completion")
 NAMES = {"windows", *(f"{name}-{arch}" for name in BOTH for arch in ARCHITECTURES)}
 
 
@@ -111,20 +110,6 @@ def figures(run: Comparison) -> set[str]:
     return {item.name.split("-", 1)[1] for item in figures_of(run, *own)}
 
 
-def texts(figure: Figure) -> str:
-    return " ".join(t.get_text() for t in figure.findobj(lambda a: hasattr(a, "get_text")))
-
-
-def boxes(collection: PolyCollection) -> np.ndarray:
-    """Left, right, bottom and top of each box."""
-    corners = [path.vertices for path in collection.get_paths()]
-    return np.array([[c[:, 0].min(), c[:, 0].max(), c[:, 1].min(), c[:, 1].max()] for c in corners])
-
-
-def polygons(figure: Figure, panel: int = 0) -> list[PolyCollection]:
-    return [c for c in figure.axes[panel].collections if isinstance(c, PolyCollection)]
-
-
 # every figure -------------------------------------------------------------------------------------
 
 
@@ -157,7 +142,7 @@ def test_hostile_names_are_drawn_as_they_are(small: Comparison) -> None:
     rows = [row.replace(method="zhou.ps.<b>$x$") if row.method == "zhou.ps.fifo" else row for row in small.rows]
     item = drawn(Comparison({}, rows, {instance.fingerprint: instance}), "completion-ps")
     assert "<b>" not in item.svg
-    assert "zhou.ps.<b>$x$" in texts(item.figure)
+    assert record(item, method="zhou.ps.<b>$x$")
 
 
 # windows ------------------------------------------------------------------------------------------
@@ -166,22 +151,36 @@ def test_hostile_names_are_drawn_as_they_are(small: Comparison) -> None:
 def test_windows_hold_runs_and_waiting_times(large: Comparison) -> None:
     instance = next(iter(large.instances.values()))
     view = zhou.view(instance)
-    figure = drawn(large, "windows").figure
-    for panel, name in enumerate(ARCHITECTURES):
+    item = drawn(large, "windows")
+    for name in ARCHITECTURES:
         schedule: Schedule = large.decisions[instance.fingerprint, f"zhou.{name}.online", 0, ""]
-        waits, runs = (boxes(c) for c in polygons(figure, panel))
-        assert sorted(runs[:, 1] - runs[:, 0]) == sorted(schedule.slots.tolist())
-        assert (waits[:, 1] - waits[:, 0]).sum() == (schedule.start - view.arrival[schedule.job]).sum()
-        assert runs[:, 0].tolist() == sorted(schedule.start.tolist())
-        upright = [float(line.get_xdata()[0]) for line in figure.axes[panel].lines]
+        mine = {what: records(item, method=f"zhou.{name}.online", what=what) for what in ("runs", "waits", "window")}
+        length = {what: [each["end"] - each["time"] for each in mine[what]] for what in mine}
+        hours = view.slot_s / 3600
+        assert sorted(length["runs"]) == pytest.approx(sorted(hours * schedule.slots))
+        waited = (schedule.start - view.arrival[schedule.job]).sum()
+        assert sum(length["waits"]) == pytest.approx(hours * waited)
+        starts = [each["time"] for each in mine["runs"]]
+        assert starts == pytest.approx(sorted(hours * (schedule.start - 1)))
         edges = {*schedule.window_start.tolist(), *(schedule.window_start + schedule.window_slots).tolist()}
-        rounds = int(schedule.window_rounds.sum())
-        assert edges <= set(upright)
-        assert len(upright) == 2 * len(schedule.window_start) + rounds - len(schedule.window_start)
-    shown = texts(figure)
-    assert f"(α by the formula: {view.architectures['ps'].alpha})" in shown
-    assert "1 round" in shown
-    assert "time [slots of 3600 s]" in shown
+        assert sorted({each["time"] for each in mine["window"]}) == pytest.approx(
+            [hours * (e - 1) for e in sorted(edges)]
+        )
+        rounds = records(item, method=f"zhou.{name}.online", what="round of A_maxweight")
+        assert len(rounds) == int(schedule.window_rounds.sum()) - len(schedule.window_start)
+        assert {each["job"] for each in mine["runs"]} <= set(view.ids)
+    assert any(f"(α by the formula: {view.architectures['ps'].alpha})" in each["panel"] for each in records(item))
+    assert any(each.get("text") == "1 round" for each in records(item))
+    assert "time [h]" in texts(item)
+
+
+def test_the_time_axis_ends_where_work_ends(large: Comparison) -> None:
+    instance = next(iter(large.instances.values()))
+    online = [large.decisions[instance.fingerprint, f"zhou.{name}.online", 0, ""] for name in ARCHITECTURES]
+    last = max(int((d.start + d.slots).max()) for d in online) - 1
+    hours = zhou.view(instance).slot_s / 3600
+    assert scale_of(drawn(large, "windows"), "x")["domain"] == [0.0, pytest.approx(last * hours)]
+    assert max(int((d.window_start + d.window_slots).max()) for d in online) - 1 >= last
 
 
 # Gantt --------------------------------------------------------------------------------------------
@@ -189,12 +188,11 @@ def test_windows_hold_runs_and_waiting_times(large: Comparison) -> None:
 
 def test_gantt_shows_the_best_and_the_online_schedule(small: Comparison) -> None:
     item = drawn(small, "gantt-ps")
-    titles = [ax.get_title(loc="left").split(":")[0] for ax in item.figure.axes]
     rows = {row.method: row.objective for row in small.rows if row.problem == "zhou.ps.completion"}
     best = min((m for m in rows if rows[m] and m != "zhou.ps.online"), key=lambda m: rows[m] or 0.0)
-    assert titles == [best, "zhou.ps.online"]
-    assert "J1" in texts(item.figure)
-    assert [t.get_text() for t in item.figure.axes[0].get_yticklabels()] == ["V100", "K80"]
+    assert [title.split(":")[0] for title in panels(item)] == [best, "zhou.ps.online"]
+    assert record(item, panel=panels(item)[0], job="J1")
+    assert '"V100"' in texts(item).replace("\\", "")
 
 
 def test_bars_hold_the_gpus_of_workers_and_ps(small: Comparison) -> None:
@@ -238,20 +236,27 @@ def test_prices_are_those_of_equation_11(name: str, large: Comparison) -> None:
 
 def test_maps_of_prices_name_classes_and_resources(large: Comparison) -> None:
     item = drawn(large, "prices-ps")
-    names = [t.get_text() for t in item.figure.axes[0].get_yticklabels()]
+    names = scale_of(item, "y")["domain"]
     assert {name.split(" ")[1] for name in names} == {"GPU", "CPU", "RAM", "net"}
     assert names[0] == "V100-rack1 GPU"
-    assert "weight per unit and slot" in texts(item.figure)
+    assert "weight per unit and slot" in texts(item)
+    posted, duals = item.spec["vconcat"]
+    assert [posted["encoding"][axis] for axis in "xy"] == [duals["encoding"][axis] for axis in "xy"]
 
 
 def test_duals_are_what_a_server_costs(small: Comparison) -> None:
     instance = next(iter(small.instances.values()))
     found = small.prices[instance.fingerprint, "zhou.ps.columns", 0, ""]
     capacity = zhou.view(instance).architectures["ps"].classes.capacity.ravel()
-    image = drawn(small, "duals-ps").figure.axes[0].images[0].get_array()
-    wanted = (found * capacity[:, None])[found.max(axis=1) > 0]
-    assert np.nan_to_num(np.asarray(image)) == pytest.approx(wanted)  # 0 stays white where colours are logarithmic
-    assert f"{(found.max(axis=1) == 0).sum()} are 0 throughout" in drawn(small, "duals-ps").caption
+    item = drawn(small, "prices-ps")
+    end = scale_of(item, "x")["domain"][1]
+    duals = _data(item, item.spec["vconcat"][1])
+    wanted = (found * capacity[:, None])[found.max(axis=1) > 0][:, : round(end)]
+    assert sum(each["value"] * (each["end"] - each["time"]) for each in duals) == pytest.approx(wanted.sum(), rel=1e-3)
+
+
+def _data(item: Drawing, chart: dict[str, Any]) -> Any:
+    return item.spec["datasets"][chart["data"]["name"]]
 
 
 def test_only_the_dearest_rows_are_drawn() -> None:
@@ -264,10 +269,12 @@ def test_only_the_dearest_rows_are_drawn() -> None:
 
 
 def test_the_caption_counts_the_prices_that_are_not_drawn(small: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = [row for row in small.rows if row.method == "zhou.ps.columns"]
+    run = Comparison({}, bound, small.instances, prices=small.prices)
     (key,) = (key for key in small.prices if key[1] == "zhou.ps.columns")
     some, free = (np.count_nonzero((small.prices[key].max(axis=1) > 0) == drawn) for drawn in (True, False))
     monkeypatch.setattr(zhou_plots, "MAX_PRICES", 2)
-    caption = drawn(small, "duals-ps").caption
+    caption = drawn(run, "prices-ps").caption
     assert f"{free} are 0 throughout and not drawn" in caption
     assert f"The 2 dearest are drawn, {some - 2} are not" in caption
 
@@ -277,24 +284,21 @@ def test_the_caption_counts_the_prices_that_are_not_drawn(small: Comparison, mon
 
 def test_completion_times_stand_beside_the_bound(small: Comparison) -> None:
     item = drawn(small, "completion-ps")
-    widths = [bar.get_width() for bar in item.figure.axes[0].patches]
     whole = sorted(row.objective or 0.0 for row in small.rows if row.problem == "zhou.ps.completion" and row.objective)
     apart = [row.objective for row in small.rows if row.problem == "zhou.ps.preemptive"]
-    assert widths == [*whole, *apart]
-    lines = [line for line in item.figure.axes[0].lines if float(line.get_xdata()[0]) == 10.0]
-    assert len(lines) == 2
-    shown = texts(item.figure)
-    for text in ("without interruptions", "jobs may be interrupted", "certified lower bound", "Σ w·c"):
+    assert [each["value"] for each in records(item)] == pytest.approx([*whole, *apart], rel=1e-5)
+    assert {each["bound"] for each in records(item)} == {10.0}
+    assert panels(item) == ["without interruptions", "jobs may be interrupted"]
+    shown = texts(item)
+    for text in ("certified lower bound", "Σ w·c"):
         assert text in shown
     assert "by the bound of zhou.ps.columns" in item.caption
 
 
 def test_bars_of_one_group_without_bound() -> None:
-    with styled():
-        figure = beside_bounds([Group({"a": 0.0, "b": 0.0}, None)], "x")
-        figure.canvas.draw()
-    assert not figure.axes[0].lines
-    assert not figure.legends
+    chart = beside_bounds([Group({"a": 0.0, "b": 0.0}, None)], "x", looks("ab"))
+    assert rendered(plain_spec(chart), "svg")
+    assert not list(channels(chart, "strokeDash"))
 
 
 # sweeps -------------------------------------------------------------------------------------------
@@ -336,36 +340,40 @@ def test_settings_are_those_of_reference_and_instance() -> None:
     assert settings("mine", copies(names=["m"], unit_worth=3.0)[0])["unit_worth"] == 3.0
 
 
-def lines(figure: Figure, panel: int = 0) -> list[tuple[list[float], list[float]]]:
-    return [
-        (list(map(float, line.get_xdata())), list(map(float, line.get_ydata())))
-        for line in figure.axes[panel].lines
-        if len(line.get_xdata())
-    ]
+def lines(item: Drawing, panel: int = 0) -> dict[str, tuple[list[Any], list[float]]]:
+    """Return places and means of each line of a panel, the bound's under its name."""
+    found: dict[str, tuple[list[Any], list[float]]] = {}
+    for layer in item.spec["concat"][panel]["layer"]:
+        if layer["mark"]["type"] == "line":
+            for each in _data(item, layer if "data" in layer else item.spec["concat"][panel]):
+                x, y = found.setdefault(each.get("method", each.get("what")), ([], []))
+                x.append(each["value"])
+                y.append(each["mean"])
+    return found
 
 
 def test_means_over_seeds_by_parameter() -> None:
     names = [f"gen/x?capacity={c}&seed={s}" for c in (0.5, 0.2) for s in (1, 2)]
     run = sweep_of(copies(names=names), {"zhou.ps.online": [4, 6, 10, 30], "zhou.ps.fifo": [8, 8, 12, 12]})
     item = drawn(run, "sweep-completion")
-    online, fifo, bound = lines(item.figure)
-    assert online == ([0.2, 0.5], [20.0, 5.0])
-    assert fifo == ([0.2, 0.5], [12.0, 8.0])
-    assert bound == ([0.2, 0.5], [1.75, 0.75])
-    spread = next(c for c in item.figure.axes[0].collections if isinstance(c, LineCollection))
-    assert [segment[:, 1].tolist() for segment in spread.get_segments()] == [[10.0, 30.0], [4.0, 6.0]]
+    found = lines(item)
+    assert found["online"] == ([0.2, 0.5], [20.0, 5.0])
+    assert found["fifo"] == ([0.2, 0.5], [12.0, 8.0])
+    assert found["certified bound"] == ([0.2, 0.5], [1.75, 0.75])
+    assert [(each["min"], each["max"]) for each in records(item, method="online")] == [(10.0, 30.0), (4.0, 6.0)]
     assert "n = 8 results of 2 methods on 4 instances" in item.caption
-    assert {"online", "fifo", "capacity"} <= set(texts(item.figure).split())
+    assert '"title": "capacity"' in texts(item)
 
 
 def test_methods_are_compared_on_the_same_instances() -> None:
     names = [f"gen/x?capacity={c}&seed={s}" for c in (1, 2) for s in (1, 2)]
     run = sweep_of(copies(names=names), {"zhou.ps.online": [4, 6, 10, 30], "zhou.ps.columns": [None, 5, 8, 9]})
     item = drawn(run, "sweep-completion")
-    online, columns, bound = lines(item.figure)
-    assert online == ([1.0, 2.0], [6.0, 20.0])
-    assert columns == ([1.0, 2.0], [5.0, 8.5])
-    assert bound == ([1.0, 2.0], [1.0, 1.75])
+    assert lines(item) == {
+        "online": ([1.0, 2.0], [6.0, 20.0]),
+        "columns": ([1.0, 2.0], [5.0, 8.5]),
+        "certified bound": ([1.0, 2.0], [1.0, 1.75]),
+    }
     assert "n = 6 results" in item.caption
     apart = sweep_of(copies(names=names[:2]), {"zhou.ps.online": [4, None], "zhou.ps.columns": [None, 5]})
     assert figures_of(apart, "sweep-completion") == []  # one value only
@@ -375,33 +383,32 @@ def test_one_parameter_at_a_time() -> None:
     names = [f"gen/x?a={a}&b={b}" for a, b in ((1, 1), (2, 1), (3, 1), (1, 5), (2, 9))]
     run = sweep_of(copies(names=names), {"zhou.ra.online": [1, 2, 3, 4, 5], "zhou.ps.online": [2, 4, 6, 8, 10]})
     item = drawn(run, "sweep-completion")
-    titles = [ax.get_title(loc="left") for ax in item.figure.axes]
-    assert titles == [f"{name}\n{other}" for other in ("b = 1", "a = 1") for name in zhou.ARCHITECTURES.values()]
-    assert lines(item.figure, 0)[0] == ([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    assert lines(item.figure, 1)[0] == ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-    assert lines(item.figure, 2)[0] == ([1.0, 5.0], [2.0, 8.0])
+    titles = [chart["title"] for chart in item.spec["concat"]]
+    assert titles == [[name, other] for other in ("b = 1", "a = 1") for name in zhou.ARCHITECTURES.values()]
+    assert lines(item, 0)["online"] == ([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    assert lines(item, 1)["online"] == ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert lines(item, 2)["online"] == ([1.0, 5.0], [2.0, 8.0])
 
 
 def test_values_without_numbers_stand_side_by_side() -> None:
     names = [f"gen/x?mode={mode}" for mode in ("fast", "slow", "an unusually long name")]
     run = sweep_of(copies(names=names), {"zhou.ps.amaxweight": [1e6, 3e8, 2e6]}, "weight")
     item = drawn(run, "sweep-weight")
-    ax = item.figure.axes[0]
-    assert [t.get_text() for t in ax.get_xticklabels()][:2] == ["fast", "slow"]
-    assert ax.get_yscale() == "log"
-    assert "10⁶ weight" in ax.get_ylabel()
-    assert lines(item.figure)[0] == ([0.0, 1.0, 2.0], [1.0, 300.0, 2.0])
+    assert scale_of(item, "y")["type"] == "log"
+    assert "10⁶ weight" in texts(item)
+    place = next(each for each in channels(item, "x") if each["type"] == "nominal")
+    assert place["sort"][:2] == ["fast", "slow"]
+    assert lines(item)["amaxweight"] == (place["sort"], [1.0, 300.0, 2.0])
     assert figures_of(run, "sweep-completion") == []
 
 
-def test_more_methods_than_colours_name_what_is_left_out() -> None:
+def test_a_sweep_draws_all_methods() -> None:
     names = ["gen/x?capacity=1", "gen/x?capacity=2000"]
-    methods = ["online", *(f"online?v={i}" for i in range(9)), "fifo"]
+    methods = ["online", *(f"online?v={i}" for i in range(19)), "fifo"]
     run = sweep_of(copies(names=names), {f"zhou.ps.{m}": [1.0, 2.0] for m in methods})
     item = drawn(run, "sweep-completion")
-    assert len(lines(item.figure)) == 11  # ten methods and a bound
-    assert "No room for: online?v=8." in item.caption
-    assert item.figure.axes[0].get_xscale() == "log"
+    assert len(lines(item)) == len(methods) + 1
+    assert scale_of(item, "x")["type"] == "log"
 
 
 def test_several_seeds_of_one_instance_are_no_sweep(small: Comparison) -> None:
@@ -425,8 +432,8 @@ def test_a_generated_sweep_is_drawn() -> None:
             for v in views
         ]
     item = drawn(sweep_of(instances, results), "sweep-completion")
-    assert [ax.get_xlabel() for ax in item.figure.axes] == ["jobs", "jobs"]
-    assert item.svg.startswith("<?xml")
+    assert {each["title"] for each in channels(item, "x")} == {"jobs"}
+    assert item.svg.startswith("<svg")
 
 
 def test_panels_keep_their_rows() -> None:
@@ -476,12 +483,12 @@ def test_each_admission_adds_to_the_price(walk: Comparison) -> None:
     item = drawn(walk, "steps")
     runs: Runs = walk.decisions[instance.fingerprint, "admission.online", 0, ""]
     prices = admission_plots.replayed(view, runs, np.arange(4))
-    for ax, r in zip(item.figure.axes, (0, 1), strict=True):
-        areas = [patch.get_data() for patch in ax.patches]
-        for k, (values, _, baseline) in enumerate(areas):
-            assert values == pytest.approx(prices[k + 1, r])
-            assert baseline == pytest.approx(prices[k, r])
-    assert {"j1", "j2", "j3"} <= set(texts(item.figure).split())
+    for panel, r in zip(panels(item), (0, 1), strict=True):
+        for k, job in enumerate(("j1", "j2", "j3")):
+            (added,) = [each["added"][:-1] for each in records(item, panel=panel) if each["order"] == k]
+            assert added == pytest.approx((prices[k + 1, r] - prices[k, r])[: len(added)], rel=1e-5)
+            assert not (prices[k + 1, r] - prices[k, r])[len(added) :].any()
+            assert job in {each["job"] for each in records(item)}
     assert "3 jobs admitted. n = 3 jobs" in item.caption
 
 
@@ -491,9 +498,9 @@ def test_many_admissions_are_a_map() -> None:
     runs: Runs = run.decisions[instance.fingerprint, "admission.online", 0, ""]
     item = drawn(run, "steps")
     assert runs.job.size > NAMED_JOBS
-    images = [image for ax in item.figure.axes for image in ax.images]
     kinds = len(np.unique(runs.worker_type)) + 1
-    assert [image.get_array().shape[0] for image in images[:kinds]] == [runs.job.size] * kinds
+    assert len(panels(item)) == min(kinds, admission_plots.MAX_TYPES)
+    assert {each["admitted"] for each in records(item)} <= set(range(1, runs.job.size + 1))
     free = len(admission.view(instance).machines.resources) - kinds
     assert (f"Free throughout and not drawn: {free} type" in item.caption) == (free > 0)
     assert drawn(run, "steps").svg == item.svg
@@ -501,17 +508,18 @@ def test_many_admissions_are_a_map() -> None:
 
 def test_workers_of_the_best_and_the_online_decision(walk: Comparison) -> None:
     item = drawn(walk, "workers")
-    titles = [ax.get_title(loc="left") for ax in item.figure.axes]
+    titles = panels(item)
     assert titles[0] == "admission.offline: utility 435.01, 3 of 3 jobs admitted"
     assert titles[1].startswith("admission.online: utility 43")
     assert "n = 3 jobs, 2 methods on paper/walkthrough" in item.caption
     instance = next(iter(walk.instances.values()))
-    for panel, method in enumerate(("admission.offline", "admission.online")):
+    slot_s = admission.view(instance).slot_s
+    for title, method in zip(titles, ("admission.offline", "admission.online"), strict=True):
         runs: Runs = walk.decisions[instance.fingerprint, method, 0, ""]
-        idle, held = (boxes(c) for c in polygons(item.figure, panel))
-        areas = (held[:, 1] - held[:, 0]) * (held[:, 3] - held[:, 2])
-        assert areas.sum() == pytest.approx((runs.workers * runs.slots[runs.run]).sum())
-        assert len(idle) == 4
+        bars = [each for each in records(item, panel=title) if "job" in each]
+        area = [np.dot(np.subtract(b["end"], b["time"]), np.subtract(b["bottom"], b["top"])) for b in bars]
+        assert sum(area) == pytest.approx(slot_s * (runs.workers * runs.slots[runs.run]).sum())
+        assert len(records(item, panel=title)) - len(bars) == 4  # servers
 
 
 def test_nobody_admitted_is_nothing_to_draw(walk: Comparison) -> None:

@@ -128,7 +128,7 @@ class Worst(DataRow):
         }
 
 
-@dataclass
+@dataclass(repr=False)
 class Adversary(Found[Worst]):
     """What a search found: one row per heuristic."""
 

@@ -12,7 +12,7 @@ from schedgap.harness.adversary.row import Adversary, Proved, Slice, Worst
 from schedgap.harness.adversary.task import EXACT, Lab, SearchTask, ShrinkTask, provers, searchable, usable, worst
 from schedgap.harness.compare.methods import find_spec
 from schedgap.harness.engine.pool import workers_for
-from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.canonical import to_json
@@ -82,7 +82,7 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
 
 
 def adversary(
-    names: Sequence[str],
+    names: str | Sequence[str],
     *,
     budget_s: float = 60.0,
     tries: int | None = None,
@@ -122,9 +122,9 @@ def adversary(
     UsageError
         If a name is unknown or no ratio of it can be proved.
     """
-    specs = resolve(names)
+    specs = resolve(names := several(names))
     options = {
-        "heuristic": list(names),
+        "heuristic": names,
         "anywhere": anywhere,
         "most_jobs": None if most == MOST_JOBS else most,
         "budget": f"{budget_s:g}s",

@@ -274,7 +274,7 @@ def kind(finding: Finding) -> str:
     return "hold in a narrower scope only" if finding.status.startswith(ONLY) else finding.status
 
 
-@dataclass
+@dataclass(repr=False)
 class Audit(Found[Finding]):
     """Findings, one per claim, in the order of the papers."""
 

@@ -10,7 +10,7 @@ from typing import Unpack
 
 from schedgap.harness.audit.row import CLAIMS, Audit, Claim, Finding
 from schedgap.harness.audit.task import ClaimTask
-from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.audit import blocks
 from schedgap.harness.table import to_json, to_markdown
@@ -30,8 +30,8 @@ LAST = ("slip", "printed", "measured")
 
 
 def audit(
-    papers: Iterable[str] = (),
-    claims: Iterable[str] = ("*",),
+    papers: str | Iterable[str] = (),
+    claims: str | Iterable[str] = "*",
     *,
     effort: float = 1.0,
     seed: int = 0,
@@ -60,7 +60,7 @@ def audit(
     UsageError
         If a paper, claim or option is wrong; nothing has run then.
     """
-    papers, patterns = list(papers), list(claims)
+    papers, patterns = several(papers), several(claims)
     if not 0 < effort <= MOST_EFFORT or math.isnan(effort):
         raise UsageError(f"effort = {effort:g}: more than 0, at most {MOST_EFFORT:g}")
     if not 0 <= seed <= LARGEST_SEED:

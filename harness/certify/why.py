@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.rigid import Schedule, View, completions, first_starts
+from schedgap.instances.rigid import Schedule, View, completions, first_starts, steps
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 PARTS = ("night", "morning", "afternoon", "evening")
@@ -145,6 +145,20 @@ class Why:
             if cost > 0:
                 found.append(Decision(j, int(starts[j]), int(there.sum()), cost))
         return sorted(found, key=lambda decision: -decision.cost_h)[:most]
+
+    def week(self) -> Array | None:
+        """Return ``(7, 24)`` avoidable hours of the jobs submitted in each hour of the week, if that is known."""
+        if self.hours is None:
+            return None
+        return np.asarray(np.bincount(self.hours, np.maximum(self.avoidable, 0.0), 168).reshape(7, 24), float)
+
+
+def occupancy(view: View, schedule: Schedule, edges: Array) -> Array:
+    """Return the share of all GPUs that is in use on average between `edges` in ticks."""
+    gpus = view.gpus[schedule.job]
+    times, used = steps(np.concatenate([schedule.start, schedule.end]), np.concatenate([gpus, -gpus]))
+    area = np.concatenate([[0.0], np.cumsum(used[:-1] * np.diff(times).astype(float))])
+    return np.asarray(np.diff(np.interp(edges, times, area)) / np.diff(edges) / float(view.capacity.sum()))
 
 
 def _size(gpus: int) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import io
+import math
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from schedgap.harness.engine import KINDS
-from schedgap.harness.table import WRITERS, Block, Format, of_texts, show, table
+from schedgap.harness.table import USUALLY, WRITERS, Block, Format, View, of_texts, table
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
 
@@ -100,27 +102,47 @@ def complain(what: str) -> None:
     say(f"harness: {what}")
 
 
+LATEST = 10
+"""Results that are shown while others run, the latest ones."""
+
+
 @contextmanager
 def progress() -> Iterator[dict[str, Callable[[Any], None]]]:
-    """Yield the callbacks with which a run shows finished tasks on standard error, if that is a terminal."""
+    """Yield the callbacks with which a run shows its latest results and the time left, if standard error is a terminal.
+
+    Nothing of that stays.
+    """
     if not sys.stderr.isatty():
         yield {}
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich import progress as bars
+    from rich.console import Console, Group
+    from rich.live import Live
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task("running", total=0)
+    from schedgap.harness.page import latest
+    from schedgap.harness.terminal import drawn
+
+    console, done = Console(stderr=True), deque[Any](maxlen=LATEST)
+    times = bars.TimeElapsedColumn(), bars.TextColumn("left:"), bars.TimeRemainingColumn()
+    bar = bars.Progress(bars.BarColumn(), bars.MofNCompleteColumn(), *times, console=console)
+    task = bar.add_task("", total=0)
+
+    def shown() -> Group:
+        return Group(*(drawn(latest([*done]), console.width) if done else ()), bar)
 
     def start(count: int) -> None:
-        bar.start()
+        live.start()
         bar.update(task, total=(bar.tasks[0].total or 0) + count)
 
+    def add(result: Any) -> None:
+        done.append(result)
+        bar.advance(task)
+
+    live = Live(get_renderable=shown, console=console, transient=True)
     try:
-        yield {"on_start": start, "on_result": lambda one: bar.update(task, advance=1, description=one.label)}
+        yield {"on_start": start, "on_result": add}
     finally:
-        bar.stop()
+        live.stop()
 
 
 STDOUT, STDERR = 1, 2
@@ -168,20 +190,25 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
     )
 
 
-def finish(found: Found[Any], output: Format, report: bool) -> NoReturn:
-    """Write the page, if wanted, print the results whatever happens to it, and end with the exit code."""
-    from schedgap.harness.page import blocks
-
+def finish(found: Found[Any], output: Format, report: bool, view: View = USUALLY) -> NoReturn:
+    """Print the results, then write the page, if wanted, and end with the exit code."""
+    write_results(found, output, view)
+    sys.stdout.flush()
     say(f"results: {found.folder}")
-    try:
-        if report and found.rows:
-            save_report(found)
-    finally:
-        write(blocks(found), found.fields, [row.as_dict() for row in found.rows], output)
+    if report and found.rows:
+        save_report(found)
     if found.interrupted:
         say(f"interrupted; go on with: --resume {found.folder}")
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(OK if found.ok else FAILED)
+
+
+def write_results(found: Found[Any], output: Format, view: View = USUALLY) -> None:
+    """Print what a study found to standard output."""
+    from schedgap.harness.page import blocks
+
+    write(blocks(found, view), found.fields, [row.as_dict() for row in found.rows], output)
+    sys.stdout.flush()
 
 
 def save_report(found: Found[Any], output: Path | None = None, audit: Path | None = None) -> None:
@@ -221,6 +248,8 @@ def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, 
 def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
     """Print blocks for people, or records for programs, to standard output."""
     if output is Format.TABLE:
+        from schedgap.harness.terminal import show
+
         show(stdout(), blocks)
     else:
         sys.stdout.write(WRITERS[output](blocks, fields, records))
@@ -246,6 +275,9 @@ ResultsOption = Annotated[Path, typer.Option(help="Folder in which the results f
 ResumeOption = Annotated[Path | None, typer.Option(help="Complete this results folder; finished rows are kept.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed to standard output.")]
 ReportOption = Annotated[bool, typer.Option(help="Write report.html and figures, too.")]
+TopOption = Annotated[int, typer.Option(min=0, help="Rows of a table. Default: 10 of a comparison, all of others.")]
+AllRowsOption = Annotated[bool, typer.Option("--all-rows", help="Show all rows.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="List skipped methods with the reason of each.")]
 
 RUNNING: dict[str, tuple[Any, Any]] = {
     "jobs": (JobsOption, 0),
@@ -254,6 +286,9 @@ RUNNING: dict[str, tuple[Any, Any]] = {
     "resume": (ResumeOption, None),
     "output": (FormatOption, Format.TABLE),
     "report": (ReportOption, True),
+    "top": (TopOption, 0),
+    "all_rows": (AllRowsOption, False),
+    "verbose": (VerboseOption, False),
 }
 """Options of every command that runs a study, beside its own: annotation and default."""
 
@@ -265,7 +300,7 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
     (:class:`schedgap.harness.engine.study.Running`).
     """
 
-    def command(output: Format, report: bool, **given: Any) -> None:
+    def command(output: Format, report: bool, top: int, all_rows: bool, verbose: bool, **given: Any) -> None:
         from schedgap.harness.engine.pool import start_server, stop_server
 
         if run.__name__ in KINDS and not given["dask"]:  # only its file says how many threads a sweep has
@@ -276,7 +311,7 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
         except UsageError:
             stop_server()  # it has begun to import while the arguments were read
             raise
-        finish(found, output, report)
+        finish(found, output, report, View(math.inf if all_rows else top, verbose=verbose))
 
     hints = get_type_hints(run, include_extras=True)
     own = {name: (hints[name], p.default) for name, p in inspect.signature(run).parameters.items() if name != "running"}

@@ -156,7 +156,7 @@ def show(
     if json:
         sys.stdout.write(to_json(loaded))
     else:
-        stdout().print(words(loaded))
+        stdout().print(words(loaded), crop=False)
 
 
 @app.command("import")

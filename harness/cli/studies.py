@@ -1,11 +1,12 @@
 """Commands that run studies, and those about the results folders that studies write.
 
-They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``report``, ``merge``,
-``diff`` and ``verify``.
+They are ``compare``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; ``table``, ``report``,
+``merge``, ``diff`` and ``verify``.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -14,6 +15,7 @@ import typer
 from schedgap.harness.cli.app import (
     FAILED,
     OK,
+    AllRowsOption,
     FormatOption,
     InstanceOption,
     MemoryOption,
@@ -21,18 +23,20 @@ from schedgap.harness.cli.app import (
     ResultsOption,
     SeedOption,
     SeedsOption,
+    TopOption,
+    VerboseOption,
     app,
     emit_lines,
     finish,
     save_report,
     say,
     say_damage,
-    stdout,
     study,
     write,
+    write_results,
 )
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.table import Format, show
+from schedgap.harness.table import Format, View
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 
@@ -67,7 +71,7 @@ def compare(
     **running: Any,
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
-    from schedgap.harness.compare.certificates import export
+    from schedgap.harness.certificates import export
     from schedgap.harness.compare.run import compare as run
 
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
@@ -219,6 +223,10 @@ def simulate(
     seed: SeedOption = 0,
     time_limit: Annotated[float, typer.Option(help="Wall-clock seconds after which a simulation is killed.")] = 3600.0,
     memory_mb: MemoryOption = Limits.memory_mb,
+    logs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write histories as sacct and SWF logs, too (harness certify)."),
+    ] = None,
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round; report times, utilisation and certified ratios, every history checked."""
@@ -226,7 +234,7 @@ def simulate(
     from schedgap.harness.simulate.run import simulate as run
     from schedgap.heuristics.simulator.metrics import ALL, Window
 
-    return run(
+    found = run(
         instance,
         [*(policy or []), *(more or [])] or COMPARED,
         round_s=round_s,
@@ -239,6 +247,11 @@ def simulate(
         limits=Limits(time_limit, memory_mb=memory_mb),
         **running,
     )
+    if logs:
+        from schedgap.harness.certify.export import save
+
+        say(f"logs: {logs} ({save(found, logs)} histories, each for sacct and as SWF)")
+    return found
 
 
 @app.command()
@@ -309,6 +322,27 @@ def report(
 
 
 @app.command()
+def table(
+    folder: Annotated[Path, typer.Argument(help="Results folder of any command.")],
+    top: TopOption = 0,
+    all_rows: AllRowsOption = False,
+    sort: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Sort by this column; after a minus (-ratio), the largest first.")
+    ] = "",
+    columns: Annotated[str, typer.Option(help="Columns to show, by comma: method,gap,solve_s.")] = "",
+    verbose: VerboseOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Print what a results folder holds once more."""
+    from schedgap.harness.engine.study import reopen
+
+    found = reopen(folder)
+    say_damage(found)
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    write_results(found, output, View(math.inf if all_rows else top, sort, names, verbose))
+
+
+@app.command()
 def merge(
     folders: Annotated[list[Path], typer.Argument(help="Results folders of one command and code: parts of one run.")],
     output: FormatOption = Format.TABLE,
@@ -333,21 +367,21 @@ def diff(
     ] = 1e-6,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Say what got better, worse or slower between two runs; exit code 1 if anything but times got worse."""
+    """Say what got better, worse or slower between two runs of a kind; exit code 1 if anything but times got worse."""
     from schedgap.harness import diffing
-    from schedgap.harness.compare.run import read_run
+    from schedgap.harness.engine.study import reopen
     from schedgap.harness.page import difference
 
-    first, second = read_run(before), read_run(after)
+    first, second = reopen(before), reopen(after)
     for run in (first, second):
         say_damage(run)
     found = diffing.diff(first, second, tolerance)
     if output is Format.TABLE:
-        show(stdout(), difference.blocks(found))
+        write(difference.blocks(found), (), (), output)
     else:
         for line in (difference.sentence(found), *found.reasons):
             say(line)
-        emit_lines("", difference.COLUMNS, difference.lines(found, everything=True), output)
+        emit_lines("", difference.columns(found), difference.lines(found, everything=True), output)
     raise typer.Exit(OK if found.ok else FAILED)
 
 
@@ -395,7 +429,11 @@ def _verify_folder(paths: list[Path], output: Format) -> NoReturn:
     if len(paths) > 1 or paths[0].is_file():
         raise UsageError(f"{paths[-1]}: one results folder, or files with --instance and --problem")
     found = check(paths[0])
-    bad = [line for line in found if line[1]]
-    emit_lines(str(paths[0]), ("result", "what is wrong"), found if output is not Format.TABLE else bad, output)
+    bad = [line for line in found if line[-1]]
+    columns = ("result", "what holds", "what is wrong")
+    if output is Format.TABLE and not bad:
+        emit_lines(str(paths[0]), columns[:-1], [line[:-1] for line in found], output)
+    else:
+        emit_lines(str(paths[0]), columns, found, output)
     say(f"{len(found) - len(bad)} of {len(found)} results hold")
     raise typer.Exit(FAILED if bad else OK)

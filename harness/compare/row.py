@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schedgap.harness.engine.result import CheckedRow, Found
+from schedgap.harness.verify import differ
 from schedgap.instances.registry import Status
 
 Name = tuple[str, str, int, str]
@@ -20,6 +21,9 @@ FAILED: frozenset[Status] = frozenset(
 
 FINISHED: frozenset[Status] = frozenset({"optimal", "feasible", "gap left", "time limit with incumbent", "skipped"})
 """Statuses of rows that a resumed run keeps; failures are tried again."""
+
+TOO_LARGE = "too large"
+"""Beginning of the reason why a method was skipped that runs only on request at such a size."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ class Row(CheckedRow):
     best_bound, bound_from, bound_by
         The tightest bound of the problem on this instance, the method it comes from, and whether it is ``certified``,
         proved by its certificate, or the ``solver``'s word.
+    certified_bound, certified_gap
+        The tightest bound that a certificate proves, and the gap to that; they differ from the others where the bound
+        is the solver's word.
     gap, ratio, ratio_is_upper
         ``|best_bound − objective| / |best_bound|``; how many times better the bound is, at least 1, which is only an
         upper estimate (printed with ``≤``) where the optimum is not proved.
@@ -73,6 +80,8 @@ class Row(CheckedRow):
     best_bound: float | None = None
     bound_from: str | None = None
     bound_by: str | None = None
+    certified_bound: float | None = None
+    certified_gap: float | None = None
     gap: float | None = None
     ratio: float | None = None
     ratio_is_upper: bool | None = None
@@ -120,6 +129,19 @@ class Row(CheckedRow):
         return self.status not in FAILED
 
     @property
+    def about(self) -> dict[str, str]:
+        """What a certificate of its bound is about."""
+        return {"instance": self.fingerprint, "method": self.method, "problem": self.problem}
+
+    @property
+    def proved(self) -> bool:
+        """Whether its certificate proves its bound, or a tighter one; otherwise the solver's word stands."""
+        if self.proved_bound is None or self.own_bound is None:
+            return False
+        weaker = self.proved_bound - self.own_bound if self.sense == "max" else self.own_bound - self.proved_bound
+        return weaker <= 0 or not differ(self.proved_bound, self.own_bound)
+
+    @property
     def certified(self) -> bool:
         """Whether its gap may be shown: nothing unverified enters a gap."""
         return self.verified is True and self.gap is not None
@@ -136,7 +158,7 @@ MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "
 FIELDS = tuple(f.name for f in dataclasses.fields(Row))
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison(Found[Row]):
     """Certified results of a run: what tables, figures and the report are made from.
 

@@ -11,7 +11,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Unpack
 
-from schedgap.harness.compare.certificates import proved
 from schedgap.harness.compare.methods import (
     BOUNDING,
     Spec,
@@ -26,7 +25,17 @@ from schedgap.harness.compare.methods import (
 from schedgap.harness.compare.row import Comparison, Name, Row
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.result import Opened, opened
-from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of, reopen
+from schedgap.harness.engine.study import (
+    Finished,
+    Reference,
+    Running,
+    Study,
+    command_line,
+    execute,
+    names_of,
+    reopen,
+    several,
+)
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.published import with_published
 from schedgap.harness.table import to_parquet, types_of
@@ -43,11 +52,11 @@ Stages = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
 
 def compare(
     instance: Reference | Sequence[Reference],
-    methods: Sequence[str] = ("*",),
-    papers: Sequence[str] = (),
+    methods: str | Sequence[str] = "*",
+    papers: str | Sequence[str] = (),
     *,
-    seeds: Sequence[int] = (0,),
-    solvers: Sequence[str] = (),
+    seeds: int | Sequence[int] = 0,
+    solvers: str | Sequence[str] = (),
     limits: Limits | Mapping[str, Limits] | None = None,
     bound: bool = True,
     command: str | None = None,
@@ -59,6 +68,7 @@ def compare(
     ----------
     instance, methods, papers
         References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
+        One of them may stand alone, here and below.
     solvers
         Models run once with each of these (:data:`schedgap.models.solve.SOLVERS`), whose name joins the method's.
     seeds, limits
@@ -79,22 +89,23 @@ def compare(
         answers; nothing has run then.
     """
     kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
-    references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
+    references, methods, papers = several(instance), several(methods), several(papers)
+    seeds, solvers = several(seeds), several(solvers)
     chosen = solved_by(select(methods, papers), solvers)
     loaded = _examples_of_one_case([load(ref) for ref in references])
     options = {
         "instance": names_of(references),
-        "paper": list(papers),
+        "paper": papers,
         "method": [method for method in methods if method != "*"],
-        "seed": list(seeds) if tuple(seeds) != (0,) else [],
-        "solver": list(solvers),
+        "seed": seeds if seeds != [0] else [],
+        "solver": solvers,
         "no_bound": not bound,
         **next(iter(kinds.values())).given(Limits()),
     }
     limits_by_name = {name: asdict(one) for name, one in kinds.items()}
     meta = {
         "command": command or command_line(options, "compare"),
-        "seeds": list(seeds),
+        "seeds": seeds,
         "limits": limits_by_name.get("", limits_by_name),
     }
     return execute(STUDY, staged(plan(loaded, chosen, seeds, kinds), bound=bound), meta, instances=loaded, **running)
@@ -140,14 +151,14 @@ def plan(
 
 
 def compare_here(
-    instance: Instance, methods: Sequence[str], *, seed: int = 0, limits: Limits | None = None
+    instance: Instance, methods: str | Sequence[str], *, seed: int = 0, limits: Limits | None = None
 ) -> Comparison:
     """Run methods on a loaded instance in this process, and certify what they reach as :func:`compare` does.
 
     For searches over thousands of small instances, and for cells of notebooks, where starting worker processes takes
     longer than the methods do. Nobody stops a method that hangs or takes all memory.
     """
-    stages = staged(plan([instance], select(methods, ()), [seed], {"": limits or Limits()}), helpers=False)
+    stages = staged(plan([instance], select(several(methods), ()), [seed], {"": limits or Limits()}), helpers=False)
     done: list[MethodResult] = []
     while tasks := stages(done):
         done += [task.run() for task in tasks]
@@ -264,7 +275,7 @@ def _tables(comparison: Comparison) -> Mapping[str, bytes]:
 STUDY = Study("compare", (MethodResult,), collected, _tables)
 
 
-def read_run(folder: Path) -> Comparison:
+def read_run(folder: str | Path) -> Comparison:
     """Read a comparison back, also one whose run was killed; decisions are read, and checked, when asked for.
 
     It raises `UsageError` if the folder is not one of a comparison, is of another version, or is damaged.
@@ -315,16 +326,22 @@ def _certified(row: Row, peers: list[Row]) -> Row:
     ]
     if not bounding:
         return row
-    best = (min if row.sense == "max" else max)(bounding, key=attrgetter("own_bound"))
+    tightest = min if row.sense == "max" else max
+    best = tightest(bounding, key=attrgetter("own_bound"))
     bound = float(best.own_bound or 0.0)
-    by = "certified" if proved(best) else "solver"
-    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by)
+    by = "certified" if best.proved else "solver"
+    proved = [peer.proved_bound for peer in bounding if peer.proved_bound is not None]
+    least = tightest(proved) if proved else None
+    row = row.replace(best_bound=bound, bound_from=best.method, bound_by=by, certified_bound=least)
     if row.objective is None or row.verified is False:
         return row
     reached = [peer.objective for peer in peers if peer.problem == row.problem and peer.verified]
     attained = any(objective is not None and not differ(objective, bound) for objective in reached)
     return row.replace(
-        gap=gap(row.objective, bound), ratio=ratio(row.sense, row.objective, bound), ratio_is_upper=not attained
+        gap=gap(row.objective, bound),
+        ratio=ratio(row.sense, row.objective, bound),
+        ratio_is_upper=not attained,
+        certified_gap=None if least is None else gap(row.objective, least),
     )
 
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.harness.compare.certificates import FOLDER, certificate
-from schedgap.harness.compare.certificates import read as read_certificate
+from schedgap.harness import certificates
+from schedgap.harness.certificates import FOLDER, certificate
 from schedgap.harness.compare.methods import Spec, find_spec, seeds, verified_oracle
-from schedgap.harness.compare.row import FINISHED, Row
+from schedgap.harness.compare.row import FINISHED, TOO_LARGE, Row
 from schedgap.harness.compare.solvers import integral
 from schedgap.harness.engine import result as kept
 from schedgap.harness.engine.folder import damage_explained
@@ -81,7 +81,7 @@ class MethodTask(Task["MethodResult"]):
 
     def failed(self, status: Status, reason: str) -> MethodResult:
         """Return the result of a task that could not be finished."""
-        return MethodResult(self.blank_row(status=status, reason=reason))
+        return MethodResult(self.blank_row(status=status, reason=reason), helps=self.helps)
 
     def blank_row(self, **known: Any) -> Row:
         """Return the row of this task before anything is known about its result."""
@@ -107,7 +107,7 @@ class MethodResult(kept.RowResult):
     """A finished task: its row, the decision if there is one, the trace of bound and incumbent, the bound's prices.
 
     `certificate` is what proves the bound, as plain data. `decided` has what the checker found of the decision, as far
-    as published numbers are about it.
+    as published numbers are about it. Results that a journal kept have their `instance`.
     """
 
     row: Row
@@ -117,6 +117,7 @@ class MethodResult(kept.RowResult):
     decided: Mapping[str, Any] = field(default_factory=dict)
     helps: bool = False
     certificate: Any = None
+    instance: Instance | None = field(default=None, repr=False)
 
     record: ClassVar[str] = "row"
 
@@ -143,6 +144,18 @@ class MethodResult(kept.RowResult):
         for one in (self.decision, self.certificate):
             kept.opened(one)
 
+    def holds(self) -> str:
+        """Check decision and certificate again, and say what holds."""
+        self.check()
+        row, found = self.row, []
+        if row.verified and row.objective is not None:
+            found.append(f"decision re-checked, objective {row.objective:.10g} recomputed")
+        if self.certificate is not None and self.instance is not None:
+            found.append(certificates.checked(kept.opened(self.certificate), self.instance))
+        if row.own_bound is not None and not row.proved:
+            found.append(f"bound {row.own_bound:.10g} is the solver's word")
+        return "; ".join(found)
+
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> MethodResult:
         """Return the result that a journal kept; its decision is read, and checked, when it is asked for."""
@@ -154,10 +167,12 @@ class MethodResult(kept.RowResult):
             decision = kept.Later(partial(_decision, file, row, instance))
         proof = None
         if row.proved_bound is not None:
-            proof = kept.Later(partial(read_certificate, stored.file(content["key"], _file(FOLDER, row)), row))
+            file = stored.file(content["key"], _file(FOLDER, row))
+            proof = kept.Later(partial(certificates.read, file, row.about, row.proved_bound))
         trace = tuple((float(t), incumbent, bound) for t, incumbent, bound in content["trace"])
         prices = kept.from_plain(content["prices"]) if "prices" in content else None
-        return cls(row, decision, trace, prices, content.get("decided", {}), content.get("helps", False), proof)
+        told = content.get("decided", {}), content.get("helps", False)
+        return cls(row, decision, trace, prices, *told, proof, instance)
 
 
 def _file(folder: str, row: Row) -> str:
@@ -197,8 +212,8 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
     paper = PAPERS.get(spec.paper)
     view = paper.view(instance)
     reason = spec.skip(view)
-    if reason is None and not task.limits.all_sizes:
-        reason = spec.too_large(view)
+    if reason is None and not task.limits.all_sizes and (size := spec.too_large(view)):
+        reason = f"{TOO_LARGE} without --all: {size}"
     if reason:
         return MethodResult(task.blank_row(status="skipped", reason=reason))
     raw = _solve(spec, view, task) if isinstance(spec, ModelSpec) else _decide(spec, view, task)
@@ -206,7 +221,7 @@ def _run(task: MethodTask, spec: Spec) -> MethodResult:
         found = "nothing" if raw.decision is None else type(raw.decision).__name__
         raise TypeError(f"{spec.id} returned {found}; methods of {paper.id} return {paper.decision.__name__}")
     row = task.blank_row(status=raw.status, **raw.fields)
-    proof = certificate(row, raw.proof) if raw.proof else None
+    proof = certificate(row.about, raw.proof) if raw.proof else None
     if raw.decision is None:
         return MethodResult(row, None, raw.trace, raw.prices, certificate=proof)
     began = clock.now()

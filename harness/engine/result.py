@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gzip
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -98,7 +99,7 @@ class CheckedRow(DataRow):
         return bool(self.in_order) and not self.wrong
 
 
-@dataclass
+@dataclass(repr=False)
 class Found(Generic[R]):
     """What a study found, as plain data; :mod:`schedgap.harness.page` knows how it is shown.
 
@@ -118,6 +119,18 @@ class Found(Generic[R]):
     kind: ClassVar[str]
     fields: ClassVar[Sequence[str]]
     """Kind of the study, and fields of a row."""
+
+    def __repr__(self) -> str:
+        names = list(self.meta.get("instances", {}).values()) or [one.name for one in self.instances.values()]
+        about = [names[0] if len(names) == 1 else f"{len(names)} instances"] if names else []
+        bad, state = sum(not row.ok for row in self.rows), "interrupted" if self.interrupted else ""
+        told = [*about, f"{len(self.rows)} rows", f"{bad} not in order" if bad else "", state, self.folder]
+        return f"{type(self).__name__}({', '.join(str(one) for one in told if one)})"
+
+    def _repr_html_(self) -> str:
+        # By name, as a study is found by its kind: results know of no page.
+        html: str = importlib.import_module("schedgap.harness.page").to_fragment(self)
+        return html
 
     @property
     def interrupted(self) -> bool:
@@ -200,6 +213,11 @@ class Result(ABC):
     def check(self) -> None:
         """Raise ``ValueError`` if its files do not hold what its line says."""
         return
+
+    def holds(self) -> str:
+        """Check everything again, and say what holds, in words; raise ``ValueError`` if something does not."""
+        self.check()
+        return ""
 
     @classmethod
     @abstractmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -87,8 +87,8 @@ class Running(TypedDict, total=False):
 
     jobs: int
     dask: str | None
-    results: Path | None
-    resume: Path | None
+    results: str | Path | None
+    resume: str | Path | None
     on_start: Callable[[int], None]
     on_result: Callable[[Any], None]
 
@@ -122,7 +122,8 @@ def execute(
     if len(by_fingerprint) < len(instances):
         raise UsageError("two of the instances have the same content; name each once")
     plugins.refresh()
-    results, resume, dask = running.get("results"), running.get("resume"), running.get("dask")
+    results, resume = (Path(path) if path else None for path in (running.get("results"), running.get("resume")))
+    dask = running.get("dask")
     meta = described(study.kind, meta, instances)
     earlier = _earlier(study, resume, meta) if resume else None
     with ExitStack() as stack:
@@ -141,6 +142,11 @@ def execute(
     if session.folder:
         session.folder.finish(meta, study.tables(found))
     return found
+
+
+def several(values: Any) -> list[Any]:
+    """Return values as a list, also where one stands alone."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | Instance) else [values]
 
 
 def names_of(references: Sequence[Reference]) -> list[str]:
@@ -253,18 +259,18 @@ def _earlier(study: Study[Any], folder: Path, meta: Mapping[str, Any]) -> Stored
     return stored
 
 
-def reopen(folder: Path, kind: str | None = None) -> Any:
+def reopen(folder: str | Path, kind: str | None = None) -> Any:
     """Return what a results folder of any kind holds, or of that kind only, as the function that ran it returned it.
 
     It raises `UsageError` as :func:`schedgap.harness.engine.folder.open_stored` does.
     """
-    stored = open_stored(folder, kind)
-    with damage_explained(folder):
+    stored = open_stored(Path(folder), kind)
+    with damage_explained(stored.path):
         study = study_of(stored.meta["kind"])
         results = sound(study, stored)
         if not stored.instances and stored.meta["instances"]:
             raise ValueError("none of its instances is as it was written")
-        return study.collect(Finished(stored.meta, stored.instances, results, folder))
+        return study.collect(Finished(stored.meta, stored.instances, results, stored.path))
 
 
 def sound(study: Study[Any], stored: Stored) -> list[Any]:
@@ -287,25 +293,24 @@ def sound(study: Study[Any], stored: Stored) -> list[Any]:
     return results
 
 
-def check(folder: Path) -> list[tuple[str, str]]:
-    """Check every result of a folder again, and return what each is and what is wrong with it (empty: it holds)."""
-    stored = open_stored(folder)
-    with damage_explained(folder):
+def check(folder: str | Path) -> list[tuple[str, str, str]]:
+    """Check every result of a folder again; return what each is, what holds, and what is wrong (empty: nothing)."""
+    stored = open_stored(Path(folder))
+    with damage_explained(stored.path):
         study = study_of(stored.meta["kind"])
         return [_checked(study, stored, key) for key in stored.meta["plan"]]
 
 
-def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str]:
+def _checked(study: Study[Any], stored: Stored, key: str) -> tuple[str, str, str]:
     label, trouble = key, "damaged: "
     try:
         if not stored.complete(key):
-            return key, "planned, but not in the journal; --resume runs it"
+            return key, "", "planned, but not in the journal; --resume runs it"
         result = study.restore(stored, key)
         label, trouble = result.label, ""
-        result.check()
+        return label, result.holds(), ""
     except DAMAGE as error:
-        return label, trouble + clean(error, 300)
-    return label, ""
+        return label, "", trouble + clean(error, 300)
 
 
 def study_of(kind: str) -> Study[Any]:

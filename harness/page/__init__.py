@@ -1,6 +1,6 @@
 """Pages, tables and figures of what studies find. A study of a kind has its page in the module of that name here.
 
-Such a module has ``blocks(found)``, what a command prints, and ``page(found)``, what the page tells.
+Such a module has ``blocks(found, view)``, what a command prints, and ``page(found)``, what the page tells.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from schedgap.harness.engine.result import Found
-from schedgap.harness.figure import Drawing, draw_files, write_figures
+from schedgap.harness.figure import Drawing, draw_all, write_figures
+from schedgap.harness.page.columns import RUNNING
 from schedgap.harness.page.frame import TEMPLATES, Section, render
-from schedgap.harness.table import Block
+from schedgap.harness.table import USUALLY, Block, Table, View, table
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
 
@@ -35,7 +36,7 @@ def to_html(found: Found[Any], drawn: Sequence[Drawing] | None = None, more: Seq
     return _page(found, images, failures, more)
 
 
-def save(found: Found[Any], path: Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
+def save(found: Found[Any], path: str | Path, figures: Path | None = None, more: Sequence[Section] = ()) -> None:
     """Write the page to `path` and, where `figures` names the run's folder, the figures below it as files.
 
     Raises
@@ -46,7 +47,7 @@ def save(found: Found[Any], path: Path, figures: Path | None = None, more: Seque
     images, failures = _drawn(found)
     if figures is not None and images:
         write_figures(images, figures)
-    write_atomically(path, _page(found, images, failures, more).encode())
+    write_atomically(Path(path), _page(found, images, failures, more).encode())
 
 
 def _kind(found: Found[Any]) -> Any:
@@ -54,7 +55,7 @@ def _kind(found: Found[Any]) -> Any:
 
 
 def _drawn(found: Found[Any]) -> tuple[Sequence[Drawing], Sequence[str]]:
-    return draw_files(found) if found.kind in DRAWN else ([], [])
+    return draw_all(found) if found.kind in DRAWN else ([], [])
 
 
 def _page(found: Found[Any], images: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]) -> str:
@@ -63,10 +64,16 @@ def _page(found: Found[Any], images: Sequence[Drawing], failures: Sequence[str],
     return render(found, _kind(found).page(found), images, failures, more)
 
 
-def blocks(found: Found[Any]) -> list[Block]:
+def blocks(found: Found[Any], view: View = USUALLY) -> list[Block]:
     """Return what a command prints of what a study found."""
-    told: list[Block] = _kind(found).blocks(found)
+    told: list[Block] = _kind(found).blocks(found, view)
     return told
+
+
+def latest(results: Sequence[Any]) -> Table:
+    """Return results of tasks as a table while others run; those that nobody asked for are left out."""
+    alike = [one for one in results if one.record == results[-1].record and not getattr(one, "helps", False)]
+    return table("", RUNNING[results[-1].record], [getattr(one, "row", one) for one in alike])
 
 
 def to_fragment(found: Found[Any]) -> str:

@@ -7,7 +7,7 @@ import shlex
 from schedgap.harness.adversary.row import Adversary
 from schedgap.harness.page.columns import ADVERSARY
 from schedgap.harness.page.frame import Group, Page, Section, macro
-from schedgap.harness.table import Block, Command, table
+from schedgap.harness.table import USUALLY, Block, Command, Line, View, left_out, table
 from schedgap.instances.plugins import options
 
 
@@ -22,10 +22,12 @@ def replays(found: Adversary) -> list[tuple[str, str]]:
     return commands
 
 
-def blocks(found: Adversary) -> list[Block]:
+def blocks(found: Adversary, view: View = USUALLY) -> list[Block]:
     """Return what a command prints."""
-    content = table("largest proved ratios", ADVERSARY, found.rows)
-    return [content, *(Command("replay", how) for _, how in replays(found))]
+    content = table("largest proved ratios", ADVERSARY, found.rows, view=view)
+    more = left_out(len(found.rows) - len(content.rows))
+    told = Line(headline(found), "bold red" if not found.ok else "bold")
+    return [told, content, *more, *(Command("replay", how) for _, how in replays(found))]
 
 
 def page(found: Adversary) -> Page:

@@ -11,7 +11,7 @@ from schedgap.harness.audit.row import Audit, Finding, headline, kind
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import AUDIT, LONGEST
 from schedgap.harness.page.frame import Group, Page, Section
-from schedgap.harness.table import Block, Command, Line, Note, Table, explained, table
+from schedgap.harness.table import USUALLY, Block, Command, Line, Note, Table, View, explained, left_out, table
 from schedgap.harness.text import clean
 
 CONFIRMED_IS = (
@@ -29,17 +29,18 @@ def replays(findings: Sequence[Finding]) -> list[tuple[str, str, str]]:
     ]
 
 
-def tables(findings: Sequence[Finding]) -> list[tuple[str, Table]]:
+def tables(findings: Sequence[Finding], view: View = USUALLY) -> list[tuple[str, Table]]:
     """Return each paper with its table."""
     by_paper = groupby(findings, key=lambda finding: finding.claim.paper)
-    return [(paper, table("", AUDIT, list(group))) for paper, group in by_paper]
+    return [(paper, table("", AUDIT, list(group), view=view)) for paper, group in by_paper]
 
 
-def blocks(audit: Audit) -> list[Block]:
+def blocks(audit: Audit, view: View = USUALLY) -> list[Block]:
     """Return what a command prints: headline, a table per paper, the witnesses and how to replay them."""
     shown: list[Block] = [Line(audit.headline, "bold"), Line(CONFIRMED_IS, "dim")]
-    for paper, content in tables(audit.rows):
-        shown += [Line(""), Line(clean(paper), "bold"), content]
+    for paper, content in tables(audit.rows, view):
+        many = sum(finding.claim.paper == paper for finding in audit.rows)
+        shown += [Line(""), Line(clean(paper), "bold"), content, *left_out(many - len(content.rows))]
     told = replays(audit.rows)
     shown += [Line("witnesses", "bold")] if told else []
     return [*shown, *(block for name, what, how in told for block in (Note(name, what), Command("replay", how)))]

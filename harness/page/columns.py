@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,13 @@ def _guarantee(row: Row) -> str:
     return ABSENT if row.guarantee_factor is None else f"≤ {number(row.guarantee_factor)}"
 
 
+def _certified(row: Row) -> str:
+    if row.bound_by != "solver" or row.certified_bound is None:
+        return ABSENT
+    gap = "" if row.certified_gap is None else f" ({percent(row.certified_gap, up=True)})"
+    return number(row.certified_bound) + gap
+
+
 COMPARE: tuple[Column[Row], ...] = (
     words("instance", "instance", "The instance, as it can be loaded again.", shared=True),
     words("paper", "paper", "The paper whose view of the instance the method works on.", priority=9, shared=True),
@@ -91,7 +98,7 @@ COMPARE: tuple[Column[Row], ...] = (
     words("sense", "sense", "Whether a larger (max) or a smaller (min) objective is better.", priority=7, shared=True),
     numbers("seed", "seed", "Seed of the method's random generator.", "{}", priority=3, shared=True),
     words("limits", "limits", "Which of the sweep's limits the method ran under.", priority=3, shared=True),
-    numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number),
+    numbers("objective", "objective", "Recomputed from the decision by an independent checker.", number, priority=1),
     numbers(
         "best_bound", "bound", "Tightest certified bound on the problem's optimum on this instance.", number, priority=4
     ),
@@ -116,6 +123,7 @@ COMPARE: tuple[Column[Row], ...] = (
         "rounded up, because the optimum is not proved; without ≤ the optimum is proved.",
         number,
         lambda row: ratio(row.ratio, row.ratio_is_upper),
+        priority=2,
     ),
     Column(
         "guarantee",
@@ -152,6 +160,14 @@ COMPARE: tuple[Column[Row], ...] = (
         priority=5,
         shared=True,
     ),
+    numbers(
+        "certified_bound",
+        "certified",
+        "Where the bound is the solver's word: the tightest one that a certificate proves, and the gap to it.",
+        number,
+        _certified,
+        priority=5,
+    ),
     words(
         "metrics",
         "properties",
@@ -183,7 +199,7 @@ _MEAN = "Shifted geometric mean"
 SUMMARY: tuple[Column[MethodSummary], ...] = (
     words("method", "method", "Registered name."),
     words("problem", "problem", "What the objective means.", lambda s: clean(s.problem, 60).partition(".")[2]),
-    words("kind", "kind", "As in the table of results."),
+    words("kind", "kind", "As in the table of results.", priority=5),
     words("limits", "limits", "Which of the sweep's limits.", align="right"),
     numbers(
         "verified",
@@ -192,6 +208,7 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
         str,
         lambda s: f"{s.verified} of {s.results}",
         css="",
+        priority=4,
     ),
     Column(
         "trouble",
@@ -201,6 +218,7 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
         lambda s: s.failed + s.wrong,
         align="right",
         bad=lambda s: bool(s.failed or s.wrong),
+        priority=3,
     ),
     _gap("median_gap", "median gap", "Of the certified gaps."),
     _gap("mean_gap", "mean gap", f"Shifted geometric mean of the certified gaps, shift {GAP_SHIFT:.0%}."),
@@ -210,8 +228,9 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
         "largest proved ratio",
         "To optima that are proved; only a lower bound on the competitive ratio.",
         partial(ratio, is_upper=False),
+        priority=2,
     ),
-    numbers("median_s", "median time", "Of results that did not fail.", seconds),
+    numbers("median_s", "median time", "Of results that did not fail.", seconds, priority=1),
     numbers(
         "mean_s",
         "mean time",
@@ -299,7 +318,9 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
     ),
     numbers("jct_mean_s", "JCT mean (h)", "Mean time from arrival to completion.", hours),
     numbers("jct_ratio", "JCT × ref", "Mean completion time divided by that of the reference.", "{:.3f}", priority=2),
-    numbers("jct_bound_ratio", "JCT/bound", "Mean completion time divided by a certified lower bound.", at_most),
+    numbers(
+        "jct_bound_ratio", "JCT/bound", "Mean completion time divided by a certified lower bound.", at_most, priority=1
+    ),
     numbers("jct_median_s", "median", "Median completion time in hours.", hours, priority=8),
     numbers("jct_p99_s", "p99", "99th percentile of the completion times in hours.", hours, priority=6),
     numbers("jct_min_s", "JCT min", "Shortest completion time in hours.", hours, priority=18),
@@ -315,6 +336,20 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         "Cluster resource utilisation: share of the servers' time in which they computed.",
         percent,
         priority=11,
+    ),
+    numbers(
+        "gru_bound",
+        "GRU ≤",
+        "The most that any schedule can reach; 100 % where jobs on slow GPUs could keep all of them busy.",
+        percent,
+        priority=12,
+    ),
+    numbers(
+        "cru_bound",
+        "CRU ≤",
+        "The most that any schedule can reach; 100 % where jobs on slow GPUs could keep all servers busy.",
+        percent,
+        priority=12,
     ),
     numbers("cpu_given", "CPUs", "Share of the CPUs' time in which a job computed with them.", percent, priority=15),
     numbers(
@@ -369,6 +404,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         "How the simulation ended, and how many jobs were left.",
         _status,
         bad=lambda row: not row.ok and bool(row.reason),
+        priority=2,
     ),
     words(
         "verified",
@@ -376,6 +412,7 @@ SIMULATE: tuple[Column[SimulationRow], ...] = (
         "✓: an independent checker confirms every round of the history. WRONG: it does not.",
         lambda row: verdict(row.verified),
         bad=lambda row: row.verified is False,
+        priority=2,
     ),
 )
 """Columns of a simulation; all but the outer ones are numbers."""
@@ -457,7 +494,7 @@ def _text(value: Any) -> str:
 
 
 def _measured(row: ReproducedRow) -> str:
-    if row.low is None or row.high is None or row.cases < 2:
+    if row.low is None or row.high is None or row.low == row.high:
         return _text(row.measured)
     return f"{number(row.measured)} [{number(row.low, 3)}, {number(row.high, 3)}]"
 
@@ -485,3 +522,20 @@ REPRODUCE: tuple[Column[ReproducedRow], ...] = (
     ),
     words("place", "place", "Where the paper has it.", priority=4, shared=True),
 )
+
+
+# ---------------------------------------------------------------- while a study runs
+
+
+def _keyed(columns: Iterable[Column[Any]], *keys: str) -> list[Column[Any]]:
+    return [column for column in columns if column.key in keys]
+
+
+RUNNING: dict[str, Sequence[Column[Any]]] = {
+    "row": _keyed(COMPARE, "instance", "method", "seed", "limits", "objective", "status", "verified", "solve_s"),
+    "simulation": _keyed(SIMULATE, "policy", "ttd_s", "jct_mean_s", "status", "verified"),
+    "bound": [words("model", "bound", "")],
+    "finding": _keyed(AUDIT, "id", "status", "stated.failed"),
+    "slice": [words("label", "heuristic", "")],
+}
+"""Columns that are shown of results as they finish, by the record that a journal keeps of them."""

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import median
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import schedgap.harness.page.rigid  # registers its story
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
-from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
 from schedgap.harness.compare.solvers import by_solver
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method
-from schedgap.harness.page import frame
+from schedgap.harness.page import answers, frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SOLVERS, SUMMARY
-from schedgap.harness.page.frame import NAMED, Group, Page
+from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.page.stories import STORIES
 from schedgap.harness.published import COMPARE
-from schedgap.harness.table import Block, Column, Line, Table, explained, table, visible
-from schedgap.harness.text import clean, number, numbers, percent, plain, seconds, some
+from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
+from schedgap.harness.text import clean, numbers, plain
 from schedgap.instances.registry import PAPERS
-
-MAX_ROWS = 60
-"""More results of a paper than these are summed up only."""
 
 
 def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
@@ -71,35 +70,98 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return frame.together(found)
 
 
-def blocks(run: Comparison) -> list[Block]:
-    """Return what a command prints: headline, summary and results of each paper, published numbers, notes."""
-    summed = [found for text, rows in parts(run) if (found := summary(text, rows, allowed_s(run.meta)))]
-    shown: list[Block] = [Line(headline(run), "bold red" if any(row.wrong for row in run.rows) else "bold")]
-    for content, below in summed:
-        shown += [Line(""), content, Line(below, "dim")]
-    for text, rows in parts(run):
-        if summed and len(rows) > MAX_ROWS:
-            shown.append(Line(f"{len(rows)} results: in report.html, rows.parquet, or with --format csv", "dim"))
+TOP = 10
+"""Rows of a paper that a terminal usually shows."""
+
+USUAL = (
+    *("method", "instance", "seed", "limits", "gap", "ratio", "guarantee", "objective", "best_bound", "status"),
+    "solve_s",
+)
+"""Columns that it usually shows."""
+
+
+def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
+    """Return what a command prints: the answer, a table of each paper, published numbers, notes."""
+    style = "bold red" if any(row.wrong for row in run.rows) else "bold"
+    shown: list[Block] = [Line(line, style) for line in answers.lines(run)]
+    tables, allowed = parts(run), allowed_s(run.meta)
+    for text, rows in tables:
+        if (summed := summary(text, rows, allowed)) and not (view.everything or view.sort or view.columns):
+            lines = [line for line in by_method(rows, allowed) if line.skipped < line.results]
+            shown += [*_listed(summed[0].caption, SUMMARY, lines, view, "mean_gap"), Line(summed[1], "dim")]
         else:
-            shown += [Line(""), table(text, COLUMNS, rows, dim=lambda row: row.status == "skipped")]
-        for told in story(run, rows):
-            shown += [Line(""), told]
-    shown += [block for content in solvers(run) for block in (Line(""), content)]
-    return [*shown, *frame.published_blocks(run.rows, run.instances, COMPARE, notes(run.rows))]
+            ran = [row for row in rows if view.everything or row.status != "skipped"]
+            usual = (*USUAL, "verified") if any(row.wrong for row in rows) else USUAL
+            shown += _listed(text, COLUMNS, ran, view, "gap", usual)
+        shown += [*([] if view.everything else _skips(rows)), *story(run, rows)]
+    tabled = {rows[0].paper for _, rows in tables}
+    shown += [line for rows in frame.grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
+    shown += solvers(run)
+    ran = [row for row in run.rows if row.status != "skipped"]
+    told = notes(run.rows if view.verbose or not ran else ran)
+    return [*shown, *frame.published_blocks(run.rows, run.instances, COMPARE, told)]
+
+
+def _listed(
+    caption: str, columns: Sequence[Column[Any]], lines: Sequence[Any], view: View, gap: str, usual: Sequence[str] = ()
+) -> list[Block]:
+    """Return lines about methods as a table with a heading for each problem, and how many lines it leaves out.
+
+    Of lines sorted by gap, those of the paper's own algorithm stay and of each kind the best ones for each problem.
+    """
+    ordered = sorted(lines, key=lambda line: math.inf if getattr(line, gap) is None else getattr(line, gap))
+    own = [line.method for line in lines if line.kind == "online"][:1]
+    seen: Counter[tuple[str, str]] = Counter()
+    interest: list[tuple[Any, ...]] = []
+    for i, line in enumerate(ordered):
+        interest.append((not line.wrong, line.method not in own, seen[line.problem, line.kind], i))
+        seen[line.problem, line.kind] += 1
+    ordered = view.ordered(columns, lines) if view.sort else ordered
+    kept = range(len(lines)) if view.sort else [i for *_, i in sorted(interest)]
+    problems = list(dict.fromkeys(line.problem for line in lines))
+    first = [ordered[i] for i in sorted(kept[: view.most(TOP)])]
+    shown = sorted(first, key=lambda line: problems.index(line.problem))
+    content = table(caption, columns, shown, lambda line: line.verified is None, View(columns=view.columns), usual)
+    about = [line.problem for line in shown]
+    heads = {about.index(problem): _heading(problem) for problem in dict.fromkeys(about) if len(problems) > 1}
+    return [replace(content, heads=heads), *left_out(len(lines) - len(shown))]
+
+
+def _heading(problem: str) -> str:
+    """Return what stands above the rows about a problem: its name and title."""
+    paper, _, name = clean(problem, 60).partition(".")
+    known = {p.id: f": {p.title} ({p.sense})" for p in PAPERS.get(paper).problems} if paper in PAPERS else {}
+    return name + known.get(problem, "")
+
+
+def _skips(rows: Sequence[Row]) -> list[Block]:
+    """Return a line about the methods of a paper that were skipped, if any."""
+    reasons = [row.reason or "" for row in rows if row.status == "skipped"]
+    kinds = Counter(TOO_LARGE if reason.startswith(TOO_LARGE) else "not applicable" for reason in reasons)
+    told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+    line = f"{clean(rows[0].paper, 40)}: {len(reasons)} skipped: {told}; -v lists them"
+    return [Line(line, "dim")] if reasons else []
 
 
 def groups(run: Comparison) -> list[Group]:
     """Return the tables of each paper: by method where that sums up, all results, properties."""
     found = []
+    answer = dict(answers.answers(run))
     columns = [column for column in COLUMNS if column.key != "metrics"]
     for text, rows in parts(run):
         paper = rows[0].paper
-        tables = [*story(run, rows), table(text, columns, rows), *_property_tables(rows)]
+        skipped = [row for row in rows if row.status == "skipped"]
+        ran = sorted((row for row in rows if row not in skipped), key=_by_gap) or rows
+        tables = [*story(run, rows), table(text, columns, ran), *_property_tables(rows)]
+        kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
+        kept.append(Column("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
+        folded = [table(f"{len(skipped)} skipped", kept, skipped)] if skipped and ran is not rows else []
         if by_method := summary(text, rows, allowed_s(run.meta)):
             content, said = by_method
             means = f"{content.caption}; means are shifted geometric ones, failures counted. {said}".strip()
             tables.insert(0, Table(means, content.columns, content.rows))
-        found.append(Group(f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper), tables))
+        about = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
+        found.append(Group(*about, tables, answer.get(paper, ""), folded))
     if told := solvers(run):
         found.append(Group("results-solvers", "solvers", "Solvers", told))
     return found
@@ -120,6 +182,11 @@ def solvers(run: Comparison) -> list[Table]:
     return [
         table(f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped", SOLVERS, lines)
     ]
+
+
+def _by_gap(row: Row) -> tuple[bool, float]:
+    """Return where a row stands in a table: the smallest gap first, what has none last."""
+    return row.gap is None, row.gap or 0.0
 
 
 def _property(name: str) -> Column[Row]:
@@ -158,14 +225,13 @@ def page(run: Comparison) -> Page:
     return Page(
         question="How far from optimal?",
         title=frame.titled(rows),
-        headline=lead(run),
+        headline=answers.lead(run),
         groups=groups(run),
         legend=[*explained(COLUMNS, [rows for _, rows in parts(run)]), *_problems(rows)],
         notes=notes(rows),
         counts=frame.counted(counts, ("results", "verified", "WRONG")),
-        answers=[(clean(paper, 40), text) for paper, text in answers(run)],
+        answers=[(clean(paper, 40), text) for paper, text in answers.answers(run)],
         study=COMPARE,
-        figures={row.paper: frame.title_of(row.paper) for row in rows},
     )
 
 
@@ -187,175 +253,3 @@ def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, flo
     said = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
     said += ["≤: an upper estimate, not every optimum is proved."] if any(line.gap_is_upper for line in lines) else []
     return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), " ".join(said)
-
-
-# ---------------------------------------------------------------- sentences
-
-HEURISTIC_KINDS = ("online", "baseline", "given")
-
-
-def headline(run: Comparison) -> str:
-    """Return what `run` found: trouble first, then the gaps paper by paper, then what was skipped."""
-    if not run.rows:
-        return "No method was run."
-    found = " ".join(text for _, text in answers(run)) or "no method has a certified gap."
-    return _answered(run, f"{_where(run.rows)}, {found}")
-
-
-def lead(run: Comparison) -> str:
-    """Return the headline of a page: of several papers one algorithm each, what else there is follows as a list."""
-    known = []
-    for rows in frame.grouped(run.rows, "paper"):  # the first algorithm of a paper's own that has gaps
-        online = [row for row in rows if row.certified and row.kind == "online"]
-        mine = [row for row in online if row.method == online[0].method]
-        known += [sorted(mine, key=_gap, reverse=True)] if mine else []
-    if len(known) < 2:
-        return headline(run)
-    named = _and([f"{_name(group)} {_amount(group)} {_side(group)}" for group in known])
-    took = _bound_time([row for group in known for row in group], [*run.rows, *run.bounds])
-    return _answered(run, f"{_where(run.rows)}, how far from the optimum: {named}; {took}.")
-
-
-def answers(run: Comparison) -> list[tuple[str, str]]:
-    """Return the sentence about each paper, with the paper's id."""
-    found = []
-    for rows in frame.grouped(run.rows, "paper"):
-        own = STORIES.get(rows[0].paper).answer(run, rows) if rows[0].paper in STORIES else ""
-        found.append((rows[0].paper, own or _answer(rows, [*run.rows, *run.bounds])))
-    return [(paper, text) for paper, text in found if text]
-
-
-def _answered(run: Comparison, answer: str) -> str:
-    skipped = sum(row.status == "skipped" for row in run.rows)
-    noun = "result was" if skipped == 1 else "results were"
-    told = f"{skipped} {noun} skipped, for reasons given below." * bool(skipped)
-    return frame.answered(run, "results", answer, _unasked(run.bounds), told)
-
-
-def _unasked(bounds: Sequence[Row]) -> str:
-    """Return which models ran for their bounds though nobody asked for them, and which of them found none."""
-    ran = [row for row in bounds if row.status != "skipped"]
-    if not ran:
-        return ""
-    names = list(dict.fromkeys(_name([row]) for row in ran))
-    none = list(dict.fromkeys(f"{_name([row])} ({row.status})" for row in ran if row.own_bound is None))
-    found = f"; {some(none)} found none" if none else ""
-    return f"{_and(names)} ran, too, for {'its bound' if len(names) == 1 else 'their bounds'}{found} (off: --no-bound)."
-
-
-def _where(rows: Sequence[Row]) -> str:
-    return f"{'On' if len({row.instance for row in rows}) == 1 else 'Over'} {frame.titled(rows)}"
-
-
-def _answer(rows: Sequence[Row], everything: Sequence[Row]) -> str:
-    """Return the sentence about one paper's methods, without its beginning (``On …,``)."""
-    known = [row for row in rows if row.certified]
-    heuristics = [row for row in known if row.kind in HEURISTIC_KINDS]
-    if not heuristics:
-        return _models(known) if known else ""
-    # Gaps to the optima of different problems do not rank methods: a clause per problem, the paper's own ones first.
-    groups = frame.grouped(sorted(heuristics, key=lambda row: row.kind != "online"), "problem")
-    clauses = [_clause(group, alone=len(groups) == 1) for group in groups[:NAMED]]
-    if rest := groups[NAMED:]:
-        largest = max((row for group in rest for row in group), key=_gap)
-        more = "1 more problem" if len(rest) == 1 else f"{len(rest)} more problems"
-        clauses.append(f"of {more}, the largest gap is {_amount([largest])}")
-    return "; ".join([*clauses, _bound_time(heuristics, everything)]) + "."
-
-
-def _clause(rows: Sequence[Row], alone: bool) -> str:
-    """Return what is said about one problem: its online algorithms and the best baseline, or its baselines."""
-    online = [row for row in rows if row.kind == "online"]
-    clause = _list(_by_method(online or rows), "heuristics")
-    baselines = _by_method([row for row in rows if row.kind == "baseline"])
-    if online and baselines:
-        which = "the baseline" if len(baselines) == 1 else f"the best of {len(baselines)} baselines"
-        clause += f"; {which}, {_apposition(baselines[0])}"
-    return clause + _of_what(rows, alone)
-
-
-def _models(rows: Sequence[Row]) -> str:
-    """Return the sentence about a paper of which only models ran."""
-    if len(rows) == 1 and _optimal(rows):
-        return f"{_name(rows)} proves the optimum, {number(rows[0].objective)}, in {seconds(rows[0].solve_s)}."
-    time = seconds(max(row.solve_s or 0.0 for row in rows))
-    return f"{_list(_by_method(rows), 'models')}{_of_what(rows)}; solving took at most {time}."
-
-
-def _by_method(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the rows of each method, worst first, the method with the smallest worst gap first."""
-    ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
-    return sorted(frame.grouped(ordered, "method"), key=lambda group: _gap(group[0]))
-
-
-def _list(groups: Sequence[list[Row]], noun: str) -> str:
-    """Return the methods' gaps, one by one or from the best to the worst."""
-    if len(groups) > NAMED:
-        best, worst = _apposition(groups[0]), _apposition(groups[-1])
-        return f"the best of {len(groups)} {noun}, {best}, the worst, {worst}"
-    optimal = [group for group in groups if _optimal(group)]
-    sentences = []
-    if optimal:
-        sentences.append(f"{_and(map(_name, optimal))} {'is' if len(optimal) == 1 else 'are'} {_optimal(optimal[0])}")
-    for side in ("below", "above"):
-        here = [group for group in groups if not _optimal(group) and _side(group) == side]
-        if here:
-            amounts = [f"{_name(group)}{'' if i else ' is'} {_amount(group)}" for i, group in enumerate(here)]
-            sentences.append(f"{_and(amounts)} {side} the optimum")
-    return "; ".join(sentences)
-
-
-def _of_what(rows: Sequence[Row], alone: bool = True) -> str:
-    """Return which optimum the gaps are measured against; where there are others, by its id at least."""
-    problems = {(row.paper, row.problem) for row in rows}
-    if len(problems) > 1:
-        return ", each of its own problem"
-    ((paper, problem),) = problems
-    known = {p.id: p.title for p in PAPERS.get(paper).problems} if paper in PAPERS else {}
-    title = known.get(problem, "" if alone else clean(problem, 60))
-    return f" ({title})" if title else ""
-
-
-def _and(texts: Iterable[str]) -> str:
-    *first, last = texts
-    return " and ".join(filter(None, [", ".join(first), last]))
-
-
-def _name(group: Sequence[Row]) -> str:
-    return clean(group[0].method, 60)
-
-
-def _gap(row: Row) -> float:
-    return row.gap or 0.0
-
-
-def _apposition(group: Sequence[Row]) -> str:
-    return f"{_name(group)}, is {_optimal(group) or f'{_amount(group)} {_side(group)} the optimum'}"
-
-
-def _optimal(group: Sequence[Row]) -> str:
-    """Return ``optimal`` where that is proved of all results of a method, else nothing."""
-    proved = all(row.ratio_is_upper is False for row in group) and percent(_gap(group[0])) == "0 %"
-    return ("optimal every time" if len(group) > 1 else "optimal") if proved else ""
-
-
-def _side(group: Sequence[Row]) -> str:
-    return "below" if group[0].sense == "max" else "above"
-
-
-def _amount(group: Sequence[Row]) -> str:
-    """Return ``12.9 %`` where it is exact, ``at most 12.9 % (median 4.1 %)`` where it is a bound."""
-    proved = group[0].ratio_is_upper is False
-    at_most = "" if proved and len(group) == 1 else "at most "
-    middle = f" (median {percent(median(map(_gap, group)))})" if len(group) > 2 else ""
-    return f"{at_most}{percent(_gap(group[0]), up=not proved)}{middle}"
-
-
-def _bound_time(rows: Sequence[Row], everything: Sequence[Row]) -> str:
-    """Return how long the bounds took that the gaps rest on."""
-    wanted = {(row.fingerprint, row.bound_from) for row in rows}
-    sources = [row for row in everything if (row.fingerprint, row.method) in wanted]
-    times = [(row.build_s or 0.0) + row.solve_s for row in sources if row.solve_s is not None]
-    if not times:
-        return "the bound's time is not recorded"
-    return f"{'the bound took' if len(times) == 1 else 'each bound took at most'} {seconds(max(times))}"

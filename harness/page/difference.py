@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from schedgap.harness.compare.row import Row
-from schedgap.harness.diffing import Difference, MethodTest, RowChange
+from schedgap.harness.diffing import COMPARED, Difference, MethodTest, RowChange
 from schedgap.harness.table import Block, Line, of_texts, table
 from schedgap.harness.text import ABSENT, clean, number
 
-COLUMNS = ("method", "instance", "seed", "limits", "what", "before", "after", "change", "time")
-TEST_COLUMNS = ("method", "rows", "better", "same", "worse", "p (objective)", "time", "p (time)")
+CHANGES = ("what", "before", "after", "change", "time")
+TEST_COLUMNS = ("method", "rows", "better", "same", "worse", "p", "time", "p (time)")
 Texts = tuple[str, ...]
 
 
@@ -28,41 +28,55 @@ def sentence(difference: Difference) -> str:
         "instances only in the first run": len(difference.lost),
     }
     listed = ", ".join(f"{many} {what}" for what, many in parts.items() if many or what == "the same")
-    instances = len({change.after.fingerprint for change in difference.changes})
-    where = "1 instance" if instances == 1 else f"{instances} instances"
+    instances = _instances(difference)
+    where = f" of {instances} instance{'s' * (instances > 1)}" if instances else ""
     rows = "1 row" if len(difference.changes) == 1 else f"{len(difference.changes)} rows"
-    return f"{rows} of {where} compared: {listed}."
+    return f"{rows}{where} compared: {listed}."
+
+
+def _instances(difference: Difference) -> int:
+    """Return how many instances the rows are about, where these are part of what a row is."""
+    about = "fingerprint" in COMPARED[difference.kind].name
+    return len({change.after["fingerprint"] for change in difference.changes}) if about else 0
+
+
+def columns(difference: Difference) -> Texts:
+    """Return the headers of :func:`lines`."""
+    return *COMPARED[difference.kind].shown, *CHANGES
 
 
 def lines(difference: Difference, everything: bool = False) -> list[Texts]:
-    """Return a line (see :data:`COLUMNS`) per value that changed, or per value compared."""
-    found = [line for change in difference.changes for line in _lines(change, difference.times_compared, everything)]
-    found += [(*_name(row), "row", row.status, ABSENT, "missing", ABSENT) for row in difference.missing]
+    """Return a line per value that changed, or per value compared."""
+    shown = COMPARED[difference.kind].shown
+    found = [line for change in difference.changes for line in _lines(shown, change, everything)]
+    found += [(*_name(shown, row), "row", _status(row), ABSENT, "missing", ABSENT) for row in difference.missing]
     if everything:
-        found += [(*_name(row), "row", ABSENT, row.status, "new", ABSENT) for row in difference.new]
+        found += [(*_name(shown, row), "row", ABSENT, _status(row), "new", ABSENT) for row in difference.new]
     return found
 
 
-def _name(row: Row) -> Texts:
-    return clean(row.method, 60), clean(row.instance, 60), str(row.seed), clean(row.limits, 60)
+def _name(shown: Texts, row: Mapping[str, Any]) -> Texts:
+    return tuple(clean(row[name], 60) for name in shown)
 
 
-def _lines(change: RowChange, times: bool, everything: bool) -> Iterator[Texts]:
+def _status(row: Mapping[str, Any]) -> str:
+    return clean(row.get("status") or ABSENT, 40)
+
+
+def _lines(shown: Texts, change: RowChange, everything: bool) -> Iterator[Texts]:
     before, after = change.before, change.after
-    time = _given("{:.2f} ×", change.times if times else None)
+    time = _given("{:.2f} ×", change.times)
     if change.trouble:
-        yield *_name(after), "row", clean(before.status, 40), clean(after.status, 40), clean(change.trouble, 200), time
-    values = (
-        ("objective", before.objective, after.objective, change.objective),
-        ("bound", before.own_bound, after.own_bound, change.bound),
-    )
-    for what, old, new, how in values:
+        yield *_name(shown, after), "row", _status(before), _status(after), clean(change.trouble, 200), time
+    for what, (old, new, how) in change.values.items():
         if how != "none" and (everything or how != "same"):
-            yield *_name(after), what, *_apart(old, new), how, time
+            yield *_name(shown, after), what, *_apart(old, new), how, time
 
 
-def _apart(old: float | None, new: float | None) -> tuple[str, str]:
-    """Return two numbers, with as many digits as it takes to see that they differ."""
+def _apart(old: Any, new: Any) -> tuple[str, str]:
+    """Return two values, numbers with as many digits as it takes to see that they differ."""
+    if any(isinstance(value, str | bool) for value in (old, new)):
+        return clean(ABSENT if old is None else old, 60), clean(ABSENT if new is None else new, 60)
     short = number(old), number(new)
     if old is None or new is None or old == new or short[0] != short[1]:
         return short
@@ -89,10 +103,11 @@ def blocks(difference: Difference) -> list[Block]:
     shown: list[Block] = [Line(sentence(difference), "bold" if difference.ok else "bold red")]
     shown += [Line(clean(reason, 400)) for reason in difference.reasons]
     if changed := lines(difference):
-        shown += [Line(""), table("", of_texts(COLUMNS), changed)]
-    if any(change.times is not None for change in difference.changes) and difference.times_compared:
+        shown += [table("", of_texts(columns(difference)), changed)]
+    if any(change.times is not None for change in difference.changes):
         shown.append(Line("time: how many times slower the second run is (below 10 ms counts as 10 ms)", "dim"))
-    if len({change.after.fingerprint for change in difference.changes}) > 1:
-        shown += [Line(""), table("", of_texts(TEST_COLUMNS), test_lines(difference.tests))]
-        shown.append(Line("p: Wilcoxon's signed-rank test, one pair per instance", "dim"))
+    if _instances(difference) > 1:
+        shown += [table("", of_texts(TEST_COLUMNS), test_lines(difference.tests))]
+        first = next(iter(COMPARED[difference.kind].values))
+        shown.append(Line(f"p: of {first}, by Wilcoxon's signed-rank test with one pair per instance", "dim"))
     return shown

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
+from importlib.metadata import version
 from itertools import groupby
+from pathlib import Path
 from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,11 +20,12 @@ from markupsafe import Markup
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.engine.result import Found
-from schedgap.harness.figure import Drawing
+from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, not_shown
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
 from schedgap.harness.text import clean, differs, published_cells, seconds, some
+from schedgap.instances.canonical import write_atomically
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
@@ -32,18 +38,26 @@ NAMED = 3
 MAX_DESCRIBED = 20
 """So many instances of a run are described; their names are in the table in any case."""
 
+LEADING = frozenset({"gap", "simulation.ttd"})
+"""Figures that answer a page's question, and so stand before the tables."""
+
 MAX_LINES = 60
 """So many lines of a fact about an instance are shown."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Tables that belong together (those of a paper): an id that links lead to, what links say, and the heading."""
+    """What belongs together (a paper): an id that links lead to, what links say, the heading, answer and tables.
+
+    Tables that are `folded` stand below the others, each under its caption.
+    """
 
     id: str
     name: str
     title: str
     tables: Sequence[Table]
+    answer: str = ""
+    folded: Sequence[Table] = ()
 
 
 def slug(text: str) -> str:
@@ -142,24 +156,28 @@ def render(
 ) -> str:
     """Return the page as one self-contained HTML document; sections of `more` follow the published numbers."""
     notes = [Section("notes", "Failures and skipped methods", macro("notes", page.notes))] if page.notes else []
+    numbered = _numbered(page.groups, drawings)
+    known = {group.name for group in page.groups}
+    others = [item for item in numbered if item[1].group not in known]
     sections = [
-        results_section("results", "Results", page.groups, page.legend),
+        results_section("results", "Results", page.groups, page.legend, numbered),
         *page.more,
         *notes,
         *(published_section(found.rows, found.instances, page.study) if page.study else []),
         *page.last,
         *more,
-        *figures_section(drawings, page.figures, failures),
+        *figures_section(others, page.figures, failures),
         *instances_section(found),
     ]
-    script, meta = source("report.js"), found.meta
+    scripts, meta = [*([library()] if drawings else []), source("report.js")], found.meta
     made: str = TEMPLATES.get_template("page.html.j2").render(
         page=page,
         sections=sections,
         trouble=not found.ok,
         style=Markup(source("report.css")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        scripts=list(map(Markup, scripts)),
+        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
+        charts=Markup(charts(drawings)),
         environment=environment_facts(meta),
         commands=commands(meta),
         edited=str(meta.get("git_commit") or "").endswith("+changes"),
@@ -191,28 +209,82 @@ def macro(name: str, *arguments: Any) -> Markup:
 # ---------------------------------------------------------------- sections
 
 
-def results_section(id: str, title: str, groups: Sequence[Group], legend: Sequence[tuple[str, str]] = ()) -> Section:
-    """Return the tables, each group under its heading where there are several, and what the columns mean."""
+Numbered = Sequence[tuple[int, Drawing]]
+"""Figures and their numbers."""
+
+
+def _numbered(groups: Sequence[Group], drawings: Sequence[Drawing]) -> Numbered:
+    """Return the figures in the order in which they stand in the page: of each group the answer first, folded last."""
+    names = [group.name for group in groups]
+    place = {
+        name: i
+        for i, name in enumerate([*names, *(drawing.group for drawing in drawings if drawing.group not in names)])
+    }
+    ordered = sorted(drawings, key=lambda drawing: (place[drawing.group], drawing.kind not in LEADING, drawing.minor))
+    return list(enumerate(ordered, start=1))
+
+
+def results_section(
+    id: str,
+    title: str,
+    groups: Sequence[Group],
+    legend: Sequence[tuple[str, str]] = (),
+    numbered: Numbered = (),
+) -> Section:
+    """Return answer, first figure, tables and other figures of each group, and what the columns mean."""
     links = [(group.id, group.name) for group in groups] if len(groups) > 1 else []
-    return Section(id, title, macro("results", groups, legend, len(groups) > 1), links)
+    parts = []
+    for group in groups:
+        mine = [item for item in numbered if item[1].group == group.name]
+        first = [item for item in mine if item[1].kind in LEADING]
+        rest = [item for item in mine if item not in first]
+        shown, folded = ([item for item in rest if item[1].minor == minor] for minor in (False, True))
+        parts.append((group, first, shown, folded))
+    return Section(id, title, macro("results", parts, legend, len(groups) > 1), links)
 
 
-def figures_section(drawings: Sequence[Drawing], titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
-    """Return the figures by group, each with links to its figures, and what is said about those that were not drawn.
+def figures_section(numbered: Numbered, titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
+    """Return the figures that belong to no group of tables, and what is said about those that were not drawn.
 
-    `titles` are headings by group; a group without is headed by its name. There is no section where there is nothing.
+    `titles` are headings by group of figures. There is no section where there is nothing.
     """
-    if not drawings and not failures:
+    if not numbered and not failures:
         return []
-    names = [*titles, *(drawing.group for drawing in drawings)]
-    ordered = sorted(drawings, key=lambda drawing: names.index(drawing.group))
     groups = [
-        (f"figures-{slug(name)}", name, titles.get(name, name), list(mine))
-        for name, mine in groupby(enumerate(ordered, start=1), key=lambda item: item[1].group)
+        (
+            f"figures-{slug(name)}",
+            titles.get(name, name),
+            [[item for item in mine if item[1].minor == minor] for minor in (False, True)],
+        )
+        for name, each in groupby(numbered, key=lambda item: item[1].group)
+        for mine in [list(each)]
     ]
-    links = [(id, name) for id, name, *_ in groups] if len(groups) > 1 else []
     lines = [clean(line, 400) for line in failures]
-    return [Section("figures", "Figures", macro("figures", groups, len(groups) > 1, lines), links)]
+    return [Section("figures", "Figures", macro("figures", groups, len(groups) > 1, lines))]
+
+
+def charts(drawings: Sequence[Drawing]) -> str:
+    """Return the charts' specifications and look as JSON that may stand in a script element of a page."""
+    told = {"config": theme(), "specs": {drawing.name: drawing.spec for drawing in drawings}}
+    text = json.dumps(told, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return themed(text.replace("<", "\\u003c")) if drawings else ""
+
+
+@cache
+def library() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script; the versions are those of the pinned vl-convert."""
+    import vl_convert
+
+    # Bundling takes two seconds, so it is done once; as numba's compiled code, the script stays beside the sources.
+    path = Path(__file__).parent / "__pycache__" / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError):
+        return path.read_text("utf-8")
+    bundle = vl_convert.javascript_bundle().replace("</script", "<\\/script")  # type: ignore[call-arg]
+    text = f"/*\n{source('vega-licence.txt')}*/\n{bundle}"
+    with suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, text.encode())
+    return text
 
 
 def instances_section(found: Found[Any]) -> list[Section]:

@@ -34,7 +34,8 @@ def words(instance: Instance) -> Group:
     for name, value in [*describe(instance), *profiled(instance)]:
         facts.add_row(Text(name), Text(value))
     parts: list[RenderableType] = [Text(instance.name, style="bold underline"), facts]
-    return Group(*parts, *(Text(line) for line in [*published(instance), *picture(instance)]))
+    lines = [*published(instance), *picture(instance)]  # whole ones, as some are commands
+    return Group(*parts, *(Text(line, no_wrap=True, overflow="ignore") for line in lines))
 
 
 def published(instance: Instance) -> list[str]:

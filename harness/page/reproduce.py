@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import LONGEST
 from schedgap.harness.page.columns import REPRODUCE as COLUMNS
-from schedgap.harness.page.frame import Group, Page
+from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, Reproduction, kind
 from schedgap.harness.reproduce.setting import Setting
-from schedgap.harness.table import Block, Line, Note, Table, explained, table
+from schedgap.harness.table import USUALLY, Block, Line, Note, Table, View, explained, left_out, table
 from schedgap.harness.text import clean
 
 
@@ -23,14 +23,14 @@ def heading(found: Reproduction, setting: Setting) -> str:
     return told if len(rows) == 1 or not count else f"{told}; {count} of {len(rows)} reproduced"
 
 
-def _table(found: Reproduction, setting: Setting, caption: str) -> Table:
-    return table(caption, COLUMNS, found.of(setting.id), dim=lambda row: row.verdict == NOT_TESTABLE)
+def _table(found: Reproduction, setting: Setting, caption: str, view: View = USUALLY) -> Table:
+    return table(caption, COLUMNS, found.of(setting.id), lambda row: row.verdict == NOT_TESTABLE, view)
 
 
 def notes(found: Reproduction, setting: Setting) -> list[tuple[str, str]]:
     """Return what is to be said about a figure: trouble, other settings, and notes on what is not reproduced."""
     said = [("note", clean(setting.note, LONGEST))] if setting.note else []
-    said += [("not testable here", f"it needs {clean(setting.needs, LONGEST)}")] if setting.needs else []
+    said += [("needs", clean(setting.needs, LONGEST))] if setting.needs else []
     for row in found.of(setting.id):
         about = f"{row.method} {row.what}".strip() if row.method else row.what
         said += [(about, f"WRONG or failed: {row.trouble}")] if row.trouble else []
@@ -48,11 +48,12 @@ def headline(found: Reproduction) -> str:
     return f"{early}{several}{quick}: {counts}."
 
 
-def blocks(found: Reproduction) -> list[Block]:
+def blocks(found: Reproduction, view: View = USUALLY) -> list[Block]:
     """Return what a command prints: headline, then each figure or table with its notes."""
     shown: list[Block] = [Line(headline(found), "bold")]
     for setting in found.settings.values():
-        shown += [Line(""), Line(heading(found, setting), "bold"), _table(found, setting, "")]
+        content = _table(found, setting, heading(found, setting), view)
+        shown += [content, *left_out(len(found.of(setting.id)) - len(content.rows))]
         shown += [Note(which, what) for which, what in notes(found, setting)]
     return shown
 
@@ -78,7 +79,7 @@ def page(found: Reproduction) -> Page:
         headline=headline(found),
         groups=groups,
         legend=[*explained(COLUMNS, [found.rows]), *((name, text) for name, text in VERDICTS.items())],
-        notes=said,
+        more=[Section("notes", "Notes", frame.macro("notes", said))] if said else [],
         counts=[(str(found.verdicts[name]), name) for name in VERDICTS if found.verdicts[name]],
         answers=_answers(found, papers),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from schedgap.harness.certify.why import Decision, Group, Why
+from schedgap.harness.certify.why import Group, Why
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.compare.run import ratio
 from schedgap.harness.page.stories import STORIES, Story
@@ -94,7 +94,7 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
     unit = _unit(objective)
     beside = f", at most {shown_ratio(mine.at_most, True)[2:]} × the optimum" if mine.at_most else ""
     text = f"{WORDS[objective]} as executed {number(mine.executed)}{unit}{beside}"
-    if (found := _why(run, rows)) and (where := _worst(found)):
+    if (found := why_of(run, rows)) and (where := _worst(found)):
         text += f"; {where}"
     others = [
         f"{NAMES[row.method.partition('?')[0]]} {number(row.objective)}{unit}"
@@ -120,7 +120,7 @@ def _worst(why: Why) -> str:
     return f"{percent(group.share)} of the avoidable waiting fell on jobs {of_what}"
 
 
-def _why(run: Comparison, rows: Sequence[Row]) -> Why | None:
+def why_of(run: Comparison, rows: Sequence[Row]) -> Why | None:
     """Return the waiting of what ran, if the bound on flow times was found."""
     ran = executed(rows)
     source = next((row for row in rows if row.method == "rigid.bound" and row.name in run.prices), None)
@@ -130,17 +130,26 @@ def _why(run: Comparison, rows: Sequence[Row]) -> Why | None:
     return Why(view, run.decisions[ran.name], run.prices[source.name])
 
 
+def when(time: int, why: Why) -> str:
+    """Return a time as the clock of the log has it, or the hours since its beginning."""
+    began, seconds = why.view.instance.began_s, time * why.view.tick_s
+    if began is None:
+        return f"{number(seconds / 3600)} h"
+    return datetime.fromtimestamp(began + seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
 def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     """Return all objectives side by side, who waited, and the most expensive decisions."""
     if executed(rows) is None or len({row.fingerprint for row in rows}) > 1:
         return []
     found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, measures(rows))]
-    why = _why(run, rows)
+    why = why_of(run, rows)
     if why is None:
         return found
     waited, avoidable = float(why.waited.sum()), float(why.avoidable.sum())
+    must = max(round(waited - avoidable, 9), 0.0)
     caption = (
-        f"waiting, {number(waited)} h in sum, of which {number(waited - avoidable)} h unavoidable (in the bound's"
+        f"waiting, {number(waited)} h in sum, of which {number(must)} h unavoidable (in the bound's"
         f" schedule, too) and {number(avoidable)} h avoidable; {number(why.fragmentation())} GPU-hours were free while"
         " a job waited that would have fitted by count"
     )
@@ -198,16 +207,9 @@ GROUPS: tuple[Column[Group], ...] = (
 )
 
 
-def _when(decision: Decision, why: Why) -> str:
-    began, seconds = why.view.instance.began_s, decision.start * why.view.tick_s
-    if began is None:
-        return f"{number(seconds / 3600)} h"
-    return datetime.fromtimestamp(began + seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
 DECISIONS: tuple[Column[Any], ...] = (
     _text("job", "job", "Who started.", lambda d: clean(d[1].view.instance.jobs[d[0].job].id, 40)),
-    _text("when", "started", "When, by the clock of the log.", lambda d: _when(*d)),
+    _text("when", "started", "When, by the clock of the log.", lambda d: when(d[0].start, d[1])),
     _number("gpus", "GPUs", "What it holds.", lambda d: int(d[1].view.gpus[d[0].job])),
     _number("lasted", "ran [h]", "How long.", lambda d: d[1].view.duration[d[0].job] / d[1].view.ticks_of_hour),
     _number("others", "passed over", "Shorter jobs of no more GPUs that were waiting.", lambda d: d[0].others),

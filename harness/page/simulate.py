@@ -10,7 +10,7 @@ from schedgap.harness.page.columns import hours
 from schedgap.harness.page.frame import Group, Page, Section
 from schedgap.harness.published import SIMULATE
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
-from schedgap.harness.table import Block, Column, explained, table
+from schedgap.harness.table import USUALLY, Block, Column, Line, View, explained, left_out, table
 from schedgap.harness.text import ABSENT, clean, number, percent, seconds
 from schedgap.models.simulated import SIMULATED
 
@@ -55,11 +55,12 @@ def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     return lines
 
 
-def blocks(simulated: Simulation) -> list[Block]:
-    """Return what a command prints: a table per instance, published numbers, notes."""
-    shown: list[Block] = []
+def blocks(simulated: Simulation, view: View = USUALLY) -> list[Block]:
+    """Return what a command prints: the answer, a table per instance, published numbers, notes."""
+    shown: list[Block] = [Line(headline(simulated), "bold red" if any(row.wrong for row in simulated.rows) else "bold")]
     for text, group in parts(simulated.rows):
-        shown.append(table(text, COLUMNS, group, dim=lambda row: row.status == "skipped"))
+        content = table(text, COLUMNS, group, lambda row: row.status == "skipped", view)
+        shown += [content, *left_out(len(group) - len(content.rows))]
         shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
     return shown
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import altair as alt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import NAMED_JOBS, Bars, Chart, beside_online, of_runs, server_rows
-from schedgap.harness.plots.results import Compared, counted
-from schedgap.harness.plots.style import PALETTE, label, panels
+from schedgap.harness.plots.results import Compared
 from schedgap.harness.text import number
 from schedgap.heuristics.admission.online import Desk, price
 from schedgap.instances.arrays import Array, Ints
@@ -23,10 +21,10 @@ from schedgap.instances.views.admission import UTILITY, View
 
 ONLINE = "admission.online"
 
-MAX_STEPS = 120
+MAX_STEPS = 40
 """Rows of a map of prices; more admitted jobs are shown at equal distances."""
 
-MAX_TYPES = 6
+MAX_TYPES = 4
 """Types of workers and PSs that are drawn, the dearest."""
 
 SMALL = 1e-6
@@ -68,49 +66,73 @@ def steps(data: Compared) -> Drawn:
     after = np.arange(admitted + 1) if few else np.unique(np.linspace(0, admitted, MAX_STEPS + 1).astype(np.int64))[1:]
     prices = replayed(view, runs, after)
     shown = style.dearest(prices.max(axis=0), MAX_TYPES)
-    columns = 2 if few or len(shown) in (2, 4) else 3
-    ylabel = "utility per slot" if few else "admitted jobs"
-    xlabel = f"time [slots of {number(view.slot_s)} s]"
-    canvas, axes = panels(len(shown), 2.0, columns, xlabel, ylabel, "y" if few else "")
-    for ax, r in zip(axes, shown, strict=True):
-        ax.set_title(f"price η of one {label(view.machines.resources[r], 20)}")
-        if few:
-            _stacked(ax, prices[:, r])
+    end = int(np.flatnonzero(prices.any(axis=(0, 1)))[-1]) + 1
+    panels = {r: f"price η of one {style.label(view.machines.resources[r], 20)}" for r in shown.tolist()}
     if few:
-        ids = [label(view.ids[j], 16) for j in runs.job.tolist()]
-        style.legend_below(canvas, [Patch(color=c, label=i) for c, i in zip(PALETTE, ids, strict=False)], 5)
+        ids = [style.label(view.ids[j], 16) for j in runs.job.tolist()]
+        chart = _stacked(data, {title: np.diff(prices[:, r, :end], axis=0) for r, title in panels.items()}, ids)
         words = "Colours: what each admitted job adds, in the order of admission, one on top of the other."
     else:
-        _maps(canvas, axes, prices[:, shown], after)
-        words = (
-            "A row shows them when so many jobs have been admitted, a column is a slot (many are averaged); white: 0."
-        )
+        chart = _maps(data, {title: prices[:, r, :end] for r, title in panels.items()}, after)
+        words = "A row shows them when so many jobs have been admitted, a column is a slot (many are averaged)."
     used = len(np.unique(runs.worker_type)) + 1
     free = len(view.machines.resources) - used
-    words += f" Free throughout and not drawn: {counted(free, 'type')}." if free else ""
+    words += f" Free throughout and not drawn: {style.counted(free, 'type')}." if free else ""
     words += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
-    return canvas, f"{words} {counted(admitted, 'job')} admitted. {data.n(1)}"
+    return style.in_panels(
+        chart, list(panels.values()), 2
+    ), f"{words} {style.counted(admitted, 'job')} admitted. {data.n(1)}"
 
 
-def _stacked(ax: Axes, prices: Array) -> None:
-    """Draw what each admission adds to the price in each slot, one on top of the other."""
-    for colour, (before, now) in zip(PALETTE, pairwise(prices), strict=False):
-        ax.stairs(now, np.arange(now.size + 1), baseline=before, fill=True, color=colour)
-    busy = np.flatnonzero(prices[-1])
-    ax.set(xlim=(max(busy[0] - 1, 0), min(busy[-1] + 2, prices.shape[1])), ylim=(0.0, prices.max() * 1.08))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+def _stacked(data: Compared, added: dict[str, Array], ids: Sequence[str]) -> Any:
+    """Return what each admission adds to the price in each slot, one on top of the other."""
+    times = np.arange(next(iter(added.values())).shape[1] + 1) * data.view.slot_s / data.clock.seconds
+    records = [
+        {"panel": title, "job": job, "order": k, "time": times, "added": np.append(row, row[-1])}
+        for title, each in added.items()
+        for k, (job, row) in enumerate(zip(ids, each, strict=True))
+    ]
+    colours = alt.Color("job:N", title=None, scale=alt.Scale(domain=list(ids), range=list(style.PALETTE[: len(ids)])))
+    chart = alt.Chart(style.rows(records), width=style.WIDTH // 2 - 40, height=140).transform_flatten(["time", "added"])
+    return (
+        chart.mark_area(interpolate="step-after")
+        .encode(
+            style.time_axis(data.clock, times[-1]),
+            style.y("added", "utility per slot").stack("zero"),
+            color=colours,
+            order="order:Q",
+            tooltip=style.tip("job", ("panel", "what")),
+        )
+        .add_params(style.zoom())
+    )
 
 
-def _maps(canvas: Figure, axes: list[Axes], prices: Array, after: Ints) -> None:
-    """Draw a map for each resource: a row for each admission, a column for each slot."""
-    end = int(np.flatnonzero(prices.any(axis=(0, 1)))[-1]) + 1
-    edges = np.linspace(0, end, min(end, style.COLUMNS) + 1)
-    cells, norm = style.wide_norm(style.no_dust(np.apply_along_axis(style.averaged, 2, prices, edges), SMALL))
-    for r, ax in enumerate(axes):
-        image = style.heat_map(ax, np.where(cells[:, r] > 0, cells[:, r], np.nan), norm)
-        style.sparse_ticks(ax, "y", [str(count) for count in after.tolist()], 6)
-        style.time_ticks(ax, float(end), cells.shape[2])
-    canvas.colorbar(image, ax=axes, label="utility per slot", pad=0.02, format=style.plain_number)
+def _maps(data: Compared, prices: dict[str, Array], after: Ints) -> Any:
+    """Return a map for each resource: a row for each admission, a column for each slot."""
+    dust = max(float(field.max()) for field in prices.values()) * SMALL
+    unit_s, cells = data.clock.seconds, []
+    for title, field in prices.items():
+        edges = style.time_edges(field.shape[1], MAX_STEPS)
+        times = edges * data.view.slot_s / unit_s
+        for row, count in zip(field, after.tolist(), strict=True):
+            values = style.averaged(row, edges).tolist()
+            spans = zip(times[:-1].tolist(), times[1:].tolist(), values, strict=True)
+            cells += [
+                {"panel": title, "admitted": count, "time": a, "end": b, "value": v} for a, b, v in spans if v > dust
+            ]
+    down = alt.Y("admitted:O", title="admitted jobs", axis=alt.Axis(values=after[:: -(-len(after) // 6)].tolist()))
+    return (
+        alt.Chart(style.rows(cells), width=style.WIDTH // 2 - 40, height=160)
+        .mark_rect()
+        .encode(
+            style.time_axis(data.clock, times[-1]),
+            alt.X2("end:Q"),
+            down,
+            color=style.heat("utility per slot", [cell["value"] for cell in cells]),
+            tooltip=style.tip(("admitted", "admitted jobs"), "time", ("value", "price")),
+        )
+        .add_params(style.zoom())
+    )
 
 
 @figure("admission.workers", "Admitted jobs", of="instance")
@@ -125,7 +147,7 @@ def workers(data: Compared) -> Drawn:
         return server_rows(view.instance, view.machines.capacity[:, :kinds].sum(axis=1).astype(np.int64), view.ids)
 
     def words(view: View, runs: Runs, utility: float | None) -> str:
-        return f"utility {number(utility, 5)}, {runs.job.size} of {counted(view.size, 'job')} admitted"
+        return f"utility {number(utility, 5)}, {runs.job.size} of {style.counted(view.size, 'job')} admitted"
 
     def bars(view: View, runs: Runs) -> Bars:
         return of_runs(runs, runs.workers, view.slot_s, 0)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullLocator
-from numpy.typing import NDArray
 
 from schedgap.harness.compare.row import Row
 from schedgap.harness.compare.solvers import cases, proof
 from schedgap.harness.compare.summary import Measure, profiles
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
-from schedgap.harness.plots.results import Compared, counted, some
-from schedgap.harness.plots.style import INK, KIND_COLOURS, MAX_LINES, MUTED, Look, label, looks, one_axes, panels
+from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import number, percent, ratio, seconds
 from schedgap.instances.arrays import Array
 
@@ -30,27 +25,8 @@ SHORTEST_S = 1e-4
 
 MAX_TRACES = 6
 
-FLAT = 1e-6
-"""Relative range below which a trace is a flat line."""
-
 BOX_FROM = 4
-"""Least number of points of which a box says something."""
-
-BOX: dict[str, Any] = {
-    "color": "#eef1f4",
-    "linecolor": MUTED,
-    "linewidth": 0.8,
-    "width": 0.66,
-    "showfliers": False,
-    "zorder": 1,
-    "medianprops": {"color": INK, "linewidth": 1.2},
-}
-
-PITCH, DENSE_PITCH, MANY = 0.3, 0.22, 20
-"""Height of a method's line in inches; lower where there are more methods than that."""
-
-GUIDE = "#e8ecf0"
-"""Faint lines that lead the eye from a method's name to its points."""
+"""Least number of results of which the middle half is marked."""
 
 MOST_PANELS = 4
 """Problems in one figure of profiles, those with the most results first."""
@@ -66,74 +42,80 @@ SIZES = 3
 class Marks:
     """How the rows of a figure become points.
 
-    Points at `value` are hollow where that is an estimate or a limit, with an arrow (`marker`) to the side of the
-    truth; `names` are those of solid and hollow points, `text` stands beside a method's only point.
+    Points at `value` are hollow, with an arrow to the side of the truth, where that is an estimate or a limit; `names`
+    are those of solid and hollow points, `text` stands beside a method's only point.
     """
 
     value: Callable[[Row], float]
     hollow: Callable[[Row], bool]
-    marker: str
     names: tuple[str, str]
     text: Callable[[Row], str]
-
-    def look(self, hollow: bool, colour: str) -> dict[str, Any]:
-        """Return how a point is drawn."""
-        shape = {"marker": self.marker, "mfc": "white"} if hollow else {"marker": "o", "mfc": colour}
-        return {"ls": "", "mec": colour, **shape}
+    arrow: str = "triangle-left"
 
 
 def by_method(
-    rows: Sequence[Row], marks: Marks, xlabel: str, more: Sequence[Any] = ()
-) -> tuple[Figure, Axes, pd.Series[Any]]:
-    """Draw one line per method with its points, a box behind them where there are many; problems apart.
+    data: Compared, drawn: Sequence[Row], marks: Marks, what: str, axis: alt.X, more: Sequence[Any] = (), **fields: Any
+) -> Any:
+    """Return a row per method with its points, the least on top; problems apart.
 
-    Also return the height of each line by problem and method; `more` handles end the legend.
+    Layers of `more` lie behind the points; `fields` are more columns of the data, by functions of rows.
     """
-    problems = list(dict.fromkeys(row.problem for row in rows))
-    values = [(r.problem, r.method, r.kind, marks.value(r), marks.hollow(r), marks.text(r)) for r in rows]
-    points = pd.DataFrame(values, columns=["problem", "method", "kind", "value", "hollow", "text"])
-    points = points.sort_values("problem", key=lambda names: names.map(problems.index), kind="stable")
-    lines = points.groupby(["problem", "method"], sort=False)
-    # A problem's name takes the line above its methods, where there are several.
-    headed = len(problems) > 1
-    y = lines.ngroup() + headed * (points["problem"].map(problems.index) + 1.0)
-    points = points.assign(y=y, at=y + jitter(lines.cumcount(), 0.42), alone=lines["value"].transform("size") == 1)
-    heights = points.groupby(["problem", "method"], sort=False)["y"].first()
-    pitch = PITCH if len(heights) <= MANY else DENSE_PITCH
-    canvas, ax = one_axes(1.35 + pitch * (y.max() + 1), grid="x")
-    ax.hlines(heights, 0.0, 1.0, transform=ax.get_yaxis_transform(), color=GUIDE, lw=0.6, zorder=0)
-    _points(ax, points, marks)
+    if len(drawn) < 2:
+        some([])  # one point says no more than the table does
+    single = {row.method for row in drawn} if len({(r.problem, r.method) for r in drawn}) == len(drawn) else set()
+    points = [
+        {
+            "method": style.name(row.method),
+            "problem": style.label(row.problem.partition(".")[2] or row.problem, 60),
+            "kind": row.kind,
+            "instance": style.label(row.instance, 60),
+            "value": marks.value(row),
+            "what": marks.names[marks.hollow(row)],
+            "text": marks.text(row),
+            "beside": marks.text(row) if row.method in single else "",
+            **{key: of(row) for key, of in fields.items()},
+        }
+        for row in drawn
+    ]
+    table = pd.DataFrame(points)
+    order = table.groupby("method")["value"].median().sort_values(kind="stable").index
+    problems = list(dict.fromkeys(table["problem"]))
+    own = json.dumps(sorted(set(table.loc[table["kind"] == "online", "method"])))
+    bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
+    side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
+    base = alt.Chart(width=style.WIDTH - 160, height=alt.Step(style.ROW)).encode(side, axis)
+    shapes = [
+        (what, shape)
+        for what, shape in zip(marks.names, ("circle", marks.arrow), strict=True)
+        if (table["what"] == what).any()
+    ]
+    kinds = alt.Scale(domain=[what for what, _ in shapes], range=[shape for _, shape in shapes])
+    told = style.tip("method", "kind", "instance", ("text", what), "what", *(key.replace("_", " ") for key in fields))
+    drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(
+        shape=alt.Shape("what:N", title=None, scale=kinds),
+        tooltip=told,
+        **style.colour(data.looks, order, legend=False),
+    )
+    layers = [*(layer.encode(side) for layer in more), drawing]
+    if single:
+        layers.append(base.mark_text(align="left", dx=8).encode(text="beside:N"))
+    else:
+        layers = [*_boxes(base), *layers]
+    chart = alt.layer(*layers, data=style.rows(points))
+    if len(problems) == 1:
+        return chart
     # Gaps to different optima do not rank methods, so each problem has its heading.
-    bold = {"ha": "right", "va": "center", "fontsize": 8.5, "fontweight": "bold", "color": INK}
-    for problem in problems if headed else ():
-        short, place = label(problem.partition(".")[2] or problem, 30), (0.0, heights[problem].min() - 1)
-        style.note(ax, short, place, (-8, 0), xycoords=ax.get_yaxis_transform(), **bold)
-    ax.set_yticks(heights, [label(method, 40) for _, method in heights.index])
-    ax.tick_params(axis="y", length=0, pad=8)
-    ax.set(xlabel=xlabel, ylabel="", ylim=(y.max() + 0.6, -0.6))
-    kinds = [kind for kind in KIND_COLOURS if kind in set(points["kind"])]
-    handles = [Line2D([], [], ls="", marker="s", color=KIND_COLOURS[kind], label=kind) for kind in kinds]
-    shapes = sorted(set(points["hollow"].tolist()))
-    handles += [Line2D([], [], label=marks.names[shape], **marks.look(shape, INK)) for shape in shapes]
-    style.legend_below(canvas, [*handles, *more], columns=5)
-    return canvas, ax, heights
+    heads = alt.Row("problem:N", title=None, sort=problems, header=alt.Header(labelFontWeight="bold"))
+    return chart.facet(row=heads).resolve_scale(y="independent")
 
 
-def _points(ax: Axes, points: pd.DataFrame, marks: Marks) -> None:
-    """Draw all points of one look at once: artists, not points, are what drawing takes its time for."""
-    for _, mine in points.groupby("y"):
-        if len(mine) >= BOX_FROM:
-            sns.boxplot(mine, x="value", y="y", orient="h", native_scale=True, ax=ax, **BOX)
-    for (kind, hollow, alone), mine in points.groupby(["kind", "hollow", "alone"], sort=False):
-        look = marks.look(bool(hollow), KIND_COLOURS.get(str(kind), MUTED))
-        ax.plot(mine["value"], mine["at"], **look, ms=6.5 if alone else 4.5, mew=1.2, clip_on=False, zorder=3)
-    for text, x, y in points.loc[points["alone"], ["text", "value", "y"]].itertuples(index=False):
-        style.note(ax, text, (x, y), (7, 0), va="center")
-
-
-def jitter(places: NDArray[np.integer] | pd.Series[int], width: float) -> Any:
-    """Return offsets of 0, 1, … within ± `width`/2 that spread evenly (golden section), the same every time."""
-    return width * ((0.5 + places * 0.6180339887498949) % 1.0 - 0.5)
+def _boxes(base: alt.Chart) -> list[Any]:
+    """Return the middle half of the results of methods that have several, and their median."""
+    several = base.transform_joinaggregate(n="count()", groupby=["problem", "method"]).transform_filter(
+        alt.datum.n >= BOX_FROM
+    )
+    middle = several.mark_bar(color=style.FAINT, size=11).encode(x="q1(value):Q", x2="q3(value):Q")
+    return [middle, several.mark_tick(color=style.MUTED, thickness=2, size=13).encode(x="median(value):Q")]
 
 
 # ---------------------------------------------------------------- gap, ratio, time
@@ -146,34 +128,37 @@ def _estimate(row: Row) -> bool:
 GAP = Marks(
     value=lambda row: 100.0 * (row.gap or 0.0),
     hollow=_estimate,
-    marker="<",
-    names=("optimum proved", "upper estimate"),
+    names=("optimum proved", "upper estimate: the optimum is not proved"),
     text=lambda row: ("≤ " if _estimate(row) else "") + percent(row.gap, up=_estimate(row)),
 )
 
 
 @figure("gap", "Gap by method")
 def gap(data: Compared) -> Drawn:
-    """Gap |bound − objective| / |bound| in per cent, by method.
+    """Gap |bound − objective| / |bound| in per cent, by method, the paper's own algorithms in bold.
 
     Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap is at most this.
     """
-    rows = some([row for row in data.rows if row.certified])
-    canvas, ax, _ = by_method(rows, GAP, "gap to the best certified bound [%]")
-    largest = max(map(GAP.value, rows))
+    drawn = some([row for row in data.rows if row.certified])
+    largest = max(map(GAP.value, drawn))
+    title = "gap to the best certified bound [%]"
+    axis = style.x("value", title, domain=[0.0, 1.15 * largest or 1.0])
     if largest > 200.0:
-        ax.set_xscale("symlog", linthresh=10.0)
-        ax.xaxis.set_major_formatter(style.plain_number)
-    ax.set_xlim(0.0, 1.1 * largest if largest > 0 else 1.0)
-    several = len({row.problem for row in rows}) > 1
+        scale = alt.Scale(type="symlog", constant=10, domain=[0.0, 2 * largest], nice=False)
+        decades = [0, *10.0 ** np.arange(1, np.log10(largest) + 1)]
+        axis = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(grid=False, values=decades, format=","))
+    several = len({row.problem for row in drawn}) > 1
     apart = "Problems (bold) have bounds of their own and are not comparable with one another. " if several else ""
-    return canvas, apart + data.sample(rows)
+    bound: dict[str, Any] = {
+        "objective": lambda row: number(row.objective),
+        "bound": lambda row: number(row.best_bound),
+    }
+    return by_method(data, drawn, GAP, "gap", axis, **bound), apart + data.sample(drawn)
 
 
 RATIO = Marks(
     value=lambda row: row.ratio or 1.0,
     hollow=_estimate,
-    marker="<",
     names=("measured, optimum proved", "measured, upper estimate"),
     text=lambda row: ratio(row.ratio, row.ratio_is_upper),
 )
@@ -185,28 +170,27 @@ def guarantees(data: Compared) -> Drawn:
 
     Upright bars: the guarantee on the same instance.
     """
-    promised = (row for row in data.rows if row.certified and row.guarantee_factor is not None)
-    rows = some([row for row in promised if row.ratio is not None])
-    key = Line2D([], [], color=INK, lw=1.8, label="guarantee")
-    canvas, ax, heights = by_method(rows, RATIO, "ratio to the optimum [1 = optimal]", [key])
-    limits = [row.guarantee_factor or 1.0 for row in rows]
-    for row, limit in zip(rows, limits, strict=True):
-        y = heights[row.problem, row.method]
-        ax.barh(y, limit - 1.0, left=1.0, height=0.5, color=style.FAINT, alpha=0.35, zorder=0)
-        ax.plot([limit, limit], [y - 0.3, y + 0.3], color=INK, lw=1.8, solid_capstyle="butt")
-    largest = max(*limits, *map(RATIO.value, rows))
-    if largest > 8.0:
-        style.log_axis(ax, "x")
-    ax.set_xlim(1.0 if largest > 8.0 else 1.0 - 0.01 * (largest - 1.0), largest * 1.05)
-    return canvas, data.sample(rows)
+    promised = [row for row in data.rows if row.certified and row.guarantee_factor is not None]
+    drawn = some([row for row in promised if row.ratio is not None])
+    largest = max(max(row.guarantee_factor or 1.0, RATIO.value(row)) for row in drawn)
+    axis = style.x("value", "ratio to the optimum [1 = optimal]", log=largest > 8.0, domain=[1.0, 1.05 * largest])
+    reach = alt.Chart().mark_bar(color=style.FAINT, opacity=0.5, size=9).encode(x=alt.X("start:Q"), x2="guarantee:Q")
+    key = alt.Stroke("promise:N", title=None, scale=alt.Scale(domain=["guarantee"], range=[style.INK]))
+    end = alt.Chart().mark_tick(thickness=2, size=13).encode(x=alt.X("guarantee:Q"), stroke=key)
+    columns: dict[str, Any] = {
+        "guarantee": lambda row: row.guarantee_factor,
+        "start": lambda row: 1.0,
+        "promise": lambda row: "guarantee",
+    }
+    return by_method(data, drawn, RATIO, "ratio", axis, [reach, end], **columns), data.sample(drawn)
 
 
 TIME = Marks(
     value=lambda row: max(row.solve_s or 0.0, SHORTEST_S),
     hollow=lambda row: row.status.startswith("time limit"),
-    marker=">",
     names=("finished", "stopped by the time limit"),
     text=lambda row: seconds(row.solve_s),
+    arrow="triangle-right",
 )
 
 
@@ -215,55 +199,44 @@ def timed(row: Row) -> bool:
     return row.solve_s is not None and row.status != "skipped" and not (row.wrong or row.failed)
 
 
-@figure("time", "Solve time by method")
+@figure("time", "Solve time by method", minor=True)
 def times(data: Compared) -> Drawn:
     """Time in the solver or heuristic in seconds, by method, on a logarithmic axis."""
-    rows = some([row for row in data.rows if timed(row)])
-    canvas, ax, _ = by_method(rows, TIME, "solve time [s]")
-    style.log_axis(ax, "x", "{x:g}")
-    values = [TIME.value(row) for row in rows]
-    ax.set_xlim(10 ** np.floor(np.log10(min(values))), 10 ** np.ceil(np.log10(max(values) * 1.6)))
-    return canvas, data.sample(rows)
+    drawn = some([row for row in data.rows if timed(row)])
+    values = [TIME.value(row) for row in drawn]
+    ends = [10.0 ** np.floor(np.log10(min(values))), 10.0 ** np.ceil(np.log10(max(values) * 1.6))]
+    return by_method(data, drawn, TIME, "time", style.x("value", "solve time [s]", log=True, domain=ends)), data.sample(
+        drawn
+    )
 
 
 # ---------------------------------------------------------------- bound over time
 
 
-@figure("traces", "Bound over time", of="instance")
+@figure("traces", "Bound over time", of="instance", minor=True)
 def traces(data: Compared) -> Drawn:
     """Best objective found (incumbent) and certified bound over time in seconds; the area between them is the gap."""
     names = {row.method: row.name for row in data.rows if not row.wrong}.values()
     keys = ("fingerprint", "method", "seed", "limits")
     points = pd.DataFrame(some([p for p in data.run.traces if tuple(p[key] for key in keys) in names]))
-    solves = [(m, mine.sort_values("time_s", kind="stable")) for m, mine in points.groupby("method", sort=False)]
-    known = some([(str(m), mine) for m, mine in solves if len(mine) > 1])
+    solves = [(str(m), mine.sort_values("time_s", kind="stable")) for m, mine in points.groupby("method", sort=False)]
+    known = some([(m, mine) for m, mine in solves if len(mine) > 1])
     shown = sorted(known, key=lambda item: -item[1]["time_s"].iloc[-1])[:MAX_TRACES]
-    columns = 2 if len(shown) in (2, 4) else 3
-    canvas, axes = panels(len(shown), 1.9, columns, "time [s]", "objective", "y")
-    for ax, (method, mine) in zip(axes, shown, strict=True):
-        _trace(ax, method, *mine.reindex(columns=["time_s", "incumbent", "bound"]).to_numpy(float).T)
-    looks = {"incumbent": {"color": style.PALETTE[0]}, "bound": style.BOUND, "gap": {"color": style.FAINT, "lw": 7}}
-    style.line_legend(canvas, looks)
+    records = [
+        _trace(m, *mine.reindex(columns=["time_s", "incumbent", "bound"]).to_numpy(float).T) for m, mine in shown
+    ]
+    chart = style.between(records, style.x("second", "time [s]"), ("incumbent", "bound"), "objective", "end")
     count = len(known)
     chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"
-    return canvas, f"{chosen} solve{'s' * (count != 1)} on {data.where}."
+    return chart, f"{chosen} solve{'s' * (count != 1)} on {data.where}."
 
 
-def _trace(ax: Axes, method: str, time: Array, incumbent: Array, bound: Array) -> None:
-    ax.fill_between(time, incumbent, bound, step="post", color=style.FAINT, alpha=0.8, lw=0)
-    ax.step(time, incumbent, where="post", color=style.PALETTE[0], marker="." if len(time) <= 40 else "")
-    ax.step(time, bound, where="post", **style.BOUND)
+def _trace(method: str, time: Array, incumbent: Array, bound: Array) -> dict[str, Any]:
     last = abs(bound[-1] - incumbent[-1]) / abs(bound[-1]) if bound[-1] else np.nan
     known = np.isfinite(last)
     end = f"gap {percent(float(last), up=True)} after {seconds(float(time[-1]))}" if known else "gap unknown"
-    ax.set(title=f"{label(method, 30)}\n{end}", xlim=(0.0, time[-1] or 1.0))
-    ax.yaxis.set_major_formatter(lambda value, _: number(value, 5))
-    values = np.concatenate([incumbent, bound])
-    values = values[np.isfinite(values)]
-    if values.size and np.ptp(values) <= FLAT * np.abs(values).max():
-        # An axis of rounding errors would show a gap where there is none.
-        middle, room = values.mean(), 0.05 * abs(values.mean()) + 1e-9
-        ax.set_ylim(middle - room, middle + room)
+    values = {"second": time, "incumbent": incumbent, "bound": bound}
+    return {"method": style.name(method), "panel": f"{style.name(method)}: {end}", "end": end, **values}
 
 
 # ---------------------------------------------------------------- performance profiles
@@ -283,7 +256,7 @@ def _by_problem(data: Compared, ratios: Callable[[list[Row]], Mapping[str, Array
     }
 
 
-@figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"})
+@figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"}, minor=True)
 def performance(data: Compared, measure: Measure) -> Drawn:
     """Dolan and Moré's performance profiles of {}, by problem.
 
@@ -297,14 +270,15 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     sizes = {problem: next(iter(each.values())).size for problem, each in found.items() if len(each) > 1}
     chosen = some([*sizes])[:MOST_PANELS]
     xlabel = "time / fastest" if measure == "time" else "ratio to the best objective"
-    titled = [(f"{label(problem, 34)}, n = {sizes[problem]}", found[problem]) for problem in chosen]
-    canvas, shown, more = _profiles(data.looks, titled, xlabel)
-    left = f"Left out because somewhere skipped: {counted(len(skipped), 'method')}. " if skipped else ""
-    cases = counted(max(sizes[problem] for problem in chosen), "case")
-    return canvas, f"{more}{left}n = {cases}, {counted(len(shown), 'method')} on {data.where}."
+    titled = [(f"{style.label(problem, 34)}, n = {sizes[problem]}", found[problem]) for problem in chosen]
+    left = f"Left out because somewhere skipped: {style.counted(len(skipped), 'method')}. " if skipped else ""
+    cases = style.counted(max(sizes[problem] for problem in chosen), "case")
+    methods = {method for _, ratios in titled for method in ratios}
+    chart = _profiles(data.looks, titled, xlabel)
+    return chart, f"{left}n = {cases}, {style.counted(len(methods), 'method')} on {data.where}."
 
 
-@figure("profile-bound", "Ratio to the bound")
+@figure("profile-bound", "Ratio to the bound", minor=True)
 def bound_ratios(data: Compared) -> Drawn:
     """Share of each method's cases in which its ratio to the certified bound is at most so large, by problem.
 
@@ -313,9 +287,10 @@ def bound_ratios(data: Compared) -> Drawn:
     found = {problem: ratios for problem, ratios in _by_problem(data, _ratios).items() if ratios}
     count = {problem: sum(values.size for values in ratios.values()) for problem, ratios in found.items()}
     chosen = some(sorted(found, key=lambda problem: -count[problem])[:MOST_PANELS])
-    canvas, shown, more = _profiles(data.looks, [(label(p, 34), found[p]) for p in chosen], "ratio to the bound")
-    n = counted(sum(found[p][m].size for p in chosen for m in shown if m in found[p]), "result")
-    return canvas, f"{more}n = {n} of {counted(len(shown), 'method')} on {data.where}."
+    methods = style.counted(len({method for problem in chosen for method in found[problem]}), "method")
+    n = style.counted(sum(count[problem] for problem in chosen), "result")
+    chart = _profiles(data.looks, [(style.label(p, 34), found[p]) for p in chosen], "ratio to the bound")
+    return chart, f"n = {n} of {methods} on {data.where}."
 
 
 def _ratios(rows: Sequence[Row]) -> Ratios:
@@ -331,7 +306,7 @@ def _ratios(rows: Sequence[Row]) -> Ratios:
     return {method: np.array(values) for method, values in found.items()}
 
 
-@figure("profile-solvers", "Performance profile of solvers")
+@figure("profile-solvers", "Performance profile of solvers", minor=True)
 def solver_profile(data: Compared) -> Drawn:
     """Dolan and Moré's performance profile of the time to a proof that holds, by solver.
 
@@ -343,67 +318,62 @@ def solver_profile(data: Compared) -> Drawn:
     ratios = profiles([proof(row) for row in rows if row.method in ran], "time")
     size = next(iter(ratios.values())).size
     found = {solver: values for solver, values in ratios.items() if size > 1 and np.isfinite(values).any()}
-    canvas, shown, more = _profiles(looks(some(list(found))), [("models", found)], "time / fastest")
-    return canvas, f"{more}n = {counted(size, 'case')}, {counted(len(shown), 'solver')} on {data.where}."
+    chart = _profiles(style.looks(some(list(found))), [("models", found)], "time / fastest")
+    return chart, f"n = {style.counted(size, 'case')}, {style.counted(len(found), 'solver')} on {data.where}."
 
 
-def _profiles(
-    known: Mapping[str, Look], problems: Sequence[tuple[str, Ratios]], xlabel: str
-) -> tuple[Figure, list[str], str]:
-    """Draw the share of cases in which each method is within a factor, a panel per title.
-
-    Also return the methods that have a line, and a sentence about those without.
-    """
-    methods = list(dict.fromkeys(method for _, ratios in problems for method in ratios))
-    mine = {method: known[method] for method in methods[:MAX_LINES]}
-    drawn = [(title, ratios) for title, ratios in problems if mine.keys() & ratios.keys()]
-    canvas, axes = panels(len(drawn), 2.2, 2, xlabel, "share of cases", "both")
-    for ax, (title, ratios) in zip(axes, drawn, strict=True):
+def _profiles(looks: Mapping[str, style.Look], problems: Sequence[tuple[str, Ratios]], xlabel: str) -> Any:
+    """Return the share of cases in which each method is within a factor, a panel per title."""
+    lines, ends = [], []
+    for title, ratios in problems:
         every = np.concatenate(list(ratios.values()))
-        end = max(float(every[np.isfinite(every)].max()) * 1.05, 1.01)
-        for method in filter(mine.__contains__, ratios):
-            style.share_line(ax, ratios[method], 1.0, end, mine[method])
-        if end > style.WIDE:
-            style.log_axis(ax, "x")
-        ax.set(title=title, xlim=(1.0, end), ylim=(0.0, 1.03))
-    style.line_legend(canvas, mine)
-    more = f"The first {MAX_LINES} of {len(methods)} methods. " if len(methods) > MAX_LINES else ""
-    return canvas, list(mine), more
+        ends.append(max(float(every[np.isfinite(every)].max()) * 1.05, 1.01))
+        for method, values in ratios.items():
+            known, share = style.shares(values, 1.0)
+            solved = f"{np.isfinite(values).sum()} of {values.size}"
+            line = {"x": np.append(known, ends[-1]), "share": np.append(share, share[-1]), "within any factor": solved}
+            lines.append({"method": style.name(method), "panel": title, **line})
+    axis = style.x("x", xlabel, log=max(ends) > style.WIDE, domain=[1.0, max(ends)])
+    return style.share_lines(lines, looks, axis, "share of cases", min(2, len(problems)))
 
 
 # ---------------------------------------------------------------- scaling
 
 
-@figure("scaling", "Solve time by size")
+@figure("scaling", "Solve time by size", minor=True)
 def scaling(data: Compared) -> Drawn:
     """Solve time in seconds against the size of the instance, both logarithmic.
 
-    Lines are least-squares fits of a·n^b, the exponent b is in the legend.
+    Lines are least-squares fits of a·n^b; the exponent b stands at their ends.
     """
     size = {mark: len(one.jobs) or len(one.tenants) for mark, one in data.run.instances.items()}
-    rows = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
+    found = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
     points = pd.DataFrame(
-        [(r.method, float(size[r.fingerprint]), TIME.value(r)) for r in some(rows)], columns=list("mxy")
+        [(style.name(r.method), float(size[r.fingerprint]), TIME.value(r)) for r in some(found)],
+        columns=["method", "size", "second"],
     )
-    grown = points[points.groupby("m")["x"].transform("nunique") >= SIZES]
-    slowest = grown.groupby("m", sort=False)["y"].max().sort_values(ascending=False, kind="stable")
-    shown = some([str(method) for method in slowest.index[:MAX_LINES]])
+    grown = points[points.groupby("method")["size"].transform("nunique") >= SIZES]
     unit = "jobs" if any(one.jobs for one in data.run.instances.values()) else "tenants"
-    canvas, ax = one_axes(3.2, unit, "solve time [s]", "both")
-    ends = {}
-    for method in shown:
-        x, y = grown.loc[grown["m"] == method, ["x", "y"]].to_numpy().T
-        exponent, height = np.polyfit(np.log(x), np.log(y), 1)
-        ax.plot(x, y, marker="o", markersize=4, ls="", color=data.looks[method]["color"])
-        span = np.array([x.min(), x.max()])
-        ax.plot(span, np.exp(height) * span**exponent, **data.looks[method])
-        ends[method] = f": n^{exponent:.2f}"
-    style.log_axis(ax, "y", "{x:g}")
-    style.log_axis(ax, "x")
-    drawn = grown[grown["m"].isin(shown)]
-    sizes = np.unique(drawn["x"])
-    ax.xaxis.set(major_locator=FixedLocator(sizes[:: -(-len(sizes) // 8)].tolist()), minor_locator=NullLocator())
-    style.line_legend(canvas, {method: data.looks[method] for method in shown}, 2, limit=34, ends=ends)
-    more = f"The {MAX_LINES} slowest of {len(slowest)} methods. " if len(slowest) > MAX_LINES else ""
-    n = f"n = {counted(len(drawn), 'result')} of {counted(len(shown), 'method')} on {data.where}."
-    return canvas, f"Size is the number of {unit}. {more}{n}"
+    fits = []
+    for method, mine in some(list(grown.groupby("method", sort=False))):
+        (sizes, times) = mine[["size", "second"]].to_numpy().T
+        exponent, height = np.polyfit(np.log(sizes), np.log(times), 1)
+        span = np.array([sizes.min(), sizes.max()])
+        fits.append(
+            {"method": method, "size": span, "second": np.exp(height) * span**exponent, "fit": f"n^{exponent:.2f}"}
+        )
+    axes = (
+        style.x("size", unit, log=True).axis(values=np.unique(grown["size"]).tolist()),
+        style.y("second", "solve time [s]", log=True),
+    )
+    look = {
+        **style.colour(data.looks, [fit["method"] for fit in fits]),
+        "tooltip": style.tip("method", "fit", "size", "second"),
+    }
+    lines = alt.Chart(style.rows(fits), width=style.WIDTH).transform_flatten(["size", "second"]).encode(*axes)
+    dots = alt.Chart(style.rows(grown.to_dict("records"))).mark_point(filled=True).encode(*axes, color=look["color"])
+    ends = lines.mark_text(align="left", dx=4).encode(
+        text=alt.Text("fit:N", aggregate="max"), y="max(second):Q", x="max(size):Q", detail="method:N"
+    )
+    n = f"n = {style.counted(len(grown), 'result')} of {style.counted(len(fits), 'method')} on {data.where}."
+    return alt.layer(lines.mark_line().encode(**look), dots, ends), f"Size is the number of {unit}. {n}"

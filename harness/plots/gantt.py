@@ -5,23 +5,19 @@ The parts take plain arrays, so that schedules in slots and traces of simulation
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import matplotlib as mpl
+import altair as alt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
 from schedgap.harness.figure import Drawn
+from schedgap.harness.plots import style
 from schedgap.harness.plots.results import Compared, some
-from schedgap.harness.plots.style import PALETTE, WIDTH_IN, label, legend_below, panels, text_colour, time_unit
+from schedgap.harness.text import number
 from schedgap.heuristics.simulator import Trace
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Runs
@@ -32,22 +28,26 @@ from schedgap.instances.workload import Servers, server_names
 TOUCHING = 1e-9
 """Relative gap below which two bars follow one another."""
 
-NAMED_JOBS = len(PALETTE)
+NAMED_JOBS = len(style.PALETTE)
 """Largest number of jobs with colours of their own; of more, the colour tells their place in the order."""
 
 MAX_LANES = 160
 """GPUs drawn per panel, as many of every type as its share of all; more would be thinner than a pixel each."""
 
-RASTER_FROM = 600
-"""More boxes than this are stored as one image: outlines would make a file of megabytes."""
+MOST_BARS = 4000
+"""More bars than these are sampled: outlines of single restarts would hide whose they are, and take megabytes."""
 
-IDLE = "#eceff2"
+SAMPLES = (1440, 720, 360, 240, 120)
+"""Instants at which a schedule of too many bars is looked at, as many as leave few enough bars."""
+
 TYPE_GAP = 1.0
 """Rows left free between GPU types."""
 
-LANE_IN = 0.07
-LEAST_IN, MOST_IN = 0.75, 3.4
-"""Height of a GPU's row, and of a panel."""
+LANE, LEAST, MOST = 6, 60, 300
+"""Pixels of a GPU's row; least and most of a panel."""
+
+LETTER = 6.5
+"""Pixels of a letter of a job's name."""
 
 D = TypeVar("D")
 
@@ -70,6 +70,7 @@ class Chart:
     servers: Servers
     gpu_types: Sequence[str]
     jobs: Sequence[str]
+    unit: style.Clock | None = None
 
 
 def server_rows(instance: Instance, rows: Ints, jobs: Sequence[str]) -> Chart:
@@ -131,9 +132,25 @@ def lanes(bars: Bars, gpus: Ints) -> Ints:
         slack = TOUCHING * max(1.0, abs(bars.start[i]))
         rows = np.sort(np.argsort(mine > bars.start[i] + slack, kind="stable")[: bars.gpus[i]])
         mine[rows] = bars.end[i]
+        if rows[-1] - rows[0] < len(rows):
+            pieces.append((i, int(rows[0]), len(rows)))
+            continue
         cuts = np.flatnonzero(np.diff(rows) > 1) + 1
         pieces += [(i, int(run[0]), len(run)) for run in np.split(rows, cuts)]
     return np.array(pieces, np.int64).reshape(-1, 3)
+
+
+def sampled(bars: Bars) -> Bars:
+    """Return the bars as they are or, of too many, who holds what at instants of equal distance."""
+    found, end = bars, float(bars.end.max(initial=0.0))
+    for columns in SAMPLES:
+        if len(found.job) <= MOST_BARS:
+            break
+        step = end / columns
+        first, last = (np.ceil(times / step - 0.5) * step for times in (bars.start, bars.end))
+        seen = last > first
+        found = merged(bars.job[seen], bars.server[seen], bars.gpus[seen], first[seen], last[seen])
+    return found
 
 
 def beside_online(
@@ -150,42 +167,60 @@ def beside_online(
     `chart`, `bars` and `words` are of a view, a decision on it, and its objective; `words` stand behind the method.
     """
     decisions = data.running(kind)
-    rows = [data.verified[method] for method in decisions]
-    rivals = [row for row in rows if row.method != online and row.problem in problems]
+    known = [data.verified[method] for method in decisions]
+    rivals = [row for row in known if row.method != online and row.problem in problems]
     rivals.sort(key=lambda row: row.objective or 0.0, reverse=any(row.sense == "max" for row in rivals))
     drawn = {}
-    for row in some([*rivals[:1], *(row for row in rows if row.method == online)]):
+    for row in some([*rivals[:1], *(row for row in known if row.method == online)]):
         decision = decisions[row.method]
-        drawn[f"{label(row.method, 30)}: {words(data.view, decision, row.objective)}"] = bars(data.view, decision)
-    canvas, said = gantt(chart(data.view), drawn)
+        drawn[f"{style.name(row.method)}: {words(data.view, decision, row.objective)}"] = bars(data.view, decision)
+    canvas, said = gantt(replace(chart(data.view), unit=data.clock), drawn)
     return canvas, said + data.n(len(drawn))
 
 
-def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Figure, str]:
-    """Return a figure with one Gantt chart (bars by title) below the other, and what its caption says of it."""
-    rows, bottom = _rows(chart.servers)
+def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
+    """Return one Gantt chart (bars by title) below the other, and what a caption says of them."""
+    top, bottom = _rows(chart.servers)
+    shown = np.flatnonzero(np.isfinite(top))
     end_s = max((float(each.end.max()) for each in bars.values() if each.end.size), default=1.0)
-    unit_s, unit = time_unit(end_s)
-    height = min(max(LANE_IN * bottom, LEAST_IN), MOST_IN) + 0.3
-    figure, axes = panels(len(bars), height, columns=1, xlabel=f"time [{unit}]", sharex=True)
-    few = len(chart.jobs) <= NAMED_JOBS
-    colours = mpl.colormaps["viridis"](np.linspace(0.0, 1.0, len(chart.jobs)))
-    for ax, (title, each) in zip(axes, bars.items(), strict=True):
-        ax.set(title=title, ylim=(bottom, 0.0), xlim=(0.0, end_s / unit_s))
-        _panel(ax, chart, rows, each, unit_s, mpl.colors.to_rgba_array(PALETTE) if few else colours)
-    idle = Patch(color=IDLE, label="idle")
+    unit, few = chart.unit or style.clock(end_s), len(chart.jobs) <= NAMED_JOBS
+    records: list[dict[str, Any]] = []
+    for title, each in bars.items():
+        servers = zip(top[shown], chart.servers.gpus[shown], strict=True)
+        records += [{"panel": title, "top": first, "bottom": first + gpus} for first, gpus in servers]
+        records += [{"panel": title, **job} for job in _jobs(chart, top, sampled(each), unit)]
+    height = min(max(LANE * bottom, LEAST), MOST)
+    base = alt.Chart(width=style.WIDTH, height=height).encode(_types(chart, top, bottom))
+    idle = base.transform_filter("!isValid(datum.job)")
+    jobs = base.transform_filter("isValid(datum.job)").transform_flatten(["time", "end", "top", "bottom"])
+    jobs = jobs.encode(style.time_axis(unit, end_s / unit.seconds), alt.X2("end:Q"), y2="bottom:Q")
+    names = [style.label(job, 30) for job in chart.jobs]
+    named = alt.Color("job:N", scale=alt.Scale(domain=names, range=list(style.PALETTE[: len(names)])), title=None)
+    places = alt.Scale(domain=[1, len(names)])  # Vega-Lite finds no domain where layers filter what is faceted
+    ordered = alt.Color("order:Q", scale=places, title="job, in the order of the instance")
+    piece = [("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]")]
+    told = style.tip("job", *piece, "most GPUs", "runs in pieces", "first start", "last end", "GPU time")
+    layers = [
+        idle.mark_rect(color=style.IDLE).encode(y2="bottom:Q"),
+        jobs.mark_rect(clip=True).encode(color=named if few else ordered, tooltip=told).add_params(style.zoom()),
+        idle.mark_rule(color=style.PAPER, strokeWidth=1),
+    ]
     if few:
-        jobs = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, chart.jobs, strict=False)]
-        legend_below(figure, [*jobs, idle], 6)
-    else:
-        legend_below(figure, [idle])
-        order = ScalarMappable(Normalize(1, len(chart.jobs)), "viridis")
-        what = "job, in the order of the instance"
-        figure.colorbar(order, ax=axes, label=what, pad=0.02, aspect=35, fraction=0.04)
-    shown = int(np.isfinite(rows).sum())
-    words = "Each job has its colour. " if few else "Colours tell the order of the jobs. "
-    part = f"The first servers of every type are shown ({shown} of {chart.servers.size}). "
-    return figure, words + (part if shown < chart.servers.size else "")
+        # the names of the jobs, in the bars that are wide enough
+        room = (
+            f"(datum.end - datum.time) * {style.WIDTH * unit.seconds / end_s:.6g} > {LETTER} * (length(datum.job) + 1)"
+        )
+        middle = {"x": "(datum.time + datum.end) / 2", "y": "(datum.top + datum.bottom) / 2"}
+        words = jobs.transform_filter(room).transform_calculate(**middle).mark_text(fontSize=9.5, clip=True)
+        place = {"x": alt.X("x:Q"), "y": alt.Y("y:Q"), "x2": alt.Undefined, "y2": alt.Undefined}
+        layers.append(words.encode(**place, text="job:N", color=alt.Color("ink:N", scale=None)))
+    said = "Each job has its colour. " if few else "Colours tell the order of the jobs. "
+    if any(len(each.job) > MOST_BARS for each in bars.values()):
+        said += "Of schedules with very many restarts, instants at equal distances are drawn. "
+    if len(shown) < chart.servers.size:
+        said += f"The first servers of every type are shown ({len(shown)} of {chart.servers.size}). "
+    heads = alt.Row("panel:N", title=None, sort=list(bars))
+    return alt.layer(*layers, data=style.rows(records)).facet(row=heads), said
 
 
 def _rows(servers: Servers) -> tuple[Array, float]:
@@ -202,39 +237,38 @@ def _rows(servers: Servers) -> tuple[Array, float]:
     return top, max(at - TYPE_GAP, 1.0)
 
 
-def _panel(ax: Axes, chart: Chart, top: Array, bars: Bars, unit_s: float, colours: Array) -> None:
-    """Draw the servers, the bars with the jobs' names, and the names of the GPU types."""
+def _types(chart: Chart, top: Array, bottom: float) -> alt.Y:
+    """Return the axis of GPUs, with the name of each type in the middle of its rows."""
     shown, gpus = np.flatnonzero(np.isfinite(top)), chart.servers.gpus
-    ax.add_collection(boxes(*ax.get_xlim(), top[shown], gpus[shown], facecolors=IDLE, linewidths=0))
-    pieces = lanes(bars, gpus)
+    kinds, names = chart.servers.gpu_type[shown], {}
+    for r in np.unique(kinds).tolist():
+        first, last = shown[kinds == r][[0, -1]]
+        names[float(top[first] + top[last] + gpus[last]) / 2] = style.label(chart.gpu_types[r], 14)
+    words = json.dumps({f"{middle:g}": name for middle, name in names.items()})
+    axis = alt.Axis(values=list(names), labelExpr=f"{words}[datum.value]", grid=False, domain=False, ticks=False)
+    return alt.Y("top:Q", title=None, scale=alt.Scale(domain=[bottom, 0.0], nice=False), axis=axis)
+
+
+def _jobs(chart: Chart, top: Array, bars: Bars, unit: style.Clock) -> list[dict[str, Any]]:
+    """Return a record for each job that is drawn: its bars, and its whole life in words."""
+    pieces = lanes(bars, chart.servers.gpus)
     bar, row, count = pieces[np.isfinite(top[bars.server[pieces[:, 0]]])].T
-    place = (bars.start[bar] / unit_s, bars.end[bar] / unit_s, top[bars.server[bar]] + row, count)
-    look: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.15 if len(bar) > RASTER_FROM else 0.4, "zorder": 2}
-    ax.add_collection(boxes(*place, facecolors=colours[bars.job[bar]], **look))
-    ax.hlines(top[shown], *ax.get_xlim(), color="white", lw=1.1, zorder=3)
-    if len(chart.jobs) <= NAMED_JOBS:
-        _names(ax, chart, bars.job[bar], *place)
-    kinds = chart.servers.gpu_type[shown]
-    ends = {r: shown[kinds == r][[0, -1]] for r in np.unique(kinds).tolist()}
-    middles = [(top[first] + top[last] + gpus[last]) / 2 for first, last in ends.values()]
-    ax.set_yticks(middles, [label(chart.gpu_types[r], 14) for r in ends])
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-
-
-def boxes(left: ArrayLike, right: ArrayLike, top: ArrayLike, height: ArrayLike, **look: Any) -> PolyCollection:
-    """Return boxes as one artist; very many are stored as an image."""
-    left, right, top, height = np.broadcast_arrays(left, right, top, height)
-    low = top + height
-    corners = np.stack([[left, top], [right, top], [right, low], [left, low]]).transpose(2, 0, 1)
-    return PolyCollection(list(corners), rasterized=len(corners) > RASTER_FROM, **look)
-
-
-def _names(ax: Axes, chart: Chart, job: Ints, left: Array, right: Array, y: Array, height: Ints) -> None:
-    """Write the names of the jobs into the bars that are wide enough."""
-    letter = ax.get_xlim()[1] * 0.075 / WIDTH_IN
-    for j, start, end, middle in zip(job.tolist(), left, right, y + height / 2, strict=True):
-        text = label(chart.jobs[j], 12)
-        if end - start >= letter * (len(text) + 1):
-            look = {"ha": "center", "va": "center", "color": text_colour(PALETTE[j])}
-            ax.text((start + end) / 2, middle, text, look, fontsize=6.5, clip_on=True, zorder=4)
+    above, found = top[bars.server[bar]] + row, []
+    for job in np.unique(bars.job[bar]).tolist():
+        drawn, mine = bars.job[bar] == job, bars.job == job
+        start, end, gpus = bars.start[mine], bars.end[mine], bars.gpus[mine]
+        bounds = {"time": bars.start[bar[drawn]] / unit.seconds, "end": bars.end[bar[drawn]] / unit.seconds}
+        about = {
+            "job": style.label(chart.jobs[job], 30),
+            "order": job + 1,
+            "ink": style.text_colour(style.PALETTE[job % len(style.PALETTE)]),
+        }
+        life = {
+            "most GPUs": int(np.bincount(np.unique(start, return_inverse=True)[1], gpus).max()),
+            "runs in pieces": np.unique(start).size,
+            "first start": unit.text(float(start.min())),
+            "last end": unit.text(float(end.max())),
+            "GPU time": f"{number(float(gpus @ (end - start)) / unit.seconds)} GPU·{unit.name}",
+        }
+        found.append({**about, **life, **bounds, "top": above[drawn], "bottom": above[drawn] + count[drawn]})
+    return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import Chart, beside_online, of_schedule
-from schedgap.harness.plots.results import Compared, counted
-from schedgap.harness.plots.style import MAX_LINES, MAX_ROWS, completion_cdf, no_dust, price_map, utilisation
+from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import number
 from schedgap.heuristics.hadar.prices import Market, prices
 from schedgap.instances.arrays import Array
@@ -34,7 +34,7 @@ def chart(view: View) -> Chart:
 
 
 def _completed(view: View, schedule: Schedule, utility: float | None) -> str:
-    done, jobs = len(np.unique(schedule.job)), counted(view.size, "job")
+    done, jobs = len(np.unique(schedule.job)), style.counted(view.size, "job")
     return f"utility {number(utility)}, {jobs if done == view.size else f'{done} of {jobs}'} completed"
 
 
@@ -51,8 +51,8 @@ def completion_times(data: Compared) -> Drawn:
 
     A line that ends below 1 leaves jobs out.
     """
-    known, words = data.few(Schedule, MAX_LINES)
-    return completion_cdf({method: completion_s(data.view, d) for method, d in known.items()}, data.looks), words
+    times_s = {method: completion_s(data.view, d) for method, d in some(data.running(Schedule)).items()}
+    return style.completion_cdf(times_s, data.looks, data.clock), data.n(len(times_s))
 
 
 def shares(view: View, schedule: Schedule) -> Array:
@@ -63,8 +63,8 @@ def shares(view: View, schedule: Schedule) -> Array:
 @figure("hadar.utilisation", "GPUs in use over time", of="instance")
 def gpus_in_use(data: Compared) -> Drawn:
     """GPUs held by jobs, in per cent of all GPUs, over time (neighbouring slots are averaged where there are many)."""
-    known, words = data.few(Schedule, MAX_ROWS)
-    return utilisation({m: shares(data.view, d) for m, d in known.items()}, data.view.slot_s, data.looks), words
+    held = {m: {"GPUs": shares(data.view, d)} for m, d in list(some(data.running(Schedule)).items())[: style.MAX_ROWS]}
+    return style.strips(held, data.view.slot_s, data.clock, data.looks), data.n(len(held))
 
 
 def price_field(view: View, schedule: Schedule) -> Array:
@@ -79,26 +79,22 @@ def price_field(view: View, schedule: Schedule) -> Array:
     return total / np.maximum(view.capacity, 1)[:, None]
 
 
-@figure("hadar.prices", "Prices of Hadar online", of="instance")
-def posted_prices(data: Compared) -> Drawn:
-    """Price (5) of a GPU at the end of each slot's planning, by type and time, in utility per GPU and slot.
+@figure("hadar.prices", "Prices", of="instance")
+def both_prices(data: Compared) -> Drawn:
+    """Price of a GPU by type and time, in utility per GPU and slot, on the same axes and colours.
 
-    It is that which hadar.online posts: the mean over the servers of the type.
+    Those that hadar.online posts are (5) at the end of each slot's planning, the mean over the servers of the type. The
+    dual prices are those at which hadar.p2.columns proves its bound: what one more GPU would add to it at most.
     """
-    schedule = data.running(Schedule).get(ONLINE)
-    if schedule is None:
-        return None
+    known, fields = data.running(Schedule), {}
+    some([*known, *data.prices])
     view: View = data.view
-    return price_map(price_field(view, schedule), view.workload.gpu_types, view.slot_s), data.n(1)
-
-
-@figure("hadar.duals", "Prices of the bound", of="instance")
-def dual_prices(data: Compared) -> Drawn:
-    """Dual price of a GPU by type and time, in utility per GPU and slot.
-
-    At these prices hadar.p2.columns proves its bound: what one more GPU would add to the bound at most.
-    """
-    if COLUMNS not in data.prices:
-        return None
-    view: View = data.view
-    return price_map(no_dust(data.prices[COLUMNS], SMALL), view.workload.gpu_types, view.slot_s), data.n(1)
+    if ONLINE in known:
+        fields[f"posted by {ONLINE}"] = price_field(view, known[ONLINE])
+    if COLUMNS in data.prices:
+        fields[f"dual prices of {COLUMNS}"] = style.no_dust(data.prices[COLUMNS], SMALL)
+    last = max((int(d.slot.max()) + 1 for d in known.values()), default=max(f.shape[1] for f in some(fields).values()))
+    panels = {title: (field, "utility per GPU and slot") for title, field in some(fields).items()}
+    return style.price_map(panels, view.workload.gpu_types, view.slot_s, data.clock, last * view.slot_s), data.n(
+        len(panels)
+    )

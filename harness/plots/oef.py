@@ -1,28 +1,20 @@
 """Figures of OEF: who gets which devices, what each tenant makes of them, and who envies whom.
 
-With few tenants each has its own bar or node. With more, tenants stand in the order of their speedup on the
-fastest GPU type, as cells of a heat map, and neighbours are averaged where cells would become too small.
+With few tenants each has its own bar or cell. With more, tenants stand in the order of their speedup on the fastest GPU
+type, and neighbours are averaged where cells would become too small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-import networkx as nx
+import altair as alt
 import numpy as np
-import pandas as pd
-import seaborn as sns
-from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, PowerNorm
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
-from schedgap.harness.plots.results import Compared, counted, some
-from schedgap.harness.plots.style import INK, MUTED, PALETTE, label, panels, sparse_ticks
-from schedgap.harness.text import number
+from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.verify import TOLERANCE
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, View, efficiency
@@ -30,27 +22,15 @@ from schedgap.instances.views.oef import Allocation, View, efficiency
 FEW_TENANTS = 8
 """Up to so many tenants have their own bars and colours."""
 
-FEW_NODES = 12
-"""Up to so many tenants are nodes of a graph; of more, the arrows hide each other."""
-
-CELLS = 40
+CELLS = 24
 """Largest number of tenants side by side in a heat map; more are averaged in groups."""
-
-NUMBERED_CELLS = 20
-"""Up to so many tenants have their number printed in the heat map."""
 
 MAX_PANELS = 12
 MAX_TENANTS = 2000
 """Envy compares all pairs: beyond, the matrix takes more memory and time than a figure is worth."""
 
-NODE = 430
-ARC = "arc3,rad=0.16"
-"""Size of a node, and a bend that keeps an arrow there apart from the arrow back."""
-
-SLIM: dict[str, Any] = {"pad": 0.02, "aspect": 35, "fraction": 0.04}
-"""A colour bar that leaves the width to the panels."""
-
-ENVY_COLOURS = sns.light_palette(PALETTE[3], as_cmap=True)
+ENVY = ["#f2a58e", "#7a0016"]
+"""Colours of the least and the largest gain; where nobody envies, nothing is drawn."""
 
 
 def _allocations(data: Compared) -> dict[str, Allocation]:
@@ -67,7 +47,13 @@ def ranked(speedup: Array) -> list[Ints]:
 def _ranked_tenants(view: View) -> tuple[list[Ints], list[str]]:
     """Return the groups of tenants by true speedup on the fastest type, each with the name of its first tenant."""
     groups = ranked(per_tenant(view, view.true_speedups[:, -1]))
-    return groups, [label(view.tenants[group[0]], 9) for group in groups]
+    return groups, _names(view.tenants, groups)
+
+
+def _names(tenants: Sequence[str], groups: Sequence[Ints]) -> list[str]:
+    """Return the name of each group's first tenant, different ones for different groups."""
+    names = [style.label(tenants[group[0]], 9) for group in groups]
+    return [text if names.index(text) == i else f"{text} ({i + 1})" for i, text in enumerate(names)]
 
 
 def per_tenant(view: View, values: Array) -> Array:
@@ -81,7 +67,7 @@ def _words(data: Compared, what: str) -> str:
     """Return the end of a caption: how it is drawn, n, and what is not drawn."""
     drawn, possible = len(_allocations(data)), len(data.decisions)
     more = f" The first {drawn} of {possible} methods are shown." if possible > drawn else ""
-    return f"{what} {data.n(drawn, counted(len(data.view.tenants), 'tenant'))}{more}"
+    return f"{what} {data.n(drawn, style.counted(len(data.view.tenants), 'tenant'))}{more}".strip()
 
 
 @figure("oef.efficiency", "Efficiency per tenant", of="instance")
@@ -90,58 +76,55 @@ def efficiencies(data: Compared) -> Drawn:
     allocations, view = _allocations(data), data.view
     split = per_tenant(view, efficiency(view.true_speedups, view.equal_split))
     reached = {method: per_tenant(view, efficiency(view.true_speedups, d.devices)) for method, d in allocations.items()}
-    if len(view.tenants) <= FEW_TENANTS and len(allocations) <= len(PALETTE):
-        colours = {method: data.looks[method]["color"] for method in reached}
-        words = "In slowest-GPU equivalents; dashed: equal split."
-        return _efficiency_bars(view, reached, split, colours), _words(data, words)
+    if len(view.tenants) <= FEW_TENANTS:
+        return _efficiency_bars(data, reached, split), _words(data, "In slowest-GPU equivalents; dashed: equal split.")
     words = (
         "Divided by that of the equal split (1: the same, purple: worse, orange: better); neighbours in order of "
         "speedup are averaged if many."
     )
-    relative = {method: values / split for method, values in reached.items()}
-    return _efficiency_map(view, relative), _words(data, words)
+    return _efficiency_map(view, {method: values / split for method, values in reached.items()}), _words(data, words)
 
 
-def _efficiency_bars(view: View, reached: Mapping[str, Array], split: Array, colours: Mapping[str, str]) -> Figure:
-    canvas, ax = style.one_axes(3.2, grid="y")
-    frame = pd.DataFrame(dict(reached)).melt(ignore_index=False, var_name="method", value_name="efficiency")
-    look: dict[str, Any] = {"palette": colours, "saturation": 1, "width": 0.84, "gap": 0.08}
-    sns.barplot(frame, x=frame.index, y="efficiency", hue="method", ax=ax, **look)
-    handles = ax.get_legend_handles_labels()[0]
-    ax.legend_ = None
-    places = np.arange(len(split))
-    line = ax.hlines(split, places - 0.46, places + 0.46, color=INK, ls=style.DASHED, lw=1.3, zorder=3)
-    line.set_label("equal split")
-    ax.set_xticks(places, [label(name, 14) for name in view.tenants])
-    ax.tick_params(axis="x", length=0)
-    ax.set(xlabel="tenant", ylabel="efficiency\n[slowest-GPU equivalents]")
-    style.legend_below(canvas, [*handles, line], 3)
-    return canvas
+def _efficiency_bars(data: Compared, reached: dict[str, Array], split: Array) -> Any:
+    tenants = [style.label(tenant, 14) for tenant in data.view.tenants]
+    bars = [
+        {"method": style.name(method), "tenant": tenant, "efficiency": value, "split": equal}
+        for method, values in reached.items()
+        for tenant, value, equal in zip(tenants, values, split, strict=True)
+    ]
+    order, place = list(map(style.name, reached)), alt.X("tenant:N", sort=None, title="tenant")
+    base = alt.Chart(width=style.WIDTH).encode(place)
+    drawn = base.mark_bar().encode(
+        style.y("efficiency", "efficiency [slowest-GPU equivalents]"),
+        xOffset=alt.XOffset("method:N", sort=order),
+        tooltip=style.tip("method", "tenant", "efficiency", ("split", "equal split")),
+        **style.colour(data.looks, order),
+    )
+    line = base.mark_tick(color=style.INK, thickness=1.5, strokeDash=style.DASHED, bandSize=60).encode(y="split:Q")
+    return alt.layer(drawn, line, data=style.rows(bars))
 
 
-def _efficiency_map(view: View, relative: Mapping[str, Array]) -> Figure:
-    """Draw methods × tenants (in order of speedup), coloured by efficiency relative to the equal split."""
+def _efficiency_map(view: View, relative: dict[str, Array]) -> Any:
+    """Return methods × tenants (in order of speedup), coloured by efficiency relative to the equal split."""
     groups, names = _ranked_tenants(view)
-    cells = np.array([[values[group].mean() for group in groups] for values in relative.values()])
-    canvas, ax = style.one_axes(1.6 + 0.3 * len(cells))
+    cells = [
+        {"method": style.name(method), "tenant": tenant, "value": value, "text": f"{value:.2f}"}
+        for method, values in relative.items()
+        for tenant, value in zip(names, (values[group].mean() for group in groups), strict=True)
+    ]
+    values = [cell["value"] for cell in cells]
     # one tenant that takes a whole type would leave no colour for all the others
-    away = min(1.0, max(cells.max() - 1.0, 1.0 - cells.min(), 0.05))
-    extend = "max" if cells.max() > 1.0 + away else "neither"
-    look: dict[str, Any] = {
-        "annot": len(groups) <= NUMBERED_CELLS,
-        "fmt": ".2f" if len(groups) <= NUMBERED_CELLS / 2 else ".1f",
-        "annot_kws": {"fontsize": 6.5},
-        "cmap": "PuOr_r",
-        "vmin": 1.0 - away,
-        "vmax": 1.0 + away,
-        "linewidths": 0.4,
-        "cbar_kws": {"label": "efficiency / equal split [1]", "pad": 0.02, "extend": extend},
-    }
-    sns.heatmap(cells, ax=ax, **look)
-    sparse_ticks(ax, "x", names, 10)
-    sparse_ticks(ax, "y", [label(method, 40) for method in relative], len(cells))
-    ax.set_xlabel("tenants by speedup on the fastest type, lowest first")
-    return canvas
+    away = min(1.0, max(max(values) - 1.0, 1.0 - min(values), 0.05))
+    colours = alt.Scale(scheme="purpleorange", domain=[1.0 - away, 1.0 + away], clamp=True, domainMid=1.0)
+    title = "tenants by speedup on the fastest type, lowest first"
+    across = alt.X("tenant:N", sort=names, title=title)
+    chart = alt.Chart(style.rows(cells), width=style.WIDTH - 120, height=alt.Step(style.ROW)).mark_rect()
+    return chart.encode(
+        across,
+        alt.Y("method:N", sort=list(map(style.name, relative)), title=None),
+        color=alt.Color("value:Q", scale=colours, title="efficiency / equal split"),
+        tooltip=style.tip("method", "tenant", ("text", "efficiency / equal split")),
+    )
 
 
 def envy(view: View, devices: Array) -> Array:
@@ -159,53 +142,46 @@ def envy(view: View, devices: Array) -> Array:
 
 @figure("oef.envy", "Who envies whom", of="instance")
 def envies(data: Compared) -> Drawn:
-    """Envy at the reported speedups, per unit of weight."""
+    """Envy at the reported speedups, per unit of weight, in the order of speedups.
+
+    Colour: how much a tenant (row) would gain with another's devices (column), in per cent up to 100; nothing is drawn
+    where it would gain nothing.
+    """
     allocations, view = _allocations(data), data.view
     if not 2 <= view.size <= MAX_TENANTS:
         return None
-    few = view.size <= FEW_NODES
-    canvas, axes = panels(len(allocations), 1.75)
     groups = ranked(view.speedups[:, -1])
-    for ax, (method, allocation) in zip(axes, allocations.items(), strict=True):
+    names = _names(view.labels, groups)
+    cells, titles = [], {}
+    for method, allocation in allocations.items():
         gain = envy(view, allocation.devices)
         pairs = int(np.count_nonzero(gain))
         words = f"{pairs} of {view.size * (view.size - 1)} pairs envy" if pairs else "nobody envies anybody"
-        ax.set_title(f"{label(method, 30)}\n{words}")
-        if few:
-            _envy_graph(ax, view, gain)
-        else:
-            cells = [[min(gain[np.ix_(rows, columns)].max(), 1.0) for columns in groups] for rows in groups]
-            style.heat_map(ax, 100 * np.array(cells), Normalize(0.0, 100.0), ENVY_COLOURS)
-    if few:
-        shape = "An arrow leads from a tenant to one whose devices it would rather have, the wider the more it gains."
-        return canvas, _words(data, shape)
-    canvas.supxlabel("envied tenant (by speedup, slowest left)")
-    canvas.supylabel("envying tenant (slowest on top)")
-    canvas.colorbar(axes[0].images[0], ax=axes, label="gain [%]", **SLIM)
-    shape = (
-        "Colour: how much a tenant (row) would gain with another's devices (column), in per cent up to 100; the "
-        "largest of each group of neighbours in order of speedup."
+        titles[method] = f"{style.name(method)}: {words}"
+        largest = {(i, j): float(gain[np.ix_(a, b)].max()) for i, a in enumerate(groups) for j, b in enumerate(groups)}
+        about = {"method": style.name(method), "panel": titles[method]}
+        cells += [
+            {**about, "envying": names[i], "envied": names[j], "gain": min(100 * value, 100.0)}
+            for (i, j), value in largest.items()
+            if value > 0 or i == j  # the diagonal keeps all tenants on both axes; nobody envies itself
+        ]
+    across, down = (
+        alt.Axis(title=f"{who} tenant", labels=len(names) <= FEW_TENANTS, ticks=False) for who in ("envied", "envying")
     )
-    return canvas, _words(data, shape)
-
-
-def _envy_graph(ax: Axes, view: View, gain: Array) -> None:
-    """Draw tenants on a circle, the first on top, and an arrow for each that envies."""
-    graph = nx.from_numpy_array(np.minimum(gain, 1.0), create_using=nx.DiGraph)
-    angles = np.pi / 2 - 2 * np.pi * np.arange(view.size) / view.size
-    circle = np.column_stack([np.cos(angles), np.sin(angles)])
-    places = dict(enumerate(circle))
-    names = {i: label(text, 9) for i, text in enumerate(view.labels)}
-    inside = max(map(len, names.values())) <= 4
-    beside = places if inside else dict(enumerate(circle * [1.55, 1.36]))
-    node = NODE if inside else NODE / 4
-    widths = [0.8 + 1.8 * edge["weight"] for _, _, edge in graph.edges(data=True)]
-    nx.draw_networkx_nodes(graph, places, ax=ax, node_size=node, node_color="white", edgecolors=MUTED)
-    nx.draw_networkx_labels(graph, beside, names, ax=ax, font_size=7, font_color=INK)
-    arrows: dict[str, Any] = {"width": widths, "edge_color": PALETTE[3], "connectionstyle": ARC, "arrowsize": 9}
-    nx.draw_networkx_edges(graph, places, ax=ax, node_size=node, **arrows)
-    ax.set(xlim=(-1.9, 1.9), ylim=(-1.5, 1.5), aspect="equal")
-    ax.axis("off")
+    side: dict[str, Any] = {"sort": names, "scale": alt.Scale(domain=names)}
+    colours = alt.Color("gain:Q", scale=alt.Scale(domain=[0, 100], range=ENVY), title="gain [%]")
+    chart = (
+        alt.Chart(style.rows(cells), width=170, height=120, view=alt.ViewConfig(stroke=style.FAINT))
+        .mark_rect()
+        .encode(
+            alt.X("envied:N", axis=across, **side),
+            alt.Y("envying:N", axis=down, **side),
+            color=alt.when(alt.datum.gain > 0).then(colours).otherwise(alt.value("transparent")),
+            tooltip=style.tip("method", "envying", "envied", ("gain", "gain [%]")),
+        )
+    )
+    more = "" if len(groups) == view.size else "The largest of each group of neighbours in order of speedup."
+    return style.in_panels(chart, list(titles.values()), 3), _words(data, more).strip()
 
 
 @figure("oef.devices", "Devices by type and tenant", of="instance")
@@ -213,43 +189,41 @@ def devices(data: Compared) -> Drawn:
     """Devices of each GPU type (slowest left) by tenant."""
     view: View = data.view
     held = {method: per_tenant(view, d.devices) for method, d in _allocations(data).items()}
-    if len(view.tenants) <= FEW_TENANTS:
-        return _device_bars(view, held), _words(data, "Dotted outlines: devices there are.")
-    words = "Tenants by speedup on the fastest type (lowest on top), neighbours averaged where there are many."
-    return _device_maps(view, held), _words(data, words)
-
-
-def _device_bars(view: View, held: Mapping[str, Array]) -> Figure:
-    """Draw one stacked bar per GPU type, in a panel for each method."""
-    canvas, axes = panels(len(held), 2.0, ylabel="devices", sharey=True)
-    places = np.arange(len(view.gpu_types))
-    idle: dict[str, Any] = {"fill": False, "edgecolor": MUTED, "linestyle": ":"}
-    for ax, (method, amounts) in zip(axes, held.items(), strict=True):
-        ax.bar(places, view.capacity, 0.7, linewidth=0.7, **idle)
-        for row, base, colour in zip(amounts, amounts.cumsum(axis=0) - amounts, PALETTE, strict=False):
-            bars = ax.bar(places, row, 0.7, base, color=colour, edgecolor="white")
-            shown = [number(height, 2) if height >= 0.12 * view.capacity.max() else "" for height in row]
-            ax.bar_label(bars, shown, label_type="center", fontsize=7, color=style.text_colour(colour))
-        ax.set_xticks(places, [label(name, 9) for name in view.gpu_types])
-        ax.tick_params(axis="x", length=0)
-        ax.set_title(label(method, 30))
-    names = [Patch(color=c, label=label(name, 16)) for c, name in zip(PALETTE, view.tenants, strict=False)]
-    style.legend_below(canvas, [*names, Patch(label="idle", **idle)], 5)
-    return canvas
-
-
-def _device_maps(view: View, held: Mapping[str, Array]) -> Figure:
-    """Draw tenants × GPU types, in a panel for each method."""
-    groups, names = _ranked_tenants(view)
-    canvas, axes = panels(len(held), 1.9)
-    cells = np.array([[amounts[group].mean(axis=0) for group in groups] for amounts in held.values()])
+    kinds = [style.label(kind, 9) for kind in view.gpu_types]
+    across = alt.X("type:N", sort=kinds, title=None)
+    few = len(view.tenants) <= FEW_TENANTS
+    groups, names = (
+        _ranked_tenants(view)
+        if not few
+        else ([np.array([i]) for i in range(len(view.tenants))], [style.label(t, 14) for t in view.tenants])
+    )
+    cells = [
+        {
+            "method": style.name(method),
+            "panel": style.name(method),
+            "type": kind,
+            "tenant": tenant,
+            "devices": value,
+            "order": i,
+        }
+        for method, amounts in held.items()
+        for i, (tenant, group) in enumerate(zip(names, groups, strict=True))
+        for kind, value in zip(kinds, amounts[group].mean(axis=0), strict=True)
+        if value > 0
+    ]
+    told, panels = style.tip("method", "tenant", "type", "devices"), list(map(style.name, held))
+    base = alt.Chart(style.rows(cells), width=150, height=130)
+    if few:
+        colours = alt.Color(
+            "tenant:N", title=None, scale=alt.Scale(domain=names, range=list(style.PALETTE[: len(names)]))
+        )
+        height = style.y("devices", "devices", domain=[0.0, float(view.capacity.max())])
+        chart = base.mark_bar().encode(across, height, color=colours, order="order:Q", tooltip=told)
+        return style.in_panels(chart, panels, 3), _words(data, "")
     # by the square root, so that small shares show beside whole types in one hand
-    norm = PowerNorm(0.5, 0.0, float(cells.max()))
-    for i, (ax, method) in enumerate(zip(axes, held, strict=True)):
-        style.heat_map(ax, cells[i], norm)
-        sparse_ticks(ax, "x", [label(name, 9) for name in view.gpu_types], 6, room=22)
-        if i % 3 == 0:
-            sparse_ticks(ax, "y", names, 6)
-        ax.set_title(label(method, 30))
-    canvas.colorbar(axes[0].images[0], ax=axes, label="devices per tenant", **SLIM)
-    return canvas
+    colours = alt.Color("devices:Q", scale=alt.Scale(type="sqrt"), title="devices per tenant")
+    side = alt.Y("tenant:N", sort=names, title=None, scale=alt.Scale(domain=names))
+    words = "Tenants by speedup on the fastest type (lowest on top), neighbours averaged where there are many."
+    return style.in_panels(base.mark_rect().encode(across, side, color=colours, tooltip=told), panels, 3), _words(
+        data, words
+    )

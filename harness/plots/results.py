@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-import numpy as np
-import seaborn as sns
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+import altair as alt
 
 from schedgap.harness.compare.row import Comparison, Row
 from schedgap.harness.figure import Drawn, Part, figure, parts
-from schedgap.harness.plots.style import PALETTE, Look, label, looks, panels, sparse_ticks
+from schedgap.harness.plots import style
 from schedgap.harness.text import clean
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
 MAX_INSTANCES = 4
 """Instances of a run that have figures of their own, the first of them."""
 
-MOST_BARS = 12
+MOST_BARS = 20
+WIDTH, HEIGHT = 250, 150
+"""Pixels of each chart about an instance."""
+
 MOST_ROWS = 60
 """Tenants' job types shown in the heat map, the first of them where there are more."""
 
@@ -43,7 +42,17 @@ class Compared(Part):
     @cached_property
     def view(self) -> Any:
         """The paper's view of the (first) instance of the rows."""
-        return PAPERS.get(self.group).view(self.run.instances[self.rows[0].fingerprint])
+        return PAPERS.get(self.group).view(self.instance)
+
+    @property
+    def instance(self) -> Instance:
+        """The (first) instance of the rows."""
+        return self.run.instances[self.rows[0].fingerprint]
+
+    @cached_property
+    def clock(self) -> style.Clock:
+        """The unit of all times in the figures of this instance."""
+        return style.clock_of(self.instance)
 
     @cached_property
     def verified(self) -> dict[str, Row]:
@@ -70,34 +79,28 @@ class Compared(Part):
         """Return the verified decisions of that type in which some job runs, by method."""
         return {method: d for method, d in self.decisions.items() if isinstance(d, kind) and d.job.size}  # type: ignore[attr-defined]
 
-    def few(self, kind: type[D], most: int) -> tuple[dict[str, D], str]:
-        """Return the decisions of that type that find room, and the end of a caption: the others, and n."""
-        known = self.running(kind)
-        methods, out = fitting(known, most)
-        return {method: known[method] for method in methods}, out + self.n(len(methods))
-
     def results(self, problem: str) -> list[Row]:
         """Return the verified results of a problem, of several seeds the first, those of least objective first."""
         found = [row for row in self.verified.values() if row.problem == problem and row.objective is not None]
         return sorted(found, key=lambda row: row.objective or 0.0)
 
     @cached_property
-    def looks(self) -> dict[str, Look]:
+    def looks(self) -> dict[str, style.Look]:
         """Look of each method of the paper in the whole run, those that decide without settings of their own first."""
         mine = {row.method: row for row in self.run.rows if row.paper == self.group}
-        return looks(sorted(mine, key=lambda m: "?" in m or mine[m].kind in ("relaxation", "bound")))
+        return style.looks(sorted(mine, key=lambda m: "?" in m or mine[m].kind in ("relaxation", "bound")))
 
     def sample(self, drawn: Iterable[Row]) -> str:
         """Return the end of a caption: ``n = 7 results of 5 methods on …``, and what is not drawn."""
         methods = [row.method for row in drawn]
-        count = counted(len(set(methods)), "method")
-        return f"n = {counted(len(methods), 'result')} of {count} on {self.where}.{self.left_out}"
+        count = style.counted(len(set(methods)), "method")
+        return f"n = {style.counted(len(methods), 'result')} of {count} on {self.where}.{self.left_out}"
 
     def n(self, drawn: int, what: str = "") -> str:
         """Return the end of a caption: ``n = 3 jobs, 2 methods on …``, and what is not drawn."""
         seeds = " Of several seeds the first is shown." if len({row.seed for row in self.rows}) > 1 else ""
-        size = what or counted(self.view.size, "job")
-        return f"n = {size}, {counted(drawn, 'method')} on {self.where}.{seeds}{self.left_out}"
+        size = what or style.counted(self.view.size, "job")
+        return f"n = {size}, {style.counted(drawn, 'method')} on {self.where}.{seeds}{self.left_out}"
 
     @property
     def left_out(self) -> str:
@@ -130,18 +133,6 @@ def some(things: Things) -> Things:
     return things
 
 
-def counted(number: int, noun: str) -> str:
-    """Return ``1 tenant`` or ``3 tenants``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def fitting(methods: Collection[str], most: int) -> tuple[list[str], str]:
-    """Return the methods that find room, and a sentence about the others; those with settings are left out first."""
-    kept = sorted(some(methods), key=lambda method: base_id(method) != method)[:most]
-    out = ", ".join(clean(method, 30) for method in methods if method not in kept)
-    return [method for method in methods if method in kept], f"No room for: {out}. " if out else ""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Described(Part):
     """An instance before anything has run on it."""
@@ -159,45 +150,48 @@ def _(instance: Instance) -> list[Described]:
 def overview(data: Described) -> Drawn:
     """GPUs by type, jobs by submission and size, and speedups of the tenants."""
     jobs, cluster = data.instance.jobs, data.instance.cluster
-    hours = np.array([job.submit_s for job in jobs]) / 3600
-    several, speedups = np.unique(hours).size > 1, any(tenant.job_types for tenant in data.instance.tenants)
-    canvas, axes = panels(1 + several + bool(jobs) + speedups, 2.3, columns=2)
-    rest = iter(axes)
-    _bars(next(rest), cluster.gpus_by_type, f"{cluster.gpus:,} GPUs by type", "the first", ylabel="GPUs")
-    if several:
-        ax = next(rest)
-        ax.hist(hours, bins=min(48, max(8, len(jobs) // 4)), color=PALETTE[0], edgecolor="white")
-        ax.set(xlabel="submission [h]", ylabel="jobs", title=f"{counted(len(jobs), 'job')} by submission")
+    charts = [_bars(cluster.gpus_by_type, f"{cluster.gpus:,} GPUs by type", "GPUs")]
+    hours = [job.submit_s / 3600 for job in jobs]
+    if len(set(hours)) > 1:
+        bins = alt.X("hour:Q", bin=alt.Bin(maxbins=40), title="submission [h]", axis=alt.Axis(grid=False))
+        arrivals = alt.Chart(style.rows({"hour": hour} for hour in hours), width=WIDTH, height=HEIGHT)
+        title = f"{style.counted(len(jobs), 'job')} by submission"
+        charts.append(
+            arrivals.mark_bar(color=style.ACCENT).encode(bins, style.y("count()", "jobs")).properties(title=title)
+        )
     if jobs:
         sizes = {f"{size:,}": count for size, count in sorted(Counter(job.gpus for job in jobs).items())}
-        _bars(next(rest), sizes, "jobs by gang size", "the smallest", xlabel="GPUs per job", ylabel="jobs")
-    for ax in axes[: len(axes) - speedups]:
-        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    if speedups:
-        _speedups(next(rest), data.instance)
-    return canvas
+        charts.append(_bars(sizes, "jobs by gang size", "jobs"))
+    if any(tenant.job_types for tenant in data.instance.tenants):
+        charts.append(_speedups(data.instance))
+    chart: alt.ConcatChart = alt.concat(*charts, columns=2).resolve_scale(color="independent")
+    return chart
 
 
-def _bars(ax: Axes, counts: Mapping[str, int], title: str, which: str, **labels: str) -> None:
-    """Draw a bar for each of the first counts."""
-    shown = list(counts.items())[:MOST_BARS]
-    bars = ax.bar(range(len(shown)), [count for _, count in shown], 0.7, color=PALETTE[0])
-    ax.bar_label(bars, fontsize=7)
-    names = [label(name, 12) for name, _ in shown]
-    ax.set_xticks(range(len(shown)), names, rotation=45 if sum(map(len, names)) > 30 else 0)
-    ax.set(title=title + (f" ({which})" if len(shown) < len(counts) else ""), **labels)
+def _bars(counts: Mapping[str, int], title: str, ylabel: str) -> Any:
+    """Return a bar for each of the first counts."""
+    shown = [{"what": style.label(what, 20), "count": count} for what, count in counts.items()][:MOST_BARS]
+    title += f" (the first {MOST_BARS})" if len(counts) > MOST_BARS else ""
+    chart = alt.Chart(style.rows(shown), width=WIDTH, height=HEIGHT, title=title)
+    return chart.mark_bar(color=style.ACCENT).encode(alt.X("what:N", sort=None, title=None), style.y("count", ylabel))
 
 
-def _speedups(ax: Axes, instance: Instance) -> None:
-    """Draw the rates of the tenants' job types, relative to each one's slowest GPU type."""
-    types = list(instance.cluster.gpus_by_type)
-    rows = [(tenant.id, kind) for tenant in instance.tenants for kind in tenant.job_types]
-    shown = rows[:MOST_ROWS]
-    rates = np.array([[kind.rates[name] for name in types] for _, kind in shown])
-    cells = rates / rates.min(axis=1, keepdims=True)
-    annotated = {"annot": cells.size <= 40, "fmt": ".2g", "annot_kws": {"fontsize": 7}}
-    sns.heatmap(cells, ax=ax, cmap="viridis", cbar_kws={"label": "rate / slowest type's rate [1]"}, **annotated)
-    sparse_ticks(ax, "y", [label(name, 10) for name, _ in shown], 12)
-    sparse_ticks(ax, "x", [label(name, 9) for name in types], 6)
-    more = f" (first {len(shown)} of {len(rows)})" if len(shown) < len(rows) else ""
-    ax.set_title(f"speedup by tenant{more}")
+def _speedups(instance: Instance) -> Any:
+    """Return the rates of the tenants' job types, relative to each one's slowest GPU type."""
+    kinds = [(tenant.id, kind) for tenant in instance.tenants for kind in tenant.job_types]
+    cells = [
+        {
+            "tenant": f"{i + 1} {style.label(tenant, 10)}",
+            "type": style.label(name, 12),
+            "speedup": rate / min(kind.rates.values()),
+        }
+        for i, (tenant, kind) in enumerate(kinds[:MOST_ROWS])
+        for name, rate in kind.rates.items()
+    ]
+    more = f" (first {MOST_ROWS} of {len(kinds)})" if len(kinds) > MOST_ROWS else ""
+    chart = alt.Chart(style.rows(cells), width=WIDTH, height=HEIGHT, title=f"speedup by tenant{more}").mark_rect()
+    side = alt.Y("tenant:N", sort=None, title=None)
+    colour = alt.Color("speedup:Q", title="rate / slowest type's rate")
+    return chart.encode(
+        alt.X("type:N", sort=None, title=None), side, color=colour, tooltip=style.tip("tenant", "type", "speedup")
+    )

@@ -1,65 +1,45 @@
-"""One look for all figures: colours, axes, words and legends; and the pieces of which several figures are made."""
+"""One look for all figures: colours, units and words; and the charts of which several figures are made.
+
+A chart of methods has their names in the column ``method``, one over time has its time in ``time``: pages highlight and
+filter by the one, and zoom all charts together by the other.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from functools import partial
+from itertools import cycle, product
 from typing import Any
 
+import altair as alt
 import numpy as np
-import seaborn as sns
-from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-from numpy.typing import NDArray
-from seaborn.utils import relative_luminance
 
 from schedgap.harness.text import clean, number, ratio
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.schema import Instance
 
-Look = Mapping[str, Any]
-"""Colour and dashes of a line."""
+INK, MUTED, FAINT, IDLE, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#eceff2", "#ffffff"
 
-INK, MUTED, FAINT = "#1b1f24", "#57606a", "#d8dee4"
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b3446c", "#8a7a00", "#3f9fd6", "#a87328", "#7f7f7f", "#9467bd", "#5c8a00")
+"""Ten colours that people with any common colour blindness tell apart, and that stand out from white and from black."""
 
-PALETTE: tuple[str, ...] = (*sns.color_palette("colorblind", 6).as_hex(), "#882255", "#949494", "#8a7a00", "#56b4e9")
-"""Ten colours that people with any common colour blindness tell apart: seaborn's ``colorblind`` with dark colours in
-place of its light pink and yellow, which vanish as lines on white."""
+DASHES: tuple[list[float], ...] = ([1, 0], [5, 2], [1.5, 2])
 
-DASHED = (0, (4, 1.5))
-"""Dashes that stay visible in a thin line."""
+ACCENT, SECOND, BOUND = PALETTE[0], PALETTE[1], PALETTE[3]
 
-DASHES = ("-", DASHED, (0, (1, 1.2)))
+DASHED = [4, 2]
 
-BOUND: Look = {"color": PALETTE[3], "ls": DASHED}
-"""Look of a bound beside what reaches at most so much."""
+WIDTH = 560
+"""Pixels of a plot without the names beside it; pages redraw it as wide as there is room."""
 
-MAX_LINES = len(PALETTE)
-"""Lines of one figure; more could not be told apart."""
+ROW = 19
+"""Pixels of a method's row."""
 
-MAX_ROWS = 30
+MAX_ROWS = 40
 """Methods or policies in one figure with a row for each."""
-
-KIND_COLOURS = {
-    "online": PALETTE[0],
-    "baseline": PALETTE[1],
-    "exact": PALETTE[2],
-    "matheuristic": PALETTE[8],
-    "relaxation": PALETTE[4],
-    "bound": PALETTE[7],
-}
-
-WIDTH_IN = 6.8
-"""Width of every figure in inches: two text columns of a paper, 650 px on a screen."""
-
-EDGE_IN = 0.9
-"""Height of a figure's title, legend and lowest label."""
 
 WIDE = 20.0
 """An axis is logarithmic where its largest value is this many times the smallest."""
@@ -67,141 +47,231 @@ WIDE = 20.0
 LOG_SPAN = 30.0
 """A time axis is logarithmic where the last completion is this many times the middle one."""
 
-FEW_LINES = 4
-"""Up to this many lines may cross often and still be followed; of more, a map has a row for each."""
+COLUMNS = 120
+"""Steps of a line or map over time; neighbouring slots are averaged."""
 
-COLUMNS = 180
-"""Columns of a map over time, and points of a line; neighbouring slots are averaged."""
+MOST_POINTS = 120
+"""Points of a line of shares of jobs; of more, as many quantiles."""
 
-LETTER = 0.0135
-"""Part of the axes' width that a letter beside a bar takes."""
+Look = tuple[str, list[float]]
+"""Colour and dashes of a line."""
+
+
+def name(method: str) -> str:
+    """Return a method as it is called in tables and charts."""
+    return clean(method, 60)
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Return colour and dashes of each method, the same in all figures of these methods; neighbours share neither."""
-    styles = zip(cycle(PALETTE), cycle(DASHES), strict=False)
-    return {method: {"color": c, "ls": ls} for method, (c, ls) in zip(dict.fromkeys(methods), styles, strict=False)}
+    styles = cycle((colour, dash) for dash, colour in product(DASHES, PALETTE))
+    return dict(zip(dict.fromkeys(map(name, methods)), styles, strict=False))
 
 
-# ---------------------------------------------------------------- figures and axes
+def colour(looks: Mapping[str, Look], methods: Iterable[str], legend: bool = True) -> dict[str, Any]:
+    """Return the encoding of methods by colour, and by dashes where a legend would have the same colour twice."""
+    names = list(dict.fromkeys(methods))
+    key = alt.Legend(title=None) if legend else None
+    colours, dashes = (alt.Scale(domain=names, range=[looks[name][i] for name in names]) for i in (0, 1))
+    found: dict[str, Any] = {"color": alt.Color("method:N", scale=colours, legend=key)}
+    if legend and len({looks[name][0] for name in names}) < len(names):
+        found["strokeDash"] = alt.StrokeDash("method:N", scale=dashes, legend=key)
+    return found
 
 
-def one_axes(height_in: float, xlabel: str = "", ylabel: str = "", grid: str = "") -> tuple[Figure, Axes]:
-    """Return a figure with one set of axes."""
-    figure, (ax,) = panels(1, height_in - EDGE_IN, 1, xlabel, ylabel, grid)
-    return figure, ax
+def text_colour(background: str) -> str:
+    """Return black or white, whichever contrasts more with `background` (WCAG relative luminance)."""
+    parts = np.array([int(background[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return "white" if linear @ [0.2126, 0.7152, 0.0722] < 0.179 else "black"
 
 
-def panels(
-    count: int, height_in: float, columns: int = 3, xlabel: str = "", ylabel: str = "", grid: str = "", **kwargs: Any
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure, independent of pyplot, with small axes in rows of that height, labelled at the edge.
-
-    `grid` names the axis whose lines are drawn, or ``"both"``; `kwargs` are those of ``Figure.subplots``.
-    """
-    columns = min(columns, count)
-    rows = math.ceil(count / columns)
-    figure = Figure(figsize=(WIDTH_IN, EDGE_IN + rows * height_in), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, **kwargs).ravel().tolist()
-    for spare in axes[count:]:
-        spare.remove()
-    for i, ax in enumerate(axes[:count]):
-        if grid:
-            ax.grid(axis=grid)
-        ax.set_ylabel(ylabel if i % columns == 0 else "")
-        if i + columns >= count:
-            ax.set_xlabel(xlabel)
-            ax.tick_params(labelbottom=True)
-    return figure, axes[:count]
+# ---------------------------------------------------------------- data and words
 
 
-def plain_number(value: float, _: float | None = None) -> str:
-    """Return the text of a tick."""
-    return number(value)
+def rows(values: Iterable[Mapping[Any, Any]]) -> alt.InlineData:
+    """Return records as a chart's data: plain numbers of six digits, what is not finite is absent."""
+    return alt.InlineData(values=[{key: _plain(value) for key, value in row.items()} for row in values])
 
 
-def log_axis(ax: Axes, axis: str, formatter: Callable[..., str] | str = plain_number) -> None:
-    """Make an axis logarithmic, with plain numbers at its decades."""
-    ax.set(**{f"{axis}scale": "log"})
-    side = getattr(ax, f"{axis}axis")
-    side.set(major_locator=LogLocator(numticks=9), major_formatter=formatter, minor_formatter=NullFormatter())
-
-
-TIME_UNITS = ((2 * 86_400.0, 86_400.0, "days"), (2 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
-"""Smallest end of an axis in seconds, then seconds and name of the unit in which it reads well."""
-
-
-def time_unit(end_s: float) -> tuple[float, str]:
-    """Return the seconds of the unit in which an axis up to `end_s` reads well, and its name."""
-    return next((seconds, name) for least, seconds, name in TIME_UNITS if end_s >= least)
-
-
-# ---------------------------------------------------------------- words
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(each) for each in np.asarray(value).tolist()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
 
 
 def label(text: str, limit: int = 16) -> str:
-    """Return a stranger's text as a label: one line, short, and never hidden by a leading underscore."""
-    shown = clean(text, limit)
-    return f"\u200a{shown}" if shown.startswith("_") else shown
+    """Return a stranger's text as a label: one line, short."""
+    return clean(text, limit)
 
 
-def listed_axis(ax: Axes, names: Sequence[str]) -> None:
-    """Name the rows 0, 1, … of a chart, the first on top."""
-    ax.set_yticks(range(len(names)), [label(name, 40) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
+def counted(number: int, noun: str) -> str:
+    """Return ``1 tenant`` or ``3 tenants``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 4) -> None:
-    """Put a legend below all axes."""
-    if handles:
-        figure.legend(handles=handles, loc="outside lower left", ncols=min(columns, len(handles)))
+def x(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.X:
+    """Return a quantitative x axis; see :func:`scale`."""
+    return alt.X(f"{field}:Q", title=title, scale=scale(log, domain), **{"axis": alt.Axis(grid=False), **more})
 
 
-def line_legend(
-    figure: Figure,
-    lines: Mapping[str, Look],
-    columns: int = 3,
-    *,
-    limit: int = 30,
-    ends: Mapping[str, str] | None = None,
-) -> None:
-    """Put the names of lines below all axes, cut to `limit` letters and followed by their `ends`."""
-    words = {name: label(name, limit) + (ends or {}).get(name, "") for name in lines}
-    legend_below(figure, [Line2D([], [], label=words[name], **look) for name, look in lines.items()], columns)
+def y(field: str, title: str | None, *, log: bool = False, domain: Sequence[float] | None = None, **more: Any) -> alt.Y:
+    """Return a quantitative y axis with a grid; see :func:`scale`."""
+    return alt.Y(f"{field}:Q", title=title, scale=scale(log, domain), **more)
 
 
-def note(ax: Axes, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
-    """Write a small text beside a place, `offset` points away."""
-    usual: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "color": MUTED}
-    ax.annotate(text, place, offset, **(usual | look))
+def scale(log: bool, domain: Sequence[float] | None) -> alt.Scale:
+    """Return a scale that ends where `domain` says."""
+    ends: dict[str, Any] = {} if domain is None else {"domain": [float(f"{end:.6g}") for end in domain], "nice": False}
+    return alt.Scale(**ends, clamp=domain is not None, type="log" if log else alt.Undefined)
 
 
-def text_colour(background: Any) -> str:
-    """Return black or white, whichever contrasts more with `background` (WCAG relative luminance)."""
-    return "white" if relative_luminance(background) < 0.179 else "black"
+def wide(values: Any) -> bool:
+    """Return whether positive values need a logarithmic axis."""
+    known = np.asarray(values, float)
+    return bool(known.size) and known.min() > 0 and known.max() > WIDE * known.min()
 
 
-# ---------------------------------------------------------------- heat maps
+def tip(*fields: str | tuple[str, str]) -> list[alt.Tooltip]:
+    """Return what hovering tells: fields, or pairs of field and title."""
+    pairs = [(each, each) if isinstance(each, str) else each for each in fields]
+    return [alt.Tooltip(f"{name}:N", title=title) for name, title in pairs]
 
 
-def heat_map(ax: Axes, cells: NDArray[np.floating], norm: Normalize, colours: Any = "viridis") -> AxesImage:
-    """Draw cells as one small image, and return it: a tenth of the file that outlines of cells take."""
-    height, width = cells.shape
-    box = (0.0, float(width), float(height), 0.0)
-    image = ax.imshow(cells, cmap=colours, norm=norm, interpolation="none", extent=box, aspect="auto")
-    ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
-    return image
+def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, field: str = "panel") -> Any:
+    """Return a chart once for each title, side by side and below one another; of one title as it is."""
+    if len(titles) == 1:
+        return chart
+    return chart.facet(alt.Facet(f"{field}:N", title=None, sort=list(map(str, titles))), columns=columns)
 
 
-def wide_norm(cells: Array) -> tuple[Array, Normalize]:
-    """Return cells and their colours: logarithmic, and 0 white, where positive cells differ a hundredfold."""
-    positive = cells[cells > 0]
-    largest = float(positive.max(initial=0.0)) or 1.0
-    if not positive.size or largest <= 100 * positive.min():
-        return cells, Normalize(0.0, largest)
-    return np.where(cells > 0, cells, np.nan), LogNorm(max(float(positive.min()), largest * 1e-9), largest)
+# ---------------------------------------------------------------- time
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The unit of all times of a report: its seconds, and its name."""
+
+    seconds: float
+    name: str
+
+    def label(self, what: str = "time") -> str:
+        """Return the title of an axis."""
+        return f"{what} [{self.name}]"
+
+    def text(self, seconds: float) -> str:
+        """Return a time in words."""
+        return f"{number(seconds / self.seconds)} {self.name}"
+
+
+CLOCKS = ((2 * 3600.0, Clock(3600.0, "h")), (180.0, Clock(60.0, "min")), (0.0, Clock(1.0, "s")))
+"""Least span in seconds for which a unit reads well."""
+
+
+def clock(span_s: float) -> Clock:
+    """Return the unit in which times up to `span_s` read well; hours are the longest, as in tables."""
+    return next(unit for least, unit in CLOCKS if span_s >= least)
+
+
+def clock_of(instance: Instance) -> Clock:
+    """Return the unit of all figures of an instance: that of its horizon, hours where it has none."""
+    return clock(instance.horizon.end_s if instance.horizon else math.inf)
+
+
+def zoom() -> alt.Parameter:
+    """Return the parameter by which a reader moves along a time axis; pages hold all charts of one axis together."""
+    return alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
+
+
+def time_axis(unit: Clock, end: float, **more: Any) -> alt.X:
+    """Return the time axis of a chart, which ends where work ends (in units)."""
+    return x("time", unit.label(), domain=[0.0, end], **more)
+
+
+def averaged(values: Array, edges: Array) -> Array:
+    """Return the mean of a step function between `edges`, which are in slots; it is 0 after its end."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    integral = np.interp(edges, np.arange(len(total)), total)
+    return np.asarray(np.diff(integral) / np.diff(edges))
+
+
+def time_edges(slots: int, most: int = COLUMNS) -> Array:
+    """Return the slots between which values are averaged, at most so many."""
+    return np.linspace(0, slots, min(slots, most) + 1)
+
+
+def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock, looks: Mapping[str, Look]) -> Any:
+    """Return shares (0 to 1, by slot) over time in per cent: a strip per method, with a line for each kind of share.
+
+    The first kind is filled.
+    """
+    edges = time_edges(max(len(row) for each in values.values() for row in each.values()))
+    times, kinds = edges * slot_s / unit.seconds, list(next(iter(values.values())))
+    records: list[dict[str, Any]] = []
+    for method, each in values.items():
+        for kind, row in each.items():
+            share = 100 * averaged(row, edges)
+            told = {"method": name(method), "kind": kind, "mean": f"{100 * float(np.mean(row)):.1f} %"}
+            records.append({**told, "time": times, "share": np.append(share, share[-1])})
+    names = [record["method"] for record in records]
+    look = colour(looks, names, legend=False)
+    if len(kinds) > 1:
+        colours = alt.Scale(domain=kinds, range=["#9fb8d0", *PALETTE[1 : len(kinds)]])
+        look = {"color": alt.Color("kind:N", title=None, scale=colours)}
+    base = alt.Chart(rows(records), height=34 if len(values) > 4 else 70, width=WIDTH)
+    base = base.transform_flatten(["time", "share"]).encode(
+        time_axis(unit, times[-1]),
+        alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(values=[0, 50, 100])),
+        tooltip=tip("method", "kind", "mean"),
+        **look,
+    )
+    area = base.transform_filter(alt.datum.kind == kinds[0]).mark_area(interpolate="step-after", opacity=0.75)
+    lines = base.transform_filter(alt.datum.kind != kinds[0]).mark_line(interpolate="step-after", strokeWidth=1.2)
+    chart = alt.layer(area.add_params(zoom()), lines) if len(kinds) > 1 else area.add_params(zoom())
+    heads = alt.Row("method:N", title=None, sort=list(dict.fromkeys(names)))
+    return chart.facet(row=heads, spacing=4)
+
+
+def between(
+    records: Sequence[Mapping[str, Any]], axis: alt.X, series: tuple[str, str], title: str, told: str, most: float = 0.0
+) -> Any:
+    """Return two stairs and what lies between them, a panel per record; a series without any value is left out.
+
+    Records have ``panel``, ``method``, the text `told`, and arrays of the axis and of both series, the lower one first.
+    All panels end at `most` where it is given; else each has axes of its own.
+    """
+    low, high = series
+    names = [name for name in (low, high) if any(np.isfinite(np.asarray(each[name], float)).any() for each in records)]
+    looks = {low: (ACCENT, [1, 0]), high: (BOUND, DASHED)}
+    colours, dashes = (alt.Scale(domain=names, range=[looks[name][i] for name in names]) for i in (0, 1))
+    fields = [axis.shorthand.removesuffix(":Q"), low, high]
+    base = alt.Chart(rows(records), width=WIDTH // 2 - 50, height=125).transform_flatten(fields).encode(axis)
+    sides = {
+        name: y(name, title, domain=[0.0, most]) if most else y(name, title).scale(zero=False) for name in (low, high)
+    }
+    lines: list[Any] = [
+        base.transform_calculate(series=json.dumps(name))
+        .mark_line(interpolate="step-after")
+        .encode(
+            sides[name],
+            color=alt.Color("series:N", scale=colours, title=None),
+            strokeDash=alt.StrokeDash("series:N", scale=dashes, title=None),
+            tooltip=tip("method", "series", told),
+        )
+        for name in names
+    ]
+    if len(names) == 2:
+        span = base.mark_area(interpolate="step-after", color=FAINT, opacity=0.7)
+        lines = [span.encode(sides[low], alt.Y2(f"{high}:Q"), tooltip=tip("method", told)), *lines]
+    chart = in_panels(alt.layer(*lines), [each["panel"] for each in records], 2)
+    return chart if most or len(records) == 1 else chart.resolve_scale(x="independent", y="independent")
+
+
+# ---------------------------------------------------------------- maps
 
 
 def no_dust(cells: Array, least: float) -> Array:
@@ -212,125 +282,123 @@ def no_dust(cells: Array, least: float) -> Array:
 def dearest(field: Array, most: int) -> Ints:
     """Return the rows of a map of prices that are drawn: not those that are 0 everywhere, of many the highest ones."""
     top = field.max(axis=1)
-    rows = np.argsort(-top, kind="stable")[:most]
-    return np.sort(rows[top[rows] > 0])
+    found = np.argsort(-top, kind="stable")[:most]
+    return np.sort(found[top[found] > 0])
 
 
-def sparse_ticks(ax: Axes, axis: str, labels: Sequence[str], at_most: int, room: int = 60) -> None:
-    """Label cells 0, 1, … of a heat map, at equal distances; on an x axis upright above `room` letters."""
-    shown = labels[:: math.ceil(len(labels) / at_most)]
-    places = np.arange(0, len(labels), math.ceil(len(labels) / at_most)) + 0.5
-    crowded = axis == "x" and sum(map(len, shown)) > room
-    side = ax.xaxis if axis == "x" else ax.yaxis
-    side.set_ticks(places, shown, rotation=90 if crowded else 0)
-    side.set_tick_params(length=2)
+def heat(title: str, cells: Iterable[float], field: str = "value") -> alt.Color:
+    """Return a colour for values from 0: logarithmic where positive ones differ a hundredfold (0 is not drawn)."""
+    values = np.array([value for value in cells if value > 0])
+    most = float(values.max(initial=0.0)) or 1.0
+    log = bool(values.size) and most > 100 * values.min()
+    ends = [max(float(values.min()), most * 1e-9), most] if log else [0.0, most]
+    return alt.Color(f"{field}:Q", title=title, scale=scale(log, ends), legend=alt.Legend(format=".3~g"))
 
 
-# ---------------------------------------------------------------- over time
+def price_map(
+    panels: Mapping[str, tuple[Array, str]], names: Sequence[str], slot_s: float, unit: Clock, end_s: float
+) -> Any:
+    """Return ``(k, T)`` prices over time, and their units, by title: maps below one another with the same axes.
+
+    Maps of the same unit have the same colours, which are logarithmic where prices differ a hundredfold.
+    """
+    charts, end = [], end_s / unit.seconds
+    named = [label(name, 22) for name in names]
+    cells = {title: _cells(field, named, slot_s, unit, end_s) for title, (field, _) in panels.items()}
+    for title, (_, what) in panels.items():
+        same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in cells[other]]
+        chart = alt.Chart(rows(cells[title]), title=title if len(panels) > 1 else "", width=WIDTH, height=alt.Step(22))
+        side = alt.Y("name:N", title=None, sort=named, scale=alt.Scale(domain=named))
+        told = tip(("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what))
+        chart = chart.mark_rect().encode(
+            time_axis(unit, end), alt.X2("end:Q"), side, color=heat(what, same), tooltip=told
+        )
+        charts.append(chart.add_params(zoom()) if len(panels) == 1 else chart)
+    if len(charts) == 1:
+        return charts[0]
+    return alt.vconcat(*charts).resolve_scale(
+        color="shared" if len({u for _, u in panels.values()}) == 1 else "independent"
+    )
 
 
-def averaged(values: Array, edges: Array) -> Array:
-    """Return the mean of a step function between `edges`, which are in slots; it is 0 after its end."""
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    integral = np.interp(edges, np.arange(len(total)), total)
-    return np.asarray(np.diff(integral) / np.diff(edges))
-
-
-def time_cells(values: Sequence[Array], slot_s: float) -> tuple[Array, Array, str]:
-    """Return means of rows over neighbouring slots, the times between them, and the label of their axis."""
-    slots = max(map(len, values))
-    unit_s, unit = time_unit(slots * slot_s)
-    edges = np.linspace(0, slots, min(slots, COLUMNS) + 1)
-    return np.array([averaged(row, edges) for row in values]), edges * slot_s / unit_s, f"time [{unit}]"
-
-
-def time_ticks(ax: Axes, end: float, cells: int) -> None:
-    """Label the x axis of a map of so many cells with times from 0 to `end`."""
-    times = np.asarray(MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0.0, end))
-    times = times[(times >= 0) & (times <= end * (1 + 1e-9))]
-    ax.set_xticks(times / end * cells, [number(float(t)) for t in times])
-    ax.tick_params(axis="x", length=2)
-
-
-def time_map(
-    values: Sequence[Array], names: Sequence[str], slot_s: float, bar: str, height_in: float, most: float = 0.0
-) -> Figure:
-    """Return a map with a row of values by slot for each name, coloured from 0 to `most`, or as they need it."""
-    cells, times, xlabel = time_cells(values, slot_s)
-    shown, norm = (cells, Normalize(0.0, most)) if most else wide_norm(cells)
-    figure, ax = one_axes(height_in, xlabel)
-    image = heat_map(ax, shown, norm)
-    sparse_ticks(ax, "y", names, 30)
-    time_ticks(ax, times[-1], cells.shape[1])
-    figure.colorbar(image, ax=ax, label=bar, pad=0.02, format=plain_number)
-    return figure
-
-
-def price_map(prices: Array, names: Sequence[str], slot_s: float, unit: str = "utility per GPU and slot") -> Figure:
-    """Return ``(k, T)`` prices over time as a map; colours are logarithmic where prices differ a hundredfold."""
-    height = 1.3 + max(0.35 * len(names), LETTER * 5 * len(unit))
-    return time_map([*prices], [label(name, 16) for name in names], slot_s, f"price\n[{unit}]", height)
-
-
-def share_lines(
-    shares: Mapping[str, Mapping[str, Array]], slot_s: float, styles: Mapping[str, Look], height_in: float, ylabel: str
-) -> Figure:
-    """Return shares (0 to 1, by slot) over time in per cent: a panel for each title, with a line per method."""
-    rows = [(i, method, row) for i, each in enumerate(shares.values()) for method, row in each.items()]
-    cells, times, xlabel = time_cells([row for *_, row in rows], slot_s)
-    figure, axes = panels(len(shares), height_in, 1, xlabel, ylabel, "y", sharex=True)
-    for (i, method, _), row in zip(rows, cells, strict=True):
-        axes[i].stairs(100 * row, times, baseline=None, lw=1.4, **styles[method])
-    for ax, title in zip(axes, shares, strict=True):
-        ax.set(xlim=(0.0, times[-1]), ylim=(0.0, 103.0), title=title)
-    line_legend(figure, {method: styles[method] for _, method, _ in rows})
-    return figure
-
-
-def utilisation(shares: Mapping[str, Array], slot_s: float, styles: Mapping[str, Look]) -> Figure:
-    """Return shares of GPUs (0 to 1, by slot) over time: lines for few methods, a map with a row for each of many."""
-    what = "GPUs in use [%]"
-    if len(shares) <= FEW_LINES:
-        return share_lines({"": shares}, slot_s, styles, 2.0, what)
-    names = [label(method, 40) for method in shares]
-    return time_map([100 * row for row in shares.values()], names, slot_s, what, 1.1 + 0.26 * len(names), most=100.0)
+def _cells(field: Array, names: Sequence[str], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
+    """Return the positive cells of a map, equal neighbours as one; all times are in units."""
+    slots = min(field.shape[1], max(1, math.ceil(end_s / slot_s - 1e-9)))
+    edges = time_edges(slots)
+    found = []
+    for name, row in zip(names, field[:, :slots], strict=True):
+        values = np.array([float(f"{v:.4g}") for v in averaged(row, edges)])
+        starts = np.flatnonzero(np.append(True, np.diff(values) != 0))
+        for first, last in zip(starts, [*starts[1:], len(values)], strict=True):
+            if values[first] > 0:
+                time, end = edges[[first, last]] * slot_s / unit.seconds
+                found.append({"name": name, "time": time, "end": end, "value": values[first]})
+    return found
 
 
 # ---------------------------------------------------------------- shares of jobs and cases
 
 
-def share_line(ax: Axes, values: Array, start: float, end: float, style: Look) -> None:
-    """Draw the share of `values` that are at most x as a stair from `start` to `end`; NaN and ∞ count as never."""
+def shares(values: Array, start: float = 0.0) -> tuple[Array, Array]:
+    """Return the ends of a stair of the share of `values` that are at most x; NaN and ∞ count as never.
+
+    Of many values the stair has :data:`MOST_POINTS` steps.
+    """
     known = np.sort(values[np.isfinite(values)])
-    x = np.concatenate([[start], known, [end]])
-    y = np.concatenate([np.arange(known.size + 1), [known.size]]) / max(values.size, 1)
-    ax.step(x, y, where="post", **style)
+    share = np.arange(1, known.size + 1) / max(values.size, 1)
+    if known.size > MOST_POINTS:
+        chosen = np.linspace(0, known.size - 1, MOST_POINTS).round().astype(int)
+        known, share = known[chosen], share[chosen]
+    return np.append(start, known), np.append(0.0, share)
 
 
-def completion_cdf(times_s: Mapping[str, Array], styles: Mapping[str, Look]) -> Figure:
-    """Return the share of jobs that have completed so many seconds after arrival (NaN: never), a line per method."""
+def share_lines(
+    lines: Sequence[Mapping[str, Any]], looks: Mapping[str, Look], axis: alt.X, title: str, columns: int = 1
+) -> Any:
+    """Return stairs of shares up to 1; each line has ``method``, ``x``, ``share``, and maybe a ``panel``."""
+    methods = list(dict.fromkeys(line["method"] for line in lines))
+    panels = list(dict.fromkeys(line.get("panel", "") for line in lines))
+    extra = [key for key in lines[0] if key not in ("method", "x", "share", "panel")]
+    chart = alt.Chart(rows(lines), width=WIDTH if columns == 1 else WIDTH // 2 - 30).transform_flatten(["x", "share"])
+    chart = chart.mark_line(interpolate="step-after", clip=True).encode(
+        axis, y("share", title, domain=[0, 1.02]), **colour(looks, methods), tooltip=tip("method", *extra)
+    )
+    return in_panels(chart, panels, columns)
+
+
+def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock, split_s: float = 0.0) -> Any:
+    """Return the share of jobs that have completed so many seconds after arrival (NaN: never), a line per method.
+
+    With `split_s`, short jobs and long ones stand side by side.
+    """
     known = np.concatenate([t[np.isfinite(t)] for t in times_s.values()])
-    end_s = float(known.max(initial=1e-9))
-    wide = bool(known.size) and end_s > LOG_SPAN * float(np.median(known))
-    # a logarithmic axis reads in the unit of its middle
-    unit_s, unit = time_unit(math.sqrt(float(known.min()) * end_s) if wide else end_s)
-    end = end_s / unit_s
-    figure, ax = one_axes(3.1, f"completion time [{unit}]", "share of jobs completed", "both")
+    end = 1.02 * float(known.max(initial=1e-9)) / unit.seconds
+    split = split_s / unit.seconds
+    log = bool(known.size) and float(known.max()) > LOG_SPAN * float(np.median(known)) and known.min() > 0
+    lines = []
     for method, times in times_s.items():
-        share_line(ax, times / unit_s, 0.0, 1.1 * end, styles[method])
-    if wide:
-        log_axis(ax, "x")
-    start = float(known.min()) / unit_s / 1.1 if wide else 0.0
-    ax.set(xlim=(start, (1.1 if wide else 1.02) * end), ylim=(0.0, 1.02))
-    completion_legend(figure, times_s, styles)
-    return figure
-
-
-def completion_legend(figure: Figure, times_s: Mapping[str, Array], styles: Mapping[str, Look]) -> None:
-    """Name each method, and how many of its jobs never complete."""
-    never = {method: np.count_nonzero(~np.isfinite(times)) for method, times in times_s.items()}
-    ends = {method: f" ({count} never)" for method, count in never.items() if count}
-    line_legend(figure, {method: styles[method] for method in times_s}, ends=ends)
+        done = times[np.isfinite(times)]
+        start, share = shares(times / unit.seconds)
+        never = np.count_nonzero(~np.isfinite(times))
+        told = {"median": unit.text(float(np.median(done))) if done.size else "–", "jobs that never complete": never}
+        lines.append(
+            {"method": method, "x": np.append(start, max(end, split)), "share": np.append(share, share[-1]), **told}
+        )
+    axis = partial(x, "x", unit.label("completion time"))
+    first = float(known.min()) / unit.seconds / 1.1 if log else 0.0
+    draw = partial(share_lines, lines, looks, title="share of jobs completed")
+    if not split:
+        return draw(axis=axis(log=log, domain=[first, end]))
+    end = max(end, 1.5 * split)
+    sides = {
+        f"short: below {split:g} {unit.name}": (False, 0.0, split),
+        f"long: {split:g} {unit.name} and more": (end > 8 * split, split, end),
+    }
+    made = [
+        draw(axis=axis(log=log, domain=[a, b])).properties(title=title, width=WIDTH // 2 - 30)
+        for title, (log, a, b) in sides.items()
+    ]
+    return alt.hconcat(*made)
 
 
 # ---------------------------------------------------------------- bars beside bounds
@@ -338,43 +406,40 @@ def completion_legend(figure: Figure, times_s: Mapping[str, Array], styles: Mapp
 
 @dataclass(frozen=True)
 class Group:
-    """Values by method that one lower bound is about, and their name in the legend where there are several groups."""
+    """Values by method that one lower bound is about, and their name where there are several groups."""
 
     values: Mapping[str, float]
     bound: float | None
     name: str = ""
 
 
-def beside_bounds(groups: Sequence[Group], xlabel: str, unit: float = 1.0) -> Figure:
+def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look], unit: float = 1.0) -> Any:
     """Return a bar for each method, one group below the other, with its ratio to the group's lower bound."""
-    names = [name for group in groups for name in group.values]
-    figure, ax = one_axes(1.25 + 0.25 * len(names), xlabel, grid="x")
-    first, end = 0, 1e-300
-    handles: list[Any] = []
-    for colour, group in zip(PALETTE, groups, strict=False):
-        values = np.array(list(group.values.values())) / unit
-        bound = group.bound / unit if group.bound else None
-        texts = [number(v) + (f"  ({ratio(v / bound, True)})" if bound else "") for v in values.tolist()]
-        last = first + len(values)
-        bars = ax.barh(range(first, last), values, 0.62, color=colour)
-        ax.bar_label(bars, texts, padding=4, fontsize=8, color=MUTED)
-        end = max(end, *(v / (1.0 - LETTER * (len(t) + 2)) for v, t in zip(values, texts, strict=True)))
-        handles += [Patch(color=colour, label=group.name)] if group.name else []
-        if bound:
-            # Of one group the line goes all the way, of several each has its own.
-            margin = 0.5 if len(groups) == 1 else 0.45
-            ax.plot([bound, bound], (first - margin, last - 1 + margin), color=INK, ls=DASHED)
-        first = last
-    listed_axis(ax, names)
-    ax.set_xlim(0.0, end)
-    ax.xaxis.set(major_locator=MaxNLocator(6), major_formatter=plain_number)
+    records: list[dict[str, Any]] = [
+        {
+            "panel": group.name,
+            "method": name(method),
+            "value": value / unit,
+            "bound": (group.bound or math.nan) / unit,
+            "text": number(value / unit) + (f"  ({ratio(value / group.bound, True)})" if group.bound else ""),
+        }
+        for group in groups
+        for method, value in group.values.items()
+    ]
+    side = alt.Y("method:N", title=None, sort=alt.EncodingSortField("value", op="min"))
+    base = alt.Chart(width=WIDTH - 140, height=alt.Step(ROW)).encode(side, x("value", title))
+    look = colour(looks, [record["method"] for record in records], legend=False)
+    told = tip("method", ("value", title), ("bound", "certified lower bound"))
+    layers = [
+        base.mark_bar(size=12).encode(tooltip=told, **look),
+        base.mark_text(align="left", dx=4).encode(text="text:N"),
+    ]
     if any(group.bound for group in groups):
-        handles.append(Line2D([], [], color=INK, ls=DASHED, label="certified lower bound"))
-    legend_below(figure, handles)
-    return figure
-
-
-def times_beside_bounds(groups: Sequence[Group], what: str) -> Figure:
-    """Return bars of seconds beside bounds, in a unit that reads well."""
-    unit_s, unit = time_unit(max(value for group in groups for value in group.values.values()))
-    return beside_bounds(groups, f"{what} [{unit}]", unit_s)
+        key = alt.StrokeDash("key:N", title=None, scale=alt.Scale(domain=["certified lower bound"], range=[DASHED]))
+        rule = alt.Chart().transform_calculate(key="'certified lower bound'").mark_rule(color=INK)
+        layers.append(rule.encode(alt.X("mean(bound):Q"), strokeDash=key))
+    chart = alt.layer(*layers, data=rows(records))
+    if len(groups) == 1:
+        return chart
+    heads = alt.Row("panel:N", title=None, sort=[group.name for group in groups])
+    return chart.facet(row=heads).resolve_scale(y="independent")

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import altair as alt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
-from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
 
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import boxes
-from schedgap.harness.plots.results import Compared, counted, some
-from schedgap.harness.plots.style import INK, MAX_ROWS, PALETTE, label, panels
-from schedgap.harness.text import clean, number
-from schedgap.instances.arrays import Array
+from schedgap.harness.plots.results import Compared, some
+from schedgap.harness.text import clean
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, Schedule, View
 
@@ -27,7 +23,7 @@ SHOWN = ("synergy.proportional", "synergy.tune", "synergy.opt")
 MAX_MODELS = 8
 MAX_SERVERS = 24
 
-RESOURCES = ("GPUs", "CPUs", "memory")
+RESOURCES = {"GPUs": "gpus", "CPUs": "cpus", "memory": "memory_gb"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +67,7 @@ def _speedups(view: View, name: str, kind: int) -> Speedups:
     return Speedups(name, gpus, cpus[few] / gpus, memory_gb[small] / gpus, speedup, level)
 
 
-@figure("synergy.sensitivity", "Speedup by CPUs and memory", of="instance")
+@figure("synergy.sensitivity", "Speedup by CPUs and memory", of="instance", minor=True)
 def sensitivity(data: Compared) -> Drawn:
     """Speed by CPUs and memory, in iterations per second on the model's best GPU type.
 
@@ -79,20 +75,33 @@ def sensitivity(data: Compared) -> Drawn:
     """
     known = speedups(data.view)
     shown = known[:MAX_MODELS]
-    norm = Normalize(0.0, max([2.0, *(float(one.speedup.max()) for one in shown)]))
-    canvas, axes = panels(len(shown), 1.55, 4, "CPUs per GPU", "GB per GPU")
-    for ax, one in zip(axes, shown, strict=True):
-        image = style.heat_map(ax, one.speedup[::-1], norm)
-        down, right = len(one.memory_gb) - 1 - one.share[0], one.share[1]
-        for colour, width in (("white", 2.2), (INK, 1.0)):
-            ax.add_patch(Rectangle((right, down), 1, 1, fill=False, edgecolor=colour, lw=width))
-        style.sparse_ticks(ax, "x", [number(c, 3) for c in one.cpus], 4)
-        style.sparse_ticks(ax, "y", [number(m, 3) for m in one.memory_gb[::-1]], 5)
-        ax.set_title(label(one.model, 20))
-    canvas.colorbar(image, ax=axes, label="speedup", pad=0.02, aspect=40)
+    cells = [
+        {
+            "panel": style.label(one.model, 20),
+            "cpus": c,
+            "memory": m,
+            "speedup": one.speedup[i, j],
+            "share": (i, j) == one.share,
+        }
+        for one in shown
+        for j, c in enumerate(one.cpus.tolist())
+        for i, m in enumerate(one.memory_gb.tolist())
+    ]
+    most = max([2.0, *(float(one.speedup.max()) for one in shown)])
+    axes = (
+        alt.X("cpus:O", title="CPUs per GPU", axis=alt.Axis(format=".3~g")),
+        alt.Y("memory:O", title="GB per GPU", sort="descending", axis=alt.Axis(format=".3~g")),
+    )
+    base = alt.Chart(width=115, height=95).encode(*axes)
+    colours = alt.Color("speedup:Q", title="speedup", scale=alt.Scale(domain=[0.0, most]))
+    told = style.tip(("panel", "model"), ("cpus", "CPUs per GPU"), ("memory", "GB per GPU"), "speedup")
+    frame = base.transform_filter("datum.share").mark_rect(filled=False, stroke="white", strokeWidth=2)
+    chart = alt.layer(base.mark_rect().encode(color=colours, tooltip=told), frame, data=style.rows(cells))
+    chart = style.in_panels(chart, [style.label(one.model, 20) for one in shown], 4)
+    chart = chart.resolve_scale(x="independent", y="independent") if len(shown) > 1 else chart
     more = f"The {MAX_MODELS} most sensitive of {len(known)} models" if len(known) > MAX_MODELS else "All models"
-    jobs, models = counted(data.view.size, "job"), counted(len(known), "model")
-    return canvas, f"{more}, {_gangs(shown)}. n = {jobs} of {models} on {data.where}."
+    jobs, models = style.counted(data.view.size, "job"), style.counted(len(known), "model")
+    return chart, f"{more}, {_gangs(shown)}. n = {jobs} of {models} on {data.where}."
 
 
 def _gangs(shown: Sequence[Speedups]) -> str:
@@ -111,43 +120,56 @@ def servers(data: Compared) -> Drawn:
     view: View = data.view
     known = np.flatnonzero(view.servers.gpus > 0)
     hosts = known[:MAX_SERVERS]
-    capacity = (view.servers.gpus, view.servers.cpus, view.servers.memory_gb)
-    canvas, axes = panels(3 * len(shown), 1.35, 3, "server", sharex=True, sharey=True)
-    for i, (method, schedule) in enumerate(shown.items()):
-        held = (schedule.gpus, schedule.cpus, schedule.memory_gb)
-        for ax, amount, most in zip(axes[3 * i :], held, capacity, strict=False):
-            _stacks(ax, schedule, np.asarray(100.0 * amount / most[schedule.server]), hosts)
-        axes[3 * i].set_ylabel(f"{label(method.removeprefix('synergy.'), 14)} [%]")
-    for ax, resource in zip(axes, RESOURCES, strict=False):
-        ax.set_title(resource)
-    axes[-1].set_xticks(range(0, len(hosts), max(1, -(-len(hosts) // 8))))
+    stacks: list[dict[str, Any]] = [
+        {
+            **{"panel": f"{style.name(method)}, {resource}", "method": style.name(method)},
+            **{
+                "server": server,
+                "job": style.label(view.workload.ids[job], 20),
+                "held": 100.0 * part,
+                "colour": style.PALETTE[job % len(style.PALETTE)],
+            },
+        }
+        for method, schedule in shown.items()
+        for resource, field in RESOURCES.items()
+        for server, job, part in _held(schedule, field, view, hosts)
+    ]
+    chart = alt.Chart(style.rows(stacks), width=165, height=85).mark_bar(stroke=style.PAPER, strokeWidth=0.5)
+    chart = chart.encode(
+        alt.X("server:O", title="server"),
+        style.y("held", "held [%]", domain=[0.0, 103.0]),
+        color=alt.Color("colour:N", scale=None),
+        detail="job:N",
+        tooltip=style.tip("method", "job", "server", ("held", "held [%]")),
+    )
+    panels = list(dict.fromkeys(stack["panel"] for stack in stacks))
     of = f"the first {MAX_SERVERS} of " if known.size > MAX_SERVERS else ""
-    jobs, mechanisms = counted(view.runnable.size, "job"), counted(len(shown), "mechanism")
-    return canvas, f"n = {jobs} of the round on {of}{counted(known.size, 'server')}, {mechanisms} on {data.where}."
+    jobs, mechanisms = style.counted(view.runnable.size, "job"), style.counted(len(shown), "mechanism")
+    words = f"n = {jobs} of the round on {of}{style.counted(known.size, 'server')}, {mechanisms} on {data.where}."
+    return style.in_panels(chart, panels, 3), words
 
 
-def _stacks(ax: Axes, schedule: Schedule, part: Array, hosts: NDArray[np.int64]) -> None:
-    """Draw the parts of servers that jobs hold on top of one another; a job has the same colour everywhere."""
-    ax.set(xlim=(-0.6, len(hosts) - 0.4), ylim=(0.0, 103.0))
-    order = np.lexsort((schedule.job, schedule.server))
-    order = order[np.isin(schedule.server[order], hosts)]
-    x = np.searchsorted(hosts, schedule.server[order])
-    height = part[order]
-    total = np.cumsum(height) - height
-    bottom = total - total[np.searchsorted(x, x)]
-    colours = [PALETTE[j % len(PALETTE)] for j in schedule.job[order].tolist()]
-    ax.add_collection(boxes(x - 0.43, x + 0.43, bottom, height, facecolors=colours, edgecolors="white", linewidths=0.5))
+def _held(schedule: Schedule, field: str, view: View, hosts: Ints) -> list[tuple[int, int, float]]:
+    """Return server, job, and the part of the server's resource that the job holds."""
+    part = getattr(schedule, field) / getattr(view.servers, field)[schedule.server]
+    held = zip(schedule.server.tolist(), schedule.job.tolist(), part.tolist(), strict=True)
+    return [entry for entry in held if entry[0] in hosts]
 
 
 @figure("synergy.jct-mean", "Mean completion times", of="instance")
 def mean_times(data: Compared) -> Drawn:
     """Mean time from arrival to completion of all jobs, by method."""
     known = data.results(RUN.id)
-    rows = some(known[:MAX_ROWS])
-    values = {row.method: row.objective or 0.0 for row in rows}
-    canvas = style.times_beside_bounds([style.Group(values, rows[0].best_bound)], "mean completion time")
-    source = rows[0].bound_from
+    drawn = some(known[: style.MAX_ROWS])
+    group = style.Group({row.method: row.objective or 0.0 for row in drawn}, drawn[0].best_bound)
+    title = data.clock.label("mean completion time")
+    chart = style.beside_bounds([group], title, data.looks, data.clock.seconds)
+    source = drawn[0].bound_from
     by = f"In brackets: at most so many times the best possible mean, by the bound of {clean(source)}. "
-    count = f"The {MAX_ROWS} fastest of {len(known)}" if len(known) > MAX_ROWS else counted(len(known), "method")
-    jobs = counted(data.view.possible.size, "job")
-    return canvas, f"{by if source else ''}n = {jobs}, {count} on {data.where}."
+    count = (
+        f"The {style.MAX_ROWS} fastest of {len(known)}"
+        if len(known) > style.MAX_ROWS
+        else style.counted(len(known), "method")
+    )
+    jobs = style.counted(data.view.possible.size, "job")
+    return chart, f"{by if source else ''}n = {jobs}, {count} on {data.where}."

@@ -11,18 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
+import altair as alt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, NullLocator
 
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
-from schedgap.harness.plots.gantt import Bars, Chart, beside_online, boxes, of_runs, server_rows
-from schedgap.harness.plots.results import Compared, counted, fitting, some
-from schedgap.harness.plots.style import DASHED, INK, MAX_ROWS, MUTED, PALETTE, label, panels
+from schedgap.harness.plots.gantt import Bars, Chart, beside_online, of_runs, server_rows
+from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import clean, number
 from schedgap.instances.arrays import Array
 from schedgap.instances.schema import Instance
@@ -61,9 +57,6 @@ PARAMETERS = {
 BRIEF = {"unit_worth": "F", "worker_type": "worker type"}
 """What a title says of it, where that is shorter."""
 
-POINTS: style.Look = {"marker": "o", "ms": 4}
-BOUND: style.Look = {"color": INK, "ls": DASHED, "lw": 1.1, "zorder": 1}
-
 UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
 """Smallest objective that is shown in a unit, the unit, and its name."""
 
@@ -83,56 +76,77 @@ def _online(data: Compared, arch: str) -> Schedule | None:
 def windows(data: Compared) -> Drawn:
     """When jobs wait (from their arrival) and run under A_online, one row per job in the order of their starts.
 
-    A batch runs in a window of α rounds of A_maxweight; numbers above are the rounds that scheduled jobs, where windows
-    are wide enough.
+    A batch runs in a window (between upright lines) of α rounds of A_maxweight (between dashed ones); numbers above are
+    the rounds that scheduled jobs, where windows are wide enough.
     """
     online = some({arch: schedule for arch in ARCHITECTURES if (schedule := _online(data, arch))})
-    view: View = data.view
-    height = min(max(0.1 * view.size, 1.1), 3.4) + 0.55
-    xlabel = f"time [slots of {number(view.slot_s)} s]"
-    canvas, axes = panels(len(online), height, 1, xlabel, "jobs by start", sharex=True)
-    end = max(float((d.window_start + d.window_slots).max()) for d in online.values())
-    for ax, (arch, schedule) in zip(axes, online.items(), strict=True):
-        ax.set(xlim=(1.0, end), ylim=(view.size, 0.0), yticks=[])
-        _windows(ax, schedule, end - 1.0)
-        _runs(ax, view, schedule)
-        used = counted(int(schedule.window_rounds.max()), "round")
-        count = counted(len(schedule.window_start), "window")
+    view, unit = data.view, data.clock
+    hours = view.slot_s / unit.seconds
+    last = max(int((d.start + d.slots).max()) for d in online.values())
+    records = []
+    for arch, schedule in online.items():
+        used = style.counted(int(schedule.window_rounds.max()), "round")
+        count = style.counted(len(schedule.window_start), "window")
         formula = view.architectures[arch].alpha
-        ax.set_title(f"zhou.{arch}.online: {count}, up to {used} used (α by the formula: {formula})", pad=15)
-    handles = [
-        Patch(color=PALETTE[0], label="runs"),
-        Patch(color=PALETTE[1], label="waits"),
-        Line2D([], [], color=INK, lw=1.0, label="window"),
-        Line2D([], [], color=MUTED, lw=0.8, ls=DASHED, label="round of A_maxweight"),
-    ]
-    style.legend_below(canvas, handles)
-    return canvas, data.n(len(online))
+        title = f"zhou.{arch}.online: {count}, up to {used} used (α by the formula: {formula})"
+        found = [*_windows(schedule, last), *_runs(view, schedule)]
+        for record in found:
+            times = {key: (record[key] - 1) * hours for key in ("time", "end")}
+            records.append({"panel": title, "method": f"zhou.{arch}.online", **record, **times})
+    bars = {"runs": style.ACCENT, "waits": style.SECOND}
+    lines = {"window": [1, 0], "round of A_maxweight": style.DASHED}
+    axis, height = style.time_axis(unit, (last - 1) * hours), min(max(6 * view.size, 80), 300)
+    base = alt.Chart(width=style.WIDTH, height=height).encode(axis)
+    spans, edges = (base.transform_filter(alt.FieldOneOfPredicate("what", list(kinds))) for kinds in (bars, lines))
+    rectangles = spans.mark_rect(clip=True).encode(
+        alt.X2("end:Q"),
+        style.y("top", "jobs by start").scale(domain=[view.size, 0], nice=False).axis(None),
+        alt.Y2("bottom:Q"),
+        color=alt.Color("what:N", title=None, scale=alt.Scale(domain=list(bars), range=list(bars.values()))),
+        tooltip=style.tip("job", "what", ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]")),
+    )
+    dashes = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=list(lines), range=list(lines.values())))
+    rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8).encode(strokeDash=dashes)
+    words = edges.mark_text(dy=-6).encode(text="text:N", y=alt.value(0))
+    chart = alt.layer(rules, rectangles.add_params(style.zoom()), words, data=style.rows(records))
+    heads = alt.Row("panel:N", title=None, header=alt.Header(labelPadding=14))
+    return chart.facet(row=heads), data.n(len(online))
 
 
-def _windows(ax: Axes, schedule: Schedule, length: float) -> None:
-    """Draw windows, the rounds within them, and above them how many these are."""
+def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
+    """Return where windows and the rounds in them begin, and in the middle of windows how many rounds these are."""
+    found: list[dict[str, Any]] = []
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
-    for i, (start, slots, rounds, tau) in enumerate(np.stack(columns, axis=1).tolist()):
-        ax.axvspan(start, start + slots, color=style.FAINT, alpha=0.55 if i % 2 else 0.25, lw=0, zorder=0)
-        for edge in (start, start + slots):
-            ax.axvline(edge, color=INK, lw=0.7, zorder=1)
-        for k in range(1, rounds):
-            ax.axvline(start + k * tau, color=MUTED, lw=0.7, ls=DASHED, zorder=1)
-        if slots >= NARROW * length:
-            text = counted(rounds, "round") if slots >= 2 * NARROW * length else str(rounds)
-            middle = (start + slots / 2, 1.0)
-            style.note(ax, text, middle, (0, 3), xycoords=("data", "axes fraction"), ha="center", fontsize=7.5)
+    for start, slots, rounds, tau in np.stack(columns, axis=1).tolist():
+        text = (
+            style.counted(rounds, "round")
+            if slots >= 2 * NARROW * last
+            else str(rounds)
+            if slots >= NARROW * last
+            else ""
+        )
+        found += [{"what": "window", "time": edge} for edge in (start, start + slots)]
+        found += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
+        found.append({"what": "words", "time": start + slots / 2, "text": text})
+    return [{**record, "end": record["time"]} for record in found]
 
 
-def _runs(ax: Axes, view: View, schedule: Schedule) -> None:
-    """Draw a row for each job: a thin bar from its arrival to its start, a wide one while it runs."""
-    order = np.lexsort((schedule.job, schedule.start))
-    start, end = schedule.start[order], (schedule.start + schedule.slots)[order]
-    y = np.arange(len(order), dtype=float)
-    arrival = view.arrival[schedule.job[order]]
-    ax.add_collection(boxes(arrival, start, y + 0.38, 0.24, facecolors=PALETTE[1], linewidths=0, zorder=2))
-    ax.add_collection(boxes(start, end, y + 0.08, 0.84, facecolors=PALETTE[0], linewidths=0, zorder=3))
+def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
+    """Return a row for each job: a thin bar from its arrival to its start, a wide one while it runs."""
+    found = []
+    for i, k in enumerate(np.lexsort((schedule.job, schedule.start)).tolist()):
+        job, start = int(schedule.job[k]), int(schedule.start[k])
+        about = {"job": style.label(view.ids[job], 30)}
+        waits = {"what": "waits", "time": int(view.arrival[job]), "end": start, "top": i + 0.38, "bottom": i + 0.62}
+        runs = {
+            "what": "runs",
+            "time": start,
+            "end": start + int(schedule.slots[k]),
+            "top": i + 0.08,
+            "bottom": i + 0.92,
+        }
+        found += [{**about, **waits}, {**about, **runs}]
+    return found
 
 
 # ---------------------------------------------------------------- Gantt
@@ -194,41 +208,37 @@ def price_field(of: Architecture, schedule: Schedule) -> Array:
     return (total / classes.count[:, None, None]).reshape(-1, total.shape[2])
 
 
-@figure("zhou.prices", "Prices of A_online with {}", of="instance", each=ARCHITECTURES)
-def posted_prices(data: Compared, arch: str) -> Drawn:
-    """Price (11) of a unit of each resource by class of servers and time: λ^(use/capacity) − 1.
+@figure("zhou.prices", "Prices with {}", of="instance", each=ARCHITECTURES)
+def both_prices(data: Compared, arch: str) -> Drawn:
+    """Price of a unit of each resource by class of servers and time, on the same axes.
 
-    It is in weight per unit (GPU, CPU, GB, Gbit/s) and slot, and the one that the schedule of zhou.{key}.online makes:
-    the mean over the servers of the class.
+    Those that A_online posts are (11), λ^(use/capacity) − 1, in weight per unit (GPU, CPU, GB, Gbit/s) and slot, the
+    mean over the servers of the class. The dual prices are those at which zhou.{key}.columns proves its bound: what all
+    of one server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots.
     """
-    schedule = _online(data, arch)
-    if schedule is None or int((schedule.start + schedule.slots).max()) > MOST_SLOTS:
-        return None
-    return _price_map(data, arch, price_field(data.view.architectures[arch], schedule), "weight per unit and slot")
-
-
-@figure("zhou.duals", "Prices of the bound with {}", of="instance", each=ARCHITECTURES)
-def dual_prices(data: Compared, arch: str) -> Drawn:
-    """Dual prices at which zhou.{key}.columns proves its bound, by class of servers, resource and time.
-
-    They are what all of one server's GPUs (CPUs, memory, bandwidth) cost in a slot, in weight × slots.
-    """
-    found = data.prices.get(f"zhou.{arch}.columns")
-    if found is None:
-        return None
-    each = np.asarray(found) * data.view.architectures[arch].classes.capacity.reshape(-1, 1)
-    return _price_map(data, arch, style.no_dust(each, SMALL), "Σ w·c per server and slot")
-
-
-def _price_map(data: Compared, arch: str, field: Array, unit: str) -> Drawn:
-    rows = some(style.dearest(field, MAX_PRICES))
-    classes = [label(name.removesuffix(".0"), 10) for name in data.view.architectures[arch].classes.names]
-    names = [f"{name} {resource}" for name in classes for resource in SHORT]
-    free = int((field.max(axis=1) <= 0).sum())
+    of: Architecture = data.view.architectures[arch]
+    schedule, found = _online(data, arch), data.prices.get(f"zhou.{arch}.columns")
+    fields: dict[str, tuple[Array, str]] = {}
+    if schedule is not None and int((schedule.start + schedule.slots).max()) <= MOST_SLOTS:
+        fields[f"posted by zhou.{arch}.online"] = price_field(of, schedule), "weight per unit and slot"
+    if found is not None:
+        each = np.asarray(found) * of.classes.capacity.reshape(-1, 1)
+        fields[f"dual prices of zhou.{arch}.columns"] = style.no_dust(each, SMALL), "Σ w·c per server and slot"
+    tops = np.array([field.max(axis=1) / (field.max() or 1.0) for field, _ in some(fields).values()])
+    shown = some(style.dearest(tops.T, MAX_PRICES))
+    classes = [style.label(text.removesuffix(".0"), 10) for text in of.classes.names]
+    names = [f"{text} {resource}" for text in classes for resource in SHORT]
+    free = int((tops.max(axis=0) <= 0).sum())
     words = f"{free} are 0 throughout and not drawn. " if free else ""
-    more = len(field) - free - len(rows)
+    more = tops.shape[1] - free - len(shown)
     words += f"The {MAX_PRICES} dearest are drawn, {more} are not. " if more else ""
-    return style.price_map(field[rows], [names[i] for i in rows], data.view.slot_s, unit), words + data.n(1)
+    panels = {title: (field[shown], unit) for title, (field, unit) in fields.items()}
+    ends = [int((d.start + d.slots).max()) - 1 for d in data.running(Schedule).values()]
+    last = max(field.shape[1] for field, _ in fields.values())
+    end_s = min(last, max(ends, default=last)) * data.view.slot_s
+    return style.price_map(panels, [names[i] for i in shown], data.view.slot_s, data.clock, end_s), words + data.n(
+        len(panels)
+    )
 
 
 # ---------------------------------------------------------------- weighted completion times
@@ -238,16 +248,19 @@ def _price_map(data: Compared, arch: str, field: Array, unit: str) -> Drawn:
 def completion_times(data: Compared, arch: str) -> Drawn:
     """Total weighted completion time Σ w·c of all jobs with {}, completions counted from slot 1, by method."""
     kinds = {"completion": "without interruptions", "preemptive": "jobs may be interrupted"}
-    known = {text: data.results(f"zhou.{arch}.{kind}")[:MAX_ROWS] for kind, text in kinds.items()}
+    known = {text: data.results(f"zhou.{arch}.{kind}")[: style.MAX_ROWS] for kind, text in kinds.items()}
     groups = [
-        style.Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
-        for text, rows in known.items()
-        if rows
+        style.Group({row.method: row.objective or 0.0 for row in each}, each[0].best_bound, text)
+        for text, each in known.items()
+        if each
     ]
-    rows = some([row for each in known.values() for row in each])
-    sources = " and ".join(dict.fromkeys(clean(row.bound_from) for row in rows if row.bound_from))
+    drawn = some([row for each in known.values() for row in each])
+    sources = " and ".join(dict.fromkeys(clean(row.bound_from) for row in drawn if row.bound_from))
     bound = f"In brackets: at most so many times the best possible, by the bound of {sources}. " if sources else ""
-    return style.beside_bounds(groups, "Σ w·c [weight × slots]"), bound + data.n(len(rows))
+    unit, size = next(
+        (unit, text) for least, unit, text in UNITS if max(row.objective or 0.0 for row in drawn) >= least
+    )
+    return style.beside_bounds(groups, f"Σ w·c [{size}weight × slots]", data.looks, unit), bound + data.n(len(drawn))
 
 
 # ---------------------------------------------------------------- several instances
@@ -344,59 +357,72 @@ def weight_by_parameter(data: Compared) -> Drawn:
 
 
 def _sweep(data: Compared, kinds: Sequence[str], ylabel: str) -> Drawn:
-    """Draw a line per method for each parameter that differs, parameter servers beside rings."""
+    """Return a line per method for each parameter that differs, parameter servers beside rings."""
     shown = some(found(data, kinds))
-    methods, out = fitting(dict.fromkeys(m for panel in shown for m in panel.results["method"]), style.MAX_LINES)
-    looks = {method: next(look for name, look in data.looks.items() if name.endswith(method)) for method in methods}
     heights = pd.concat([panel.results["objective"] for panel in shown]).abs()
-    unit, name = next((size, text) for least, size, text in UNITS if heights.max() >= least)
-    sharey = "row" if len({panel.arch for panel in shown}) > 1 else False
-    canvas, axes = panels(len(shown), 2.5, 2, ylabel=ylabel.format(name), grid="both", sharey=sharey)
-    bounds, drawn = False, set[int]()
-    for ax, panel in zip(axes, shown, strict=True):
-        results = compared(panel, methods)
-        drawn.update(results.index)
-        bounds |= _lines(ax, panel, results, looks, unit)
-        others = ", ".join(f"{label(BRIEF.get(key, key), 14)} = {_text(value)}" for key, value in panel.others.items())
-        ax.set_title(ARCHITECTURES[panel.arch] + (f"\n{others}" if others else ""))
-        if heights.min() > 0 and heights.max() > style.WIDE * heights.min():
-            style.log_axis(ax, "y")
-        else:
-            ax.set_ylim(bottom=0.0)
-        _values(ax, panel)
-    bound = {"certified bound": BOUND} if bounds else {}
-    style.line_legend(canvas, {method: {**POINTS, **looks[method]} for method in methods} | bound, 4, limit=26)
-    return canvas, out + data.sample(data.rows[i] for i in sorted(drawn))
+    unit, size = next((unit, text) for least, unit, text in UNITS if heights.max() >= least)
+    log = style.wide(heights)
+    made, methods = [], list(dict.fromkeys(method for panel in shown for method in panel.results["method"]))
+    looks = {method: next(look for known, look in data.looks.items() if known.endswith(method)) for method in methods}
+    for panel in shown:
+        others = ", ".join(
+            f"{style.label(BRIEF.get(key, key), 14)} = {_text(value)}" for key, value in panel.others.items()
+        )
+        title = [ARCHITECTURES[panel.arch], *([others] if others else [])]
+        height = style.y("mean", ylabel.format(size), log=log)
+        made.append(
+            _lines(panel, compared(panel, methods), looks, unit, height).properties(
+                title=title, width=style.WIDTH // 2 - 60, height=180
+            )
+        )
+    drawn = sorted({i for panel in shown for i in compared(panel, methods).index})
+    return alt.concat(*made, columns=2), data.sample(data.rows[i] for i in drawn)
 
 
-def _lines(ax: Axes, panel: Panel, results: pd.DataFrame, looks: Mapping[str, style.Look], unit: float) -> bool:
-    """Draw means over instances, from the least to the largest result; return whether there is a bound to draw."""
-    placed = results.assign(x=results["value"].map(panel.places))
-    for method, look in looks.items():
-        mine = placed[placed["method"] == method].groupby("x")["objective"].agg(["mean", "min", "max"]) / unit
-        ax.plot(mine.index, mine["mean"], **POINTS, **look)
-        ax.vlines(mine.index, mine["min"], mine["max"], color=look["color"], lw=0.8)
-    each = placed.groupby(["x", "fingerprint"])["bound"].first()
-    means = each.groupby("x").agg(lambda bounds: bounds.mean(skipna=False)).dropna() / unit
-    ax.plot(means.index, means, **BOUND)
-    return bool(len(means))
-
-
-def _values(ax: Axes, panel: Panel) -> None:
-    """Label the x axis with the values; an axis of a wide range is logarithmic."""
-    places = list(panel.places.values())
-    if places == list(panel.places):
-        if min(places) > 0 and max(places) > style.WIDE * min(places):
-            ax.set_xscale("log")
-            ax.xaxis.set_minor_locator(NullLocator())
-        some_places = FixedLocator(places[:: -(-len(places) // 6)])
-        ax.xaxis.set(major_locator=some_places, major_formatter=style.plain_number)
+def _lines(panel: Panel, results: pd.DataFrame, looks: Mapping[str, style.Look], unit: float, height: alt.Y) -> Any:
+    """Return means over instances, from the least to the largest result, and the mean bound."""
+    placed = results.assign(objective=results["objective"] / unit, bound=results["bound"] / unit)
+    values: list[Any] = list(panel.places)
+    means = placed.groupby(["method", "value"], sort=False)["objective"].agg(["mean", "min", "max"]).reset_index()
+    means = means.sort_values("value", key=lambda each: each.map(panel.places), kind="stable")
+    each = placed.groupby(["value", "fingerprint"])["bound"].first()
+    bounds = each.groupby("value").agg(lambda found: found.mean(skipna=False)).dropna()
+    points = [
+        {**point, "method": style.name(point["method"]), "value": _place(point["value"])}
+        for point in means.to_dict("records")
+    ]
+    lines = [
+        {"value": _place(value), "mean": bound, "what": "certified bound"}
+        for value, bound in bounds.reindex(list(panel.places)).dropna().items()
+    ]
+    title = PARAMETERS.get(panel.parameter, style.label(panel.parameter, 30))
+    if all(isinstance(value, float) for value in values):
+        ends = [min(values), max(values)]
+        axis = alt.Axis(values=values, format=".4~g", grid=False)
+        across: Any = style.x("value", title, log=style.wide(values), domain=ends, axis=axis)
     else:
-        texts = [_text(value) for value in panel.places]
-        crowded = sum(map(len, texts)) > 30
-        ax.set_xticks(places, texts, rotation=30 if crowded else 0, ha="right" if crowded else "center")
-    ax.set_xlabel(PARAMETERS.get(panel.parameter, label(panel.parameter, 30)))
+        across = alt.X(
+            "value:N", title=title, sort=[str(_place(value)) for value in values], axis=alt.Axis(labelAngle=-30)
+        )
+    look = style.colour({style.name(method): look for method, look in looks.items()}, map(style.name, looks))
+    base = alt.Chart(style.rows(points)).encode(
+        across, height, tooltip=style.tip("method", "value", "mean", "min", "max"), **look
+    )
+    spread = base.mark_rule(strokeWidth=0.8, strokeDash=[1, 0]).encode(alt.Y("min:Q"), alt.Y2("max:Q"))
+    layers = [spread, base.mark_line(point=True)]
+    if lines:
+        key = alt.Detail("what:N")
+        layers.append(
+            alt.Chart(style.rows(lines))
+            .mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
+            .encode(across, height, key)
+        )
+    return alt.layer(*layers)
+
+
+def _place(value: Any) -> Value:
+    return style.label(value, 14) if isinstance(value, str) else value
 
 
 def _text(value: Value) -> str:
-    return label(value, 14) if isinstance(value, str) else number(value)
+    return style.label(value, 14) if isinstance(value, str) else number(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
@@ -15,6 +15,7 @@ from schedgap.harness.published import LESS_IS_BETTER, agrees, measured_as, spli
 from schedgap.harness.reproduce.row import Case, Evidence, ReproducedRow, decide
 from schedgap.harness.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend
 from schedgap.harness.text import number, numbers, some
+from schedgap.harness.verify import TOLERANCE
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
 
@@ -23,6 +24,10 @@ RESAMPLES = 2000
 
 WIDE = 0.5
 """An interval wider than this part of the printed value decides nothing: the mean does."""
+
+
+TRACE = 0.002
+"""Ratios nearer to one point nowhere."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Found:
     model: str = ""
 
     def __str__(self) -> str:
-        interval = f" [{number(self.low, 3)}, {number(self.high, 3)}]" if self.cases > 1 else ""
+        interval = f" [{number(self.low, 3)}, {number(self.high, 3)}]" if self.low < self.high else ""
         return f"{number(self.value)}{interval}"
 
 
@@ -115,10 +120,13 @@ def fits(case: Case, item: Item) -> bool:
 def _is(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, tuple):
         return any(_is(value, one) for one in wanted)
-    return str(value) == str(wanted) or (_float(value) is not None and _float(value) == _float(wanted))
+    return str(value) == str(wanted) or (
+        plain_number(value) is not None and plain_number(value) == plain_number(wanted)
+    )
 
 
-def _float(value: Any) -> float | None:
+def plain_number(value: Any) -> float | None:
+    """Return the number that a value or text is, ``None`` where it is none."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -189,12 +197,18 @@ def _number(item: Number, cases: Sequence[Case]) -> Judged:
         "published": _plain(item.value),
         **{name: getattr(item, name) for name in ("relation", "tolerance", "unit")},
     }
-    if isinstance(item.value, tuple | list):
-        return _vector(item, cases, told)
+    vector = isinstance(item.value, tuple | list)
+    found, more = _vector(item, cases) if vector else _scalar(item, cases)
+    if found.agrees is False and item.exact is not None and _same(more["measured"], item.exact, TOLERANCE):
+        return replace(found, excluded=True), told | more | {"certified": f"= {numbers(item.exact)} (exact)"}
+    return found, told | more
+
+
+def _scalar(item: Number, cases: Sequence[Case]) -> Judged:
     found = statistic(item.method, item.quantity, cases, item.statistic)
     if found is None:
-        return Evidence(None), told
-    told |= {"measured": found.value, "low": found.low, "high": found.high, "cases": found.cases, "text": str(found)}
+        return Evidence(None), {}
+    told = {"measured": found.value, "low": found.low, "high": found.high, "cases": found.cases, "text": str(found)}
     if found.bound is not None:
         told["certified"] = f"{found.sign} {number(found.bound)} ({found.model})"
     return evidence(item, found), told
@@ -204,13 +218,17 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, tuple | list) else float(value)
 
 
-def _vector(item: Number, cases: Sequence[Case], told: dict[str, Any]) -> Judged:
+def _vector(item: Number, cases: Sequence[Case]) -> Judged:
     """Compare a vector or matrix, which is about one case."""
     known = list(values(item.method, item.quantity, cases).values())
     if len(known) != 1:
-        return Evidence(None), told
-    same = agrees(np.asarray(known[0], float), np.asarray(item.value, float), item.tolerance, item.relation)
-    return Evidence(bool(same)), told | {"measured": np.asarray(known[0]).tolist(), "cases": 1}
+        return Evidence(None), {}
+    same = _same(known[0], item.value, item.tolerance, item.relation)
+    return Evidence(same), {"measured": np.asarray(known[0]).tolist(), "cases": 1}
+
+
+def _same(found: Any, wanted: Any, tolerance: float, relation: str = "equal") -> bool:
+    return bool(agrees(np.asarray(found, float), np.asarray(wanted, float), tolerance, relation))
 
 
 def evidence(item: Number, found: Found) -> Evidence:
@@ -229,11 +247,11 @@ def evidence(item: Number, found: Found) -> Evidence:
 
 
 def _points_alike(item: Number, found: Found) -> bool:
-    """Return whether a ratio is on the printed side of one, with all of its interval."""
+    """Return whether a ratio is on the printed side of one, with all of its interval and more than a trace."""
     value = float(np.asarray(item.value))
     if not split(item.quantity)[1]:
         return False
-    return found.low > 1.0 if value > 1 else found.high < 1.0 and value < 1
+    return found.low > 1 + TRACE if value > 1 else found.high < 1 - TRACE and value < 1
 
 
 def _better(quantity: str, case: Case) -> str:
@@ -250,21 +268,21 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
         "what": f"{item.quantity}: ordering{_points(item)}",
         "published": " before ".join(item.order),
     }
-    groups = _groups(item.along, cases)
-    known = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in groups.items()}
+    divided = groups(item.along, cases)
+    known = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in divided.items()}
     known = {at: found for at, found in known.items() if all(found)}
     if not known:
         return Evidence(None), told
     less = _better(item.quantity, cases[0]) == "less"
     held = [at for at, found in known.items() if _ordered([one.value for one in found if one], less)]
-    sign = " < " if less else " > "
-    texts = {at: ", ".join(str(one) for one in found) for at, found in known.items()}
     if item.along:
-        text = f"at {len(held)} of {len(known)} values of {item.along}"
-        first = [one for one in known if one not in held]
-        text += f"; not at {some([str(one) for one in first], 4)}" if first else ""
+        missed = [str(at) for at in known if at not in held]
+        text = f"at {len(held)} of {len(known)} values of {item.along}" + (
+            f"; not at {some(missed, 4)}" if missed else ""
+        )
     else:
-        text = next(iter(texts.values())).replace(", ", sign if held else ", ")
+        sign = (" < " if less else " > ") if held else " against "
+        text = sign.join(str(one) for found in known.values() for one in found)
     counted = min(one.cases for found in known.values() for one in found if one)
     told |= {"measured": text, "cases": counted, "text": text}
     return Evidence(len(held) == len(known), 2 * len(held) > len(known)), told
@@ -274,20 +292,20 @@ def _ordered(values: Sequence[float], less: bool) -> bool:
     return all(a < b if less else a > b for a, b in pairwise(values))
 
 
-def _groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:
+def groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:
     """Return cases by the value of a parameter, in the order of numbers; in one group where none is named."""
     found: dict[Any, list[Case]] = {}
     for case in cases:
         value = case.at.get(along) if along else ""
         if value is not None:
             found.setdefault(value, []).append(case)
-    ordered = sorted(found, key=lambda value: (_float(value) is None, _float(value) or 0.0))
+    ordered = sorted(found, key=lambda value: (plain_number(value) is None, plain_number(value) or 0.0))
     return {value: found[value] for value in ordered}
 
 
 def curve(method: str, quantity: str, along: str, cases: Sequence[Case]) -> dict[Any, Found]:
     """Return a quantity by the value of a parameter, with intervals."""
-    found = {at: statistic(method, quantity, here) for at, here in _groups(along, cases).items()}
+    found = {at: statistic(method, quantity, here) for at, here in groups(along, cases).items()}
     return {at: one for at, one in found.items() if one is not None}
 
 
@@ -303,10 +321,12 @@ def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
     if len(found) < 2:
         return Evidence(None), told
     means = [one.value for one in found.values()]
-    text = ", ".join(f"{number(_float(at), 3) if _float(at) is not None else at}: {one}" for at, one in found.items())
+    text = ", ".join(
+        f"{number(plain_number(at), 3) if plain_number(at) is not None else at}: {one}" for at, one in found.items()
+    )
     told |= {"measured": text, "cases": min(one.cases for one in found.values()), "text": text}
-    if item.shape == "peaks":
-        best = max(found, key=lambda at: found[at].value)
+    if item.peak:
+        best = (max if item.shape == "peaks" else min)(found, key=lambda at: found[at].value)
         return Evidence(any(_is(best, one) for one in item.peak)), told
     sign = 1 if item.shape == "rises" else -1
     steps = [sign * (b - a) for a, b in pairwise(means)]

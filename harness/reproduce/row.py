@@ -25,7 +25,7 @@ VERDICTS = {
     ONLY: "It holds in a setting that the paper does not state.",
     DIRECTION: "The ordering holds, the size differs.",
     NOT: "It does not hold in what was run.",
-    IMPOSSIBLE: "A certified bound excludes it.",
+    IMPOSSIBLE: "A certified bound, or the exact value, excludes it on what was run.",
     NOT_TESTABLE: "It would need machines or data that are not here.",
 }
 """Verdicts, the best first, and what they mean."""
@@ -148,7 +148,7 @@ class Case:
     trace: Later[Trace | None] | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass
+@dataclass(repr=False)
 class Reproduction(Found[ReproducedRow]):
     """Figures and tables: a row for everything that is compared, and what they are made of.
 

@@ -14,12 +14,12 @@ from schedgap.harness.compare.run import collected as compared
 from schedgap.harness.compare.run import plan as methods_of
 from schedgap.harness.compare.run import staged
 from schedgap.harness.engine.result import Later
-from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute
+from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.reproduce import measure
 from schedgap.harness.reproduce.row import Case, ReproducedRow, Reproduction
 from schedgap.harness.reproduce.setting import Run, Setting, find
-from schedgap.harness.reproduce.task import MethodResult, MethodTask, SimulationResult
+from schedgap.harness.reproduce.task import BoundTask, MethodResult, MethodTask, SimulationResult
 from schedgap.harness.simulate.row import Bound, SimulationRow
 from schedgap.harness.simulate.run import USUAL, resolve
 from schedgap.harness.simulate.run import collected as simulated
@@ -29,13 +29,14 @@ from schedgap.harness.table import to_json
 from schedgap.harness.text import clean
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
+from schedgap.models.simulated import SIMULATED
 
 References = dict[str, str]
 """Fingerprints by reference."""
 
 
 def reproduce(
-    figures: Sequence[str],
+    figures: str | Sequence[str],
     *,
     quick: bool = False,
     memory_mb: int = Limits.memory_mb,
@@ -60,6 +61,7 @@ def reproduce(
     UsageError
         If a figure is unknown, or a setting is impossible; nothing has run then.
     """
+    figures = several(figures)
     settings = [one.small() if quick else one for one in find(figures)]
     plans = [_plan(setting, memory_mb) for setting in settings]
     instances: dict[str, Instance] = {}
@@ -100,17 +102,20 @@ def _plan(setting: Setting, memory_mb: int) -> _Planned:
     tasks: list[Task[Any]] = []
     instances: list[Instance] = []
     references: dict[str, References] = {}
+    absent = ""
     for run in setting.runs:
         try:
             loaded = run.loaded()
-            tasks += _tasks(run, list({one.fingerprint: one for one in loaded.values()}.values()), memory_mb)
+            different = {one.fingerprint: one for one in loaded.values()}
+            tasks += [task for task in _tasks(run, list(different.values()), memory_mb) if _wanted(task, setting)]
         except AbsentDataError as error:
-            return _Planned(setting, absent=str(error))
+            absent = str(error)
+            continue
         except UsageError as error:
             raise UsageError(f"{setting.id}: {error}") from None
         instances += loaded.values()
         references[run.name] = {name: one.fingerprint for name, one in loaded.items()}
-    return _Planned(setting, tasks, instances, references)
+    return _Planned(setting, tasks, instances, references, absent)
 
 
 def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[Task[Any]]:
@@ -119,6 +124,14 @@ def _tasks(run: Run, instances: Sequence[Instance], memory_mb: int) -> Sequence[
         return simulations_of(instances, resolve(run.chosen), run.options.kinds(whole=True), run.seeds, limits)
     kinds = run.kinds(Limits(memory_mb=memory_mb))
     return methods_of(instances, run.specs(), run.seeds, {_label(one): one for one in kinds.values()})
+
+
+def _wanted(task: Task[Any], setting: Setting) -> bool:
+    """Return whether a task is about something that is compared: a bound on a time that nothing is said of is not."""
+    if not isinstance(task, BoundTask):
+        return True
+    begins = {"ttd_s": ("ttd", "makespan"), "jct_mean_s": ("jct_mean",)}[SIMULATED[task.model].metric]
+    return any(item.quantity.startswith(begins) for item in setting.items)
 
 
 def _label(limits: Limits) -> str:

@@ -85,12 +85,13 @@ class Item(Record):
 class Number(Item):
     """A number that is printed: the mean (or largest, or smallest value) of a quantity over all cases.
 
-    `quantity`, `relation` and `tolerance` are as those of :class:`schedgap.instances.schema.Published`.
+    `quantity`, `exact`, `relation` and `tolerance` are as those of :class:`schedgap.instances.schema.Published`.
     """
 
     method: Name
     quantity: Name = "objective"
     value: Numbers
+    exact: Numbers | None = None
     relation: Literal["equal", "at least", "at most"] = "equal"
     tolerance: float = rule("a tolerance is positive", gt=0, default=0.005)
     unit: Name = "1"
@@ -106,12 +107,12 @@ class Order(Item):
 
 
 class Trend(Item):
-    """What a curve does along a parameter, as it is printed; a curve peaks at one of `peak`."""
+    """What a curve does along a parameter, as it is printed; it peaks, or is lowest, at one of `peak`."""
 
     method: Name
     quantity: Name = "objective"
     along: Name
-    shape: Literal["rises", "falls", "peaks"]
+    shape: Literal["rises", "falls", "peaks", "lowest"]
     peak: tuple[Value, ...] = ()
 
 
@@ -128,7 +129,7 @@ class Quoted(Item):
         for entry in load(self.instance).published:
             if entry.value is None or self.where not in entry.where or self.scope != entry.scope:
                 continue
-            same = ("method", "quantity", "value", "relation", "tolerance", "unit")
+            same = ("method", "quantity", "value", "exact", "relation", "tolerance", "unit")
             told: dict[str, Any] = {name: getattr(entry, name) for name in same}
             note = f"{entry.note} {self.note}".strip()
             yield Number(**told, **shared, place=entry.where, note=note)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from schedgap.harness.certificates import certificate
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.published import with_published
 from schedgap.harness.simulate.row import Bound, SimulationRow
 from schedgap.harness.verify import TOLERANCE
-from schedgap.heuristics.simulator import POLICIES, PolicySpec
+from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
 from schedgap.instances import clock
 from schedgap.instances.canonical import validate
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon, Instance
 from schedgap.models import MODELS
+from schedgap.models.certificates import Proof, prove
 from schedgap.models.simulated import SIMULATED, SimulationBound
 
 ENDLESS = 2**31
@@ -50,8 +54,12 @@ class BoundTask(Task[Bound]):
         """Solve the model."""
         instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
         began = clock.now()
-        found = lower_bound(SIMULATED[self.model], instance, self.round_s)
-        return Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key, self.round_s)
+        found, proof = lower_bound(SIMULATED[self.model], instance, self.round_s)
+        bound = Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key, self.round_s)
+        if proof is None:
+            return bound
+        bound = replace(bound, problem=MODELS.get(self.model).problem, proved=proof.bound)
+        return replace(bound, certificate=certificate(bound.about, proof))
 
 
 def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
@@ -61,8 +69,8 @@ def wanted(policies: Iterable[PolicySpec], whole: bool) -> list[str]:
     return [spec.model for spec in known if any(applies(spec, policy) for policy in chosen)]
 
 
-def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> float | None:
-    """Return a certified lower bound on a metric in rounds of that length, in seconds.
+def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> tuple[float | None, Proof | None]:
+    """Return a lower bound on a metric in rounds of that length, in seconds, and what proves it.
 
     Raises
     ------
@@ -74,10 +82,13 @@ def lower_bound(bound: SimulationBound, instance: Instance, round_s: float) -> f
     view = PAPERS.get(spec.paper).view(endless)
     if reason := spec.skip(view):
         raise NotApplicableError(reason)
-    found = spec.run(view, Limits(time_limit_s=bound.limit_s).options(0)).solution.bound
-    if found is None or not bound.from_arrival:
-        return found
-    return found - float(view.workload.arrival_s.min())
+    options = Limits(time_limit_s=bound.limit_s).options(0)
+    outcome = spec.run(view, options)
+    if outcome.solution.bound is None:
+        return None, None
+    proof = prove(spec.problem, view, outcome, options)
+    found = proof.bound if proof else outcome.solution.bound
+    return found - (float(view.workload.arrival_s.min()) if bound.from_arrival else 0.0), proof
 
 
 MEAN = "jct_mean_s"
@@ -97,9 +108,48 @@ def compared(
         for model in SIMULATED:
             places = ((row.fingerprint, model, round_s) for round_s in (row.round_s, None))
             bounded = _with_bound(bounded, next((known[place] for place in places if place in known), None))
-        out.append(bounded)
+        out.append(_with_utilisation(bounded, instances.get(row.fingerprint)))
     out = with_published(out, instances)
     return [_with_printed_ratio(row, beside) for row, beside in zip(out, _beside(out), strict=True)]
+
+
+def _with_utilisation(row: SimulationRow, instance: Instance | None) -> SimulationRow:
+    """Add bounds on utilisation to a policy that completed all jobs; more than that contradicts one of the two."""
+    if instance is None or row.ttd_s is None or row.unfinished:
+        return row
+    policy = POLICIES.get(row.policy)
+    found = utilisation(instance, policy, row.spread_factor)
+    for (name, most), used in zip(found.items(), (row.gru, row.cru), strict=True):
+        row = row.replace(**{f"{name}_bound": most})
+        if used is not None and used > most * (1 + TOLERANCE):
+            line = f"{name.upper()} {used:.9g} is above the upper bound {most:.9g}"
+            row = row.replace(verified=False, violations=(*row.violations, line))
+    return row
+
+
+def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) -> dict[str, float]:
+    r"""Return upper bounds on GRU and CRU, the shares of the GPUs' and of the servers' time in which they compute.
+
+    Let U be the time in which there is a job. Job j keeps up to :math:`h_j` GPUs (servers) busy, for no longer than U,
+    and for :math:`B_j` of their time at most, with all of its work on its slowest type. The share is
+    :math:`\sum_j \min(h_j U, B_j) / (H U)` or less, which falls with U, and U is no less than the least duration of
+    any job. Where jobs could fill the cluster with work on slow GPUs, that is 100 %. Policies that give out CPUs and
+    memory can slow jobs down at will, so that :math:`B_j` is infinite there.
+    """
+    work, hosts = workload(instance), servers(instance)
+    some = hosts.gpus > 0
+    there = np.bincount(hosts.gpu_type, hosts.gpus, work.rates.shape[1]) > 0
+    rates = np.where(there, work.rates, 0.0)
+    held = np.minimum(work.gpus[:, None], hosts.gpus[some]).astype(float)
+    fastest = (held * rates[:, hosts.gpu_type[some]]).sum(axis=1) if policy.forks else work.gpus * rates.max(axis=1)
+    slowest = np.where(rates > 0, rates, np.inf).min(axis=1) * spread_factor
+    busy = np.full(len(rates), np.inf) if policy.sensitive else work.work / slowest
+    least = float((work.work / fastest).max())
+    most = {
+        "gru": (held.sum(axis=1) if policy.forks else work.gpus, float(hosts.gpus.sum())),
+        "cru": (held.shape[1] if policy.forks else np.minimum(work.gpus, some.sum()), float(some.sum())),
+    }
+    return {name: min(1.0, float(np.minimum(own, busy / least).sum()) / total) for name, (own, total) in most.items()}
 
 
 def _beside(rows: Sequence[SimulationRow]) -> Iterator[Mapping[str, SimulationRow]]:

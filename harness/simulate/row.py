@@ -6,14 +6,16 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.harness.engine.result import CheckedRow, Found, Result, Stored, typed
+from schedgap.harness.certificates import FOLDER, checked, read
+from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, packed, typed
 from schedgap.harness.text import plain
-from schedgap.heuristics.simulator import Trace
+from schedgap.heuristics.simulator import Trace, workload
 from schedgap.heuristics.simulator.metrics import Metrics
 from schedgap.instances.arrays import Array
 
@@ -46,6 +48,9 @@ class SimulationRow(CheckedRow):
     ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s, jct_bound_from, jct_bound_ratio
         Certified lower bound on the TTD of any gang schedule, the model it is from, and TTD divided by it: an upper
         estimate of how far from the least TTD the policy is. The same for the mean completion time of all jobs.
+    gru_bound, cru_bound
+        Upper bounds on the utilisation of any policy that completes all jobs
+        (:func:`schedgap.harness.simulate.bounds.utilisation`).
     lp1_share, lp1_worst, cpu_needed
         For policies that give out CPUs and memory: mean and least of the rounds' progress divided by what LP1 allows
         for the jobs that were picked (:mod:`schedgap.harness.verify.rounds_bound`), and what `cpu_given` would be if
@@ -94,6 +99,8 @@ class SimulationRow(CheckedRow):
     window_jobs: int | None = None
     gru: float | None = None
     cru: float | None = None
+    gru_bound: float | None = None
+    cru_bound: float | None = None
     cpu_given: float | None = None
     cpu_needed: float | None = None
     lp1_share: float | None = None
@@ -166,7 +173,7 @@ class Bound(Result):
     """Certified lower bound on a metric of all jobs of an instance, in seconds; absent with a reason.
 
     It is about rounds of `round_s`, of any length where that is ``None``. `took_s` is how long the model took, `key`
-    the key of its task.
+    the key of its task. A `certificate` proves that the `problem` has the bound `proved`, which may count from time 0.
     """
 
     fingerprint: str
@@ -176,6 +183,10 @@ class Bound(Result):
     took_s: float | None = None
     key: str = ""
     round_s: float | None = None
+    problem: str = ""
+    proved: float | None = None
+    certificate: Any = field(default=None, repr=False)
+    instance: Any = field(default=None, repr=False)
 
     record: ClassVar[str] = "bound"
 
@@ -189,14 +200,47 @@ class Bound(Result):
         """Whether it need not be tried again."""
         return self.seconds is not None
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What its certificate is about."""
+        about = {"instance": self.fingerprint, "method": self.model, "problem": self.problem}
+        return about | {"round_s": self.round_s}
+
+    @property
+    def _file(self) -> str:
+        return f"{FOLDER}/{self.model}-{self.fingerprint[:12]}-{self.key[:8]}.json.gz"
+
     def content(self) -> dict[str, Any]:
         """Return what the journal keeps."""
-        return {"bound": plain(vars(self))}
+        return {"bound": plain({k: v for k, v in vars(self).items() if k not in ("certificate", "instance")})}
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the certificate as a file."""
+        proof = opened(self.certificate)
+        return {} if proof is None else {self._file: packed(proof)}
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if the file of the certificate is not that of the bound."""
+        opened(self.certificate)
+
+    def holds(self) -> str:
+        """Check the certificate again, and say what holds."""
+        if self.certificate is None:
+            return "" if self.seconds is None else f"bound {self.seconds:.10g} s is the solver's word"
+        first = float(workload(self.instance).arrival_s.min())
+        if self.proved is None or self.seconds not in (self.proved, self.proved - first):
+            raise ValueError("its certificate is about another bound")
+        return checked(opened(self.certificate), self.instance)
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> Bound:
         """Return the bound that a journal kept."""
-        return typed(cls, content["bound"])
+        found = typed(cls, content["bound"])
+        if found.proved is None:
+            return found
+        file = stored.file(content["key"], found._file)
+        later = Later(partial(read, file, found.about, found.proved))
+        return replace(found, certificate=later, instance=stored.instance(found.fingerprint))
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +269,7 @@ class Rounds:
         return np.asarray(self.progress / self.most)
 
 
-@dataclass
+@dataclass(repr=False)
 class Simulation(Found[SimulationRow]):
     """Simulated schedulers side by side: what tables and pages are made of.
 

@@ -7,13 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
 from schedgap.harness.engine.result import Later, Opened
-from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of
+from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, names_of, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.simulate.row import Bound, Simulation, SimulationRow
@@ -67,7 +66,7 @@ class Options:
 
 def simulate(
     instance: Reference | Sequence[Reference],
-    policies: Iterable[str] = COMPARED,
+    policies: str | Iterable[str] = COMPARED,
     *,
     round_s: float | None = None,
     restart_s: float | None = None,
@@ -106,9 +105,8 @@ def simulate(
     UsageError
         If a reference, policy, instance or option is wrong; nothing has run then.
     """
-    references = [instance] if isinstance(instance, str | Path | Instance) else list(instance)
+    references, policies = several(instance), several(policies)
     options = Options(round_s, restart_s, spread_factor, until_s, profiling_s, window)
-    policies = list(policies)
     given = {
         "instance": names_of(references),
         "policy": tuple(policies),

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.decision import Decision
 from schedgap.instances.elastic.machines import Machines, classes, fitting
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
@@ -183,8 +184,8 @@ class Elastic:
         return classes(self.machines)
 
 
-@dataclass(frozen=True, eq=False)
-class Runs:
+@dataclass(frozen=True, eq=False, repr=False)
+class Runs(Decision):
     """``a`` uninterrupted runs of jobs, and ``e`` entries that say where their workers and parameter servers are.
 
     Attributes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.gavel import gavel
+from schedgap.instances.importers.mapped import read_as
 from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, NO_GPU, ImporterSpec, Options, Trace
 from schedgap.instances.importers.table import (
     NUMBER,
@@ -53,6 +55,8 @@ class Format:
         Units of time in a second, for arrivals and durations.
     about
         Further fields of :class:`~schedgap.instances.importers.registry.Trace`.
+    history
+        Columns by what they say of how jobs ran (:mod:`~schedgap.instances.importers.mapped`), where they do.
     """
 
     id: str
@@ -64,6 +68,7 @@ class Format:
     form: str = ""
     per_s: float = 1.0
     about: Mapping[str, Any] = field(default_factory=dict)
+    history: Mapping[str, str] = field(default_factory=dict)
 
     def recognise(self, line: str) -> int:
         """Return how many columns of a header `line` has, or fields of a first job."""
@@ -169,4 +174,5 @@ MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {"gavel": ga
 for _id, _facts in tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text("utf-8")).items():
     _words = {name: _facts.pop(name) for name in ("title", "layout", "source", "licence")}
     _table = Format(_id, columns_of(_facts.pop("columns")), **_facts)
-    IMPORTERS.register(ImporterSpec(_id, read=_table.read, recognise=_table.recognise, **_words))
+    _ran = partial(read_as, _id, _table.history) if _table.history else None
+    IMPORTERS.register(ImporterSpec(_id, read=_table.read, recognise=_table.recognise, history=_ran, **_words))

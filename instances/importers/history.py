@@ -245,9 +245,11 @@ def _capacity(log: Log, frame: pd.DataFrame, options: Options, derived: list[str
     elif options.nodes is not None:
         known, source = _nodes(Path(options.nodes)), f"node list {options.nodes}"
     pools = list(dict.fromkeys(frame["pool"]))
+    if known is not None and pools == [log.unit]:
+        known = {"": sum(known.values())}
     if known is not None and "" in known and len(pools) > 1:
         raise UsageError(f"GPUs: the log has several pools: write {','.join(f'{pool}=…' for pool in pools[:5])}")
-    if known is not None and options.gpus is not None and not set(known) & {"", *pools}:
+    if known is not None and options.gpus is not None and not set(options.gpus) & {"", *pools}:
         raise UsageError(f"GPUs: the log has pools {', '.join(pools[:8])}, none of {', '.join(known)}")
     found = {}
     for pool in pools:

@@ -41,8 +41,13 @@ KNOWN = (
 
 def read(path: Path, options: Options) -> Instance:
     """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
+    return read_as("csv", mapping(options), path, options)
+
+
+def read_as(format: str, columns: Mapping[str, str], path: Path, options: Options) -> Instance:
+    """Return the instance of a log of that format, which has these columns."""
     text = read_text(path)
-    return to_instance(log_of(path, table(path, text, mapping(options)), options), options)
+    return to_instance(log_of(format, path, table(path, text, columns), options), options)
 
 
 def mapping(options: Options) -> Mapping[str, str]:
@@ -79,7 +84,7 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
     return found.set_axis(list(columns), axis=1)
 
 
-def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
+def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Log:
     """Return what ran by the lines of a table."""
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
     for name in [name for name in ("submit", "start", "end") if name in lines]:
@@ -100,7 +105,7 @@ def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
     reasons = {NEVER_STARTED: frame["start"].isna(), STILL_RUNNING: frame["end"].isna()}
     frame = kept(frame, reasons | {NONE_HELD.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0}, left_out)
     dates = bool((frame["submit"] > 1e8).all())
-    return Log("csv", path, frame, left_out, (), HELD[held], dates=dates)
+    return Log(format, path, frame, left_out, (), HELD[held], dates=dates)
 
 
 IMPORTERS.register(

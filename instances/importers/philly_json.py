@@ -8,7 +8,8 @@ UTC); a missing one is null, empty or ``None``.
 - duration: the sum of the attempts' run times; attempts without a start or an end do not count, and jobs
   without any other (never scheduled, or still running when the log was taken) are left out
 - submitted_time: arrival; vc: the virtual cluster, which becomes the tenant; status: Pass, Killed or Failed
-- user and ip are not read: the log carries no GPU type, and the machine list contradicts it for some machines
+- user and ip are read with the history (attempts as they ran) alone: the log carries no GPU type, and the machine list
+  contradicts it for some machines
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
+from schedgap.instances.importers import history
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.registry import (
     IMPORTERS,
@@ -32,7 +35,7 @@ from schedgap.instances.importers.registry import (
     Options,
     Trace,
 )
-from schedgap.instances.importers.table import check_format, jobs_of, read_text, seconds, shown, sifted
+from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, shown, sifted
 from schedgap.instances.schema import Instance, Name, rule
 
 NEVER_RAN = "no attempt of them has both a start and an end"
@@ -49,6 +52,7 @@ class Entry(BaseModel):
 class Server(Entry):
     """The GPUs of an attempt on one server."""
 
+    ip: Any = None
     gpus: tuple[str, ...] = rule("a list of GPU names", max_length=MAX_GANG)
 
 
@@ -65,6 +69,7 @@ class LoggedJob(Entry):
 
     jobid: Name = rule("the name of the job")
     vc: Name | None = rule("the name of a virtual cluster, or null", default=None)
+    user: Any = None
     status: Name | None = rule("Pass, Killed or Failed, or null", default=None)
     submitted_time: str = rule(DATE)
     attempts: tuple[Attempt, ...] = rule("a list of attempts", max_length=100_000, default=())
@@ -80,13 +85,50 @@ def recognise(line: str) -> int:
 
 def read(path: Path, options: Options) -> Instance:
     """Return the instance of a raw Philly log (see :func:`schedgap.instances.importers.import_trace`)."""
+    return to_instance(trace_of(path, parsed(path)), options)
+
+
+def parsed(path: Path) -> tuple[LoggedJob, ...]:
+    """Return the jobs of a file, or raise with the field that is wrong."""
     text = read_text(path)
     check_format(path, text, "philly_json", "the file is a JSON list of jobs")
     try:
-        log = LOG.validate_json(text)
+        return LOG.validate_json(text)
     except ValidationError as error:
         raise InstanceError(f"{path}: {describe(error, LoggedJob)}") from None
-    return to_instance(trace_of(path, log), options)
+
+
+def read_history(path: Path, options: Options) -> Instance:
+    """Return the instance of a raw Philly log with its attempts as they ran; one that is retried goes on."""
+    log = parsed(path)
+    trace_of(path, log)  # what is wrong with jobs as a whole
+    rows = [(i, job, a, attempt) for i, job in enumerate(log) for a, attempt in enumerate(job.attempts)]
+    ran = [row for row in rows if row[3].start_time not in NO_DATE and row[3].end_time not in NO_DATE]
+    places = [f"[{i}].attempts[{a}]" for i, _, a, _ in ran]
+    columns: dict[str, list[tuple[str, str | None]]] = {
+        "submit": [("submitted_time", job.submitted_time) for _, job, _, _ in ran],
+        "start": [("start_time", attempt.start_time) for *_, attempt in ran],
+        "end": [("end_time", attempt.end_time) for *_, attempt in ran],
+    }
+    found = {
+        name: dates(path, [(f"{place}.{field}", value) for place, (field, value) in zip(places, values, strict=True)])
+        for name, values in columns.items()
+    }
+    frame = pd.DataFrame(
+        {
+            "id": [job.jobid for _, job, _, _ in ran],
+            **found,
+            "gpus": [sum(len(server.gpus) for server in attempt.detail) for *_, attempt in ran],
+            "user": [clean_name(job.user) for _, job, _, _ in ran],
+            "partition": [job.vc or "" for _, job, _, _ in ran],
+            "status": [job.status or "" for _, job, _, _ in ran],
+            "hosts": [tuple(clean_name(s.ip) for s in attempt.detail if s.ip) for *_, attempt in ran],
+        },
+        index=range(1, len(ran) + 1),
+    )
+    left_out = {NEVER_RAN: len(rows) - len(ran)}
+    frame = history.kept(frame, {NO_GPU: frame["gpus"] == 0}, left_out)
+    return history.to_instance(history.Log("philly_json", path, frame, left_out), options)
 
 
 def trace_of(path: Path, log: Sequence[LoggedJob]) -> Trace:
@@ -144,6 +186,11 @@ def dates(path: Path, fields: Sequence[tuple[str, str | None]]) -> list[float]:
     return values
 
 
+def clean_name(value: Any) -> str:
+    """Return what the log calls a user or server as a name; nothing where it has none."""
+    return CONTROL.sub("_", str(value or ""))[:200]
+
+
 IMPORTERS.register(
     ImporterSpec(
         id="philly_json",
@@ -153,5 +200,6 @@ IMPORTERS.register(
         licence="CC BY 4.0",
         read=read,
         recognise=recognise,
+        history=read_history,
     )
 )

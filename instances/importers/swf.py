@@ -17,6 +17,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -34,6 +35,7 @@ FIELDS = (
     *("requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding", "think"),
 )
 DIRECTIVE = re.compile(r"^;\s*([A-Za-z]+):\s*(\S.*?)\s*$", re.MULTILINE)
+PARTITION = re.compile(r"^;\s*Partition:\s*(\d{1,6})\s+(\S.*?)\s*$", re.MULTILINE)
 RUNS = (2, 3, 4)
 """Statuses of lines that are parts of a job."""
 
@@ -121,6 +123,7 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     start = (lines["submit"] + lines["wait"]).where(lines["wait"] >= 0)
     epoch = float(header["UnixStartTime"]) if re.fullmatch(r"\d{1,11}", header.get("UnixStartTime", "")) else 0.0
     several = len(set(lines["partition"]) - {-1.0}) > 1
+    named = {float(n): name for n, name in PARTITION.findall(text)}
     place = lines["partition" if several else "queue"]
     frame = pd.DataFrame(
         {
@@ -132,7 +135,7 @@ def log_of(path: Path, text: str, options: Options) -> Log:
             "gpus": held.reindex(lines.index),
             "status": lines["status"].map({0: "FAILED", 1: "COMPLETED", 3: "COMPLETED", 4: "FAILED", 5: "CANCELLED"}),
             "user": lines["user"].map(lambda n: f"user {n:.0f}" if n >= 0 else ""),
-            "partition": place.map(lambda n: f"{'partition' if several else 'queue'} {n:.0f}" if n >= 0 else ""),
+            "partition": place.map(lambda n: name_of(n, named, several)),
             "requested": lines["requested_time"].where(lines["requested_time"] > 0),
         }
     ).fillna({"status": ""})
@@ -142,6 +145,13 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     name = next((name for name, number in sizes.items() if number > 0), None)
     capacity = {"": sizes[name]} if name and not options.by_partition else None
     return Log("swf", path, frame, left_out, tuple(notes), "processor", capacity, f"{name} of the header", epoch > 0)
+
+
+def name_of(number: float, named: Mapping[float, str], partition: bool) -> str:
+    """Return the name of a partition, as the header has it, or of a queue; nothing where it is not known."""
+    if number < 0:
+        return ""
+    return named.get(number, f"partition {number:.0f}") if partition else f"queue {number:.0f}"
 
 
 def whole(path: Path, lines: pd.DataFrame, left_out: dict[str, int]) -> pd.DataFrame:

@@ -29,6 +29,12 @@ class Instance(Content):
         self._check_jobs()
         return self
 
+    def __repr__(self) -> str:
+        parts = {"jobs": len(self.jobs), "tenants": len(self.tenants), "GPUs": self.cluster.gpus}
+        return f"Instance({self.name}: {', '.join(f'{count:,} {what}' for what, count in parts.items() if count)})"
+
+    __str__ = __repr__
+
     def _repr_html_(self) -> str:
         return to_html(self)
 

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.decision import Decision
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -69,8 +70,8 @@ class View(GangView):
         return worth
 
 
-@dataclass(frozen=True, eq=False)
-class Schedule:
+@dataclass(frozen=True, eq=False, repr=False)
+class Schedule(Decision):
     """Which job holds how many GPUs of which server in which slot: four arrays of equal length, in any order.
 
     A job that appears completes: its last slot is its finish slot. A rejected job does not appear.

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.decision import Decision
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, JobType
@@ -74,8 +75,8 @@ class View:
         return efficiency(self.speedups, self.equal_split)
 
 
-@dataclass(frozen=True, eq=False)
-class Allocation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Allocation(Decision):
     """Devices for every virtual tenant.
 
     Attributes

@@ -26,6 +26,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.decision import Decision
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
@@ -178,8 +179,8 @@ class View(GangView):
         return self.profiles.kind.tolist(), self.workload.gpus.tolist()
 
 
-@dataclass(frozen=True, eq=False)
-class Schedule:
+@dataclass(frozen=True, eq=False, repr=False)
+class Schedule(Decision):
     """Who holds what in which round: six arrays of equal length, in any order; and whom the policy had picked.
 
     In problems of one round, the round is 0. In ``synergy.free`` and ``synergy.ideal``, where all servers of a GPU type

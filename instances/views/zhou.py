@@ -235,7 +235,7 @@ def _none() -> Ints:
     return np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Schedule(Runs):
     """Runs of jobs in slots numbered from 1; those of A_online also say in which windows they were planned.
 

@@ -16,10 +16,26 @@ from schedgap.models.certificates.proof import Proof, Prover
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 
-__all__ = ["PROVERS", "Proof", "prove"]
+__all__ = ["PROVERS", "UNPROVED", "Proof", "prove"]
 
 PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROVERS}
 """Provers by problem."""
+
+RIGID = ("flow", "slowdown", "weighted", "makespan", "idle")
+
+UNPROVED = {
+    **{
+        f"zhou.{a}.cost": "what cannot be placed is found by integer programs, one for each choice"
+        for a in ("ps", "ra")
+    },
+    "synergy.placement": "it is about one of the optima of ILP1, which the instance does not fix",
+    **{
+        f"rigid.{what}{how}": "each busy period has a relaxation of its own, which no rule of the checker knows"
+        for what in RIGID
+        for how in ("", ".preemptive")
+    },
+}
+"""Why problems have none: their bounds are the solver's, or the model's, word."""
 
 
 def prove(problem: str, view: Any, outcome: Outcome, options: SolveOptions) -> Proof | None:

@@ -75,6 +75,8 @@ class GenerationOptions:
         It ends where the bound is below this value.
     early
         It ends, too, where bound and master differ by less than this part of what the bound is above the cutoff.
+    start
+        Prices that are tried first, beside none.
     keep
         Columns that were idle for :data:`IDLE` rounds are dropped when there are more than `keep` per row.
     """
@@ -85,6 +87,7 @@ class GenerationOptions:
     iterations: int = 2000
     cutoff: float = -np.inf
     early: float = 0.0
+    start: Array | None = None
     keep: float = 4.0
 
 
@@ -220,6 +223,8 @@ class _Loop:
             master.move(domain)
         elif len(first := self.price(self.best_prices).columns):
             master = Master(domain, first, solver)
+            if options.start is not None:
+                master.add(self.price(options.start).columns)
         self.master, self.pivots = master, 0 if master is None else master.iterations
 
     def price(self, prices: Array) -> Priced:

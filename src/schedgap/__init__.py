@@ -11,9 +11,10 @@ find.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
-import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedgap.instances.discovery import lazy_attributes
@@ -41,29 +42,12 @@ if TYPE_CHECKING:
     from schedgap.instances.plugins import load_plugin as load_plugin
     from schedgap.models.registry import model as model
 
+_FRONT = next(node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If))
 _HOME = {
-    "Adversary": "harness.adversary.row",
-    "Audit": "harness.audit.row",
-    "Comparison": "harness.compare.row",
-    "Explanation": "harness.explain",
-    "Limits": "harness.engine.task",
-    "Simulation": "harness.simulate.row",
-    "adversary": "harness.adversary.run",
-    "audit": "harness.audit.run",
-    "compare": "harness.compare.run",
-    "explain": "harness.explain",
-    "figure": "harness.figure",
-    "figures": "harness.figure",
-    "heuristic": "heuristics.registry",
-    "load": "instances.catalogue",
-    "load_plugin": "instances.plugins",
-    "model": "models.registry",
-    "policy": "heuristics.simulator.policies",
-    "read_run": "harness.compare.run",
-    "simulate": "harness.simulate.run",
-    "sweep": "harness.sweep",
-    "to_html": "harness.page",
+    alias.name: node.module or "" for node in _FRONT.body if isinstance(node, ast.ImportFrom) for alias in node.names
 }
+"""Where each name is from: what type checkers are told is all that there is to say."""
+
 _PACKAGES = ("instances", "models", "heuristics", "harness")
 
 __all__ = list(_HOME)
@@ -75,20 +59,8 @@ def __getattr__(name: str) -> Any:
     # Importing solvers and pandas takes a second; `harness --help` and `import schedgap` should not.
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
-    return lazy_attributes(__name__, {known: f"{__name__}.{home}" for known, home in _HOME.items()}, name)
+    return lazy_attributes(__name__, _HOME, name)
 
 
 def __dir__() -> list[str]:
     return [*_HOME, *_PACKAGES, "__version__"]
-
-
-def _html(found: Any) -> str:
-    from schedgap.harness.page import to_fragment
-
-    return to_fragment(found)
-
-
-if (_ipython := sys.modules.get("IPython")) and (_shell := _ipython.get_ipython()):
-    # Results know of no page: IPython asks here, by the name of their class, how to show them.
-    _formatter = _shell.display_formatter.formatters["text/html"]
-    _formatter.for_type_by_name("schedgap.harness.engine.result", "Found", _html)

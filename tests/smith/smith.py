@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pyomo.environ as pyo
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import schedgap as sg
 from schedgap.harness.audit.lab import Lab, certified
 from schedgap.harness.audit.row import claim
 from schedgap.harness.plots.results import Compared
-from schedgap.harness.plots.style import one_axes
+from schedgap.harness.plots.style import rows
 from schedgap.harness.verify import VERIFIERS, Verdict, VerifierSpec, differ
 from schedgap.heuristics.registry import Context
 from schedgap.heuristics.simulator import Assignment, Policy, State
@@ -160,15 +160,15 @@ def alone(instance: Instance, oracle: Any) -> Policy:
 
 
 @sg.figure("smith.completed", "Jobs completed", of="instance")
-def completed(data: Compared) -> tuple[Figure, str]:
+def completed(data: Compared) -> tuple[alt.Chart, str]:
     """Jobs completed over time (h)."""
-    canvas, axes = one_axes(3.0)
-    for method, order in data.decisions.items():
-        hours = data.view.hours[order.jobs].cumsum()
-        axes.step(hours, np.arange(1, hours.size + 1), where="post", label=method)
-    axes.set(xlabel="h", ylabel="jobs completed")
-    axes.legend()
-    return canvas, data.sample(data.rows)
+    steps = [
+        {"method": method, "h": hour, "jobs": count}
+        for method, order in data.decisions.items()
+        for count, hour in enumerate(data.view.hours[order.jobs].cumsum(), start=1)
+    ]
+    chart = alt.Chart(rows(steps)).mark_line(interpolate="step-after").encode(x="h:Q", y="jobs:Q", color="method:N")
+    return chart, data.sample(data.rows)
 
 
 class Drawn(GeneratorSpec):

@@ -40,9 +40,9 @@ def main(path: str, settings: dict[str, Any]) -> None:
     tell(built=True)
     status = solver.solve(model, Watch())
     found = {"status": solver.status_name(status), "nodes": int(solver.num_branches)}
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        found["values"] = list(solver.response_proto.solution)
-    tell(bound=solver.best_objective_bound, **found)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):  # without a solution, its bound is 0 until it has another one
+        found |= {"values": list(solver.response_proto.solution), "bound": solver.best_objective_bound}
+    tell(**found)
 
 
 def _fill(proto: Any, arrays: dict[str, list[Any]]) -> None:

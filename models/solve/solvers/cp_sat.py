@@ -38,7 +38,7 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     with tempfile.TemporaryDirectory() as folder:
         model, log, errors = (Path(folder) / name for name in ("model.npz", "log", "errors"))
         _save(model, reduced.form, costs)
-        command = [sys.executable, "-I", str(PROGRAM), str(model), json.dumps(_settings(options))]
+        command = [sys.executable, "-P", str(PROGRAM), str(model), json.dumps(_settings(options))]
         with log.open("w") as out, errors.open("w") as err:
             one.begin()
             code = wait(subprocess.Popen(command, stdout=out, stderr=err), options)

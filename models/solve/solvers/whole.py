@@ -27,7 +27,7 @@ LARGEST_EXACT = 2.0**60
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """A form whose columns are the integer ones of another, and how those of the other follow.
+    """A form whose columns are the whole ones of another, and how those of the other follow.
 
     `values` of the whole form are ``columns`` of the other; the others are ``matrix @ values + constant``.
     """
@@ -55,13 +55,14 @@ def whole(form: StandardForm) -> Whole:
         If a continuous column does not follow from integer ones by equations, or an integer one has no bounds.
     """
     form = _bounded(form)
-    integer = np.flatnonzero(form.integer)
-    endless = integer[np.isinf(form.lower[integer]) | np.isinf(form.upper[integer])]
+    endless = np.flatnonzero(form.integer & (np.isinf(form.lower) | np.isinf(form.upper)))
     if endless.size:
         raise NotApplicableError(f"cp-sat takes bounded columns only, and {_named(form, endless)} without bounds")
-    rows, columns, free = _following(form)
+    rows, columns, free, found = _following(form)
     if free.size:
         raise NotApplicableError(f"cp-sat takes whole numbers only, and {_named(form, free)} continuous")
+    form = replace(form, integer=found)
+    integer = np.flatnonzero(found)
     fixed = np.flatnonzero(~form.integer & (form.lower == form.upper))
     matrix = form.matrix.tocsr()
     # L x = b − A_I x_I with L lower triangular after the order in which they follow: L = D (I − N), N nilpotent.
@@ -97,9 +98,14 @@ def _bounded(form: StandardForm) -> StandardForm:
     return replace(form, upper=upper)
 
 
-def _following(form: StandardForm) -> tuple[Ints, Ints, Ints]:
-    """Return rows and the continuous columns that follow from them, in their order, and columns that do not follow."""
+def _following(form: StandardForm) -> tuple[Ints, Ints, Ints, Bools]:
+    """Return rows and the continuous columns that follow from them, in their order; those that do not follow.
+
+    Also return which columns are whole: the integer ones, and those that equations of whole numbers with such columns
+    determine. They stay, since to substitute them would fill the matrix.
+    """
     open_ = ~form.integer & (form.lower < form.upper)
+    integer = form.integer | (~open_ & _is_whole(form.lower))
     matrix, by_column = form.matrix.tocsr(), form.matrix
     equal = form.row_lower == form.row_upper
     unknown = np.rint(abs(matrix.sign()) @ open_.astype(float))
@@ -107,18 +113,25 @@ def _following(form: StandardForm) -> tuple[Ints, Ints, Ints]:
     rows, columns = [], []
     while ready:
         row = ready.pop()
-        mine = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
-        left = mine[open_[mine]]
-        if left.size != 1:
+        part = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        mine, amounts = matrix.indices[part], matrix.data[part]
+        left = open_[mine]
+        if left.sum() != 1:
             continue  # followed from another row meanwhile; this one stays a row
-        (column,) = left.tolist()
-        rows.append(row)
-        columns.append(column)
+        column, own = mine[left][0], amounts[left][0]
+        bounded = np.isfinite(form.lower[column]) and np.isfinite(form.upper[column])
+        numbers = np.append(amounts, form.row_lower[row]) / own
+        if bounded and integer[mine[~left]].all() and _is_whole(numbers).all():
+            integer[column] = True
+        else:
+            rows.append(row)
+            columns.append(column)
         open_[column] = False
         above = by_column.indices[by_column.indptr[column] : by_column.indptr[column + 1]]
         unknown[above] -= 1
         ready += above[equal[above] & (unknown[above] == 1)].tolist()
-    return np.array(rows, np.int64), np.array(columns, np.int64), np.flatnonzero(open_)
+    integer &= form.integer | (form.lower < form.upper)  # what has one value only is no column
+    return np.array(rows, np.int64), np.array(columns, np.int64), np.flatnonzero(open_), integer
 
 
 def _substituted(

@@ -1,45 +1,45 @@
-"""Files that prove bounds, beside the rows; ``examples/check_certificate.py`` checks them without this package."""
+"""Files that prove bounds, beside the rows; :mod:`schedgap.harness.verify.proofs` checks them without any model."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from schedgap.harness.compare.row import Row
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap.harness.verify import differ
+from schedgap.harness.verify import proofs
+from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
+from schedgap.instances.schema import Instance
 from schedgap.instances.schema.content import dumps
 from schedgap.models.certificates import Proof
 
 FOLDER = "certificates"
 
 
-def certificate(row: Row, proof: Proof) -> dict[str, Any]:
-    """Return the certificate of a row's bound: what it is about, its multipliers, and a digest of all that."""
-    about = {"instance": row.fingerprint, "method": row.method, "problem": row.problem, "bound": proof.bound}
-    content = about | dict(proof.content)
+def certificate(about: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
+    """Return a certificate: instance, method and problem that it is about, bound, multipliers, and a digest of that."""
+    content = {**about, "bound": proof.bound, **proof.content}
     return content | {"digest": _digest(content)}
 
 
-def read(file: KeptFile, row: Row) -> dict[str, Any]:
+def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, Any]:
     """Return the certificate in a file.
 
     Raises
     ------
     UsageError
-        If it is damaged, or of another bound than the row's.
+        If it is damaged, or of another bound.
     """
     with damage_explained(file.folder / file.name):
         content: dict[str, Any] = file.unpacked()
         if _digest({name: value for name, value in content.items() if name != "digest"}) != content["digest"]:
             raise ValueError("its digest is that of another content")
-        told = content["instance"], content["problem"], content["bound"]
-        if told != (row.fingerprint, row.problem, row.proved_bound):
+        if any(content[name] != value for name, value in {**about, "bound": bound}.items()):
             raise ValueError("it is about another bound than that of its row")
         return content
 
@@ -48,12 +48,19 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(dumps(content).encode()).hexdigest()
 
 
-def proved(row: Row) -> bool:
-    """Whether the certificate of a row proves its bound, or a tighter one; otherwise the solver's word stands."""
-    if row.proved_bound is None or row.own_bound is None:
-        return False
-    weaker = row.proved_bound - row.own_bound if row.sense == "max" else row.own_bound - row.proved_bound
-    return weaker <= 0 or not differ(row.proved_bound, row.own_bound)
+def checked(content: Mapping[str, Any], instance: Instance) -> str:
+    """Derive the bound of a certificate again from its multipliers, and say that it holds.
+
+    Raises
+    ------
+    ValueError
+        If it does not follow.
+    """
+    try:
+        proofs.check(content, json.loads(to_json(instance)))
+    except (proofs.RefusedError, ArithmeticError, LookupError, TypeError) as reason:
+        raise ValueError(f"its certificate does not hold: {reason}") from reason
+    return f"bound {content['bound']:.10g} holds"
 
 
 def export(run: Path, folder: Path) -> None:

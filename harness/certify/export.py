@@ -1,0 +1,118 @@
+"""Simulated histories as logs: ``sacct -P`` and the Standard Workload Format, which the readers take back.
+
+A job has a line for each time that it held the same GPUs without interruption: PREEMPTED but for the last one. Times
+are whole microseconds; simulations begin with 2026. A job's number is its place in the instance, from 1; its name is in
+JobName. Jobs that never ran are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedgap.harness.simulate.row import Simulation
+from schedgap.harness.text import clean
+from schedgap.heuristics.simulator.trace import Trace
+from schedgap.instances.canonical import write_atomically
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A time in which a job held the same GPUs; which of its runs that is, and whether it completed then."""
+
+    job: int
+    start_s: float
+    end_s: float
+    gpus: tuple[tuple[str, int], ...]
+    servers: tuple[str, ...]
+    last: bool
+    completed: bool
+
+
+def held(trace: Trace) -> Iterator[Held]:
+    """Yield what jobs held, job by job: rounds that follow one another with the same GPUs are one time."""
+    work, servers = trace.workload, trace.servers
+    order = np.lexsort((trace.allocation[:, 2], trace.allocation[:, 0], trace.allocation[:, 1]))
+    rows = trace.allocation[order].tolist()
+    for job, mine in groupby(rows, key=lambda row: row[1]):
+        found: list[list[Any]] = []
+        for row, cells in groupby(mine, key=lambda row: row[0]):
+            gpus: dict[str, int] = {}
+            places = []
+            for _, _, server, number in cells:
+                name = work.gpu_types[servers.gpu_type[server]]
+                gpus[name] = gpus.get(name, 0) + number
+                places.append(servers.names[server])
+            start = float(trace.start_s[row])
+            end = float(np.fmin(start + trace.rules.round_s, trace.completion_s[job]))
+            what = tuple(sorted(gpus.items())), tuple(places)
+            if found and found[-1][2] == what and abs(found[-1][1] - start) < 1e-6:
+                found[-1][1] = end
+            else:
+                found.append([start, end, what])
+        done = bool(np.isfinite(trace.completion_s[job]))
+        for i, (start, end, (types, hosts)) in enumerate(found):
+            last = i == len(found) - 1
+            yield Held(job, start, end, types, hosts, last, last and done)
+
+
+def sacct(trace: Trace) -> str:
+    """Return a history as ``sacct -P`` prints it."""
+    lines = ["JobID|JobName|User|Submit|Start|End|State|NNodes|AllocTRES|NodeList"]
+    for one in held(trace):
+        name = clean(trace.workload.ids[one.job], 100).replace("|", "_")
+        user = clean(trace.workload.tenants[trace.workload.tenant[one.job]], 100).replace("|", "_")
+        times = [_date(t) for t in (trace.workload.arrival_s[one.job], one.start_s, one.end_s)]
+        gpus = ",".join(f"gres/gpu:{clean(kind, 60).replace(',', '_')}={number}" for kind, number in one.gpus)
+        state = "COMPLETED" if one.completed else "PREEMPTED"
+        hosts = dict.fromkeys(clean(host, 60).replace("|", "_") for host in one.servers)
+        fields = [str(one.job + 1), name, user, *times, state, str(len(hosts)), gpus, ",".join(hosts)]
+        lines.append("|".join(fields))
+    return "\n".join(lines) + "\n"
+
+
+def _date(seconds: float) -> str:
+    return (EPOCH + timedelta(microseconds=round(float(seconds) * 1e6))).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def swf(trace: Trace) -> str:
+    """Return a history in the Standard Workload Format; partitions are GPU types, or sets of them."""
+    lines, types, runs = [], [], list(held(trace))
+    users = {name: i + 1 for i, name in enumerate(trace.workload.tenants)}
+    several = {one.job for one in runs if not one.last}
+    for one in runs:
+        kinds = "+".join(kind for kind, _ in one.gpus)
+        if kinds not in types:
+            types.append(kinds)
+        number = sum(count for _, count in one.gpus)
+        submit = round(float(trace.workload.arrival_s[one.job]), 6)
+        wait, lasted = round(one.start_s - submit, 6), round(round(one.end_s, 6) - round(one.start_s, 6), 6)
+        whole = 1 if one.completed else 0
+        status = whole if one.job not in several else 2 if not one.last else 3 if one.completed else 4
+        user = users[trace.workload.tenants[trace.workload.tenant[one.job]]]
+        numbers = (one.job + 1, submit, wait, lasted, number, -1, -1, number, -1, -1, status, user, -1, -1, -1)
+        lines.append(" ".join(f"{value:.15g}" for value in (*numbers, types.index(kinds) + 1, -1, -1)))
+    header = ["; Version: 2.2", f"; UnixStartTime: {EPOCH.timestamp():.0f}"]
+    header += [f"; Partition: {i + 1} {clean(name, 60)}" for i, name in enumerate(types)]
+    return "\n".join([*header, *lines]) + "\n"
+
+
+WRITERS: Mapping[str, Callable[[Trace], str]] = {"sacct.txt": sacct, "swf": swf}
+
+
+def save(found: Simulation, folder: Path) -> int:
+    """Write the histories of a simulation (of its last instance) into a folder, in each format; return how many."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for policy, trace in found.traces.items():
+        name = "".join(c if c.isalnum() or c in "._-=" else "_" for c in policy)
+        for suffix, writer in WRITERS.items():
+            write_atomically(folder / f"{name}.{suffix}", writer(trace).encode())
+    return len(found.traces)

@@ -1,0 +1,72 @@
+"""Figures of a log: how full the cluster was, when jobs waited that need not have, and which starts cost most."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+
+from schedgap.harness.certify.why import DAYS, Why, occupancy
+from schedgap.harness.figure import Drawn, figure
+from schedgap.harness.page.rigid import EXECUTED, why_of
+from schedgap.harness.plots import style
+from schedgap.harness.plots.results import Compared
+from schedgap.harness.text import clean
+from schedgap.instances.parameters import base_id
+from schedgap.instances.rigid import View
+
+
+def _why(data: Compared) -> Why | None:
+    return why_of(data.run, data.rows)
+
+
+@figure("rigid.occupancy", "Cluster in use", of="instance")
+def drawn_occupancy(data: Compared) -> Drawn:
+    """GPUs in use over time in per cent, as executed and in the best schedule found."""
+    view: View = data.view
+    ran = [method for method in data.decisions if base_id(method) in EXECUTED]
+    problem = data.verified[ran[0]].problem if ran else "rigid.flow"
+    best = [row.method for row in data.results(problem.removesuffix(".preemptive")) if row.method not in ran]
+    shown = [*ran, *[method for method in best if method in data.decisions][:1]]
+    if not shown:
+        return None
+    last = max(int(data.decisions[method].end.max()) for method in shown)
+    edges = np.linspace(0, max(last, 1), style.COLUMNS + 1)
+    shares = {method: {"GPUs": occupancy(view, data.decisions[method], edges)} for method in shown}
+    return style.strips(shares, float(edges[1]) * view.tick_s, data.clock, data.looks), data.n(len(shown))
+
+
+@figure("rigid.week", "Waiting by hour of the week", of="instance")
+def week(data: Compared) -> Drawn:
+    """Hours that jobs waited beyond what the bound asks for, by the hour of the week in which they were submitted."""
+    why = _why(data)
+    cells = why.week() if why else None
+    if cells is None or not cells.any():
+        return None
+    hours = [
+        {"day": day, "hour": hour, "waiting": waiting}
+        for day, row in zip(DAYS, cells.tolist(), strict=True)
+        for hour, waiting in enumerate(row)
+        if waiting > 0
+    ]
+    chart = alt.Chart(style.rows(hours), width=style.WIDTH, height=alt.Step(style.ROW)).mark_rect()
+    down = alt.Y("day:N", title=None, sort=list(DAYS), scale=alt.Scale(domain=list(DAYS)))
+    across = alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24))))
+    colour = style.heat("avoidable waiting [h]", cells.ravel(), "waiting")
+    return chart.encode(across, down, color=colour, tooltip=style.tip("day", "hour", ("waiting", "[h]"))), data.n(1)
+
+
+@figure("rigid.decisions", "The most expensive decisions", of="instance")
+def decisions(data: Compared) -> Drawn:
+    """Hours that shorter jobs of no more GPUs waited while the job ran that was started instead."""
+    why = _why(data)
+    found = why.decisions() if why else []
+    if why is None or not found:
+        return None
+    costs = [
+        {"job": f"{clean(data.view.instance.jobs[one.job].id, 24)} ({why.view.gpus[one.job]} GPUs)", "cost": one.cost_h}
+        for one in found
+    ]
+    chart = alt.Chart(style.rows(costs), width=style.WIDTH - 140, height=alt.Step(style.ROW))
+    cost = style.x("cost", "waiting of those passed over [h]")
+    side = alt.Y("job:N", title=None, sort=None)
+    return chart.mark_bar(color=style.ACCENT).encode(cost, side, tooltip=style.tip("job", "cost")), data.n(1)

@@ -1,0 +1,59 @@
+"""What charts hold: the records of their data, and what their encodings say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from schedgap.harness.figure import Drawing, plain_spec
+
+
+def spec_of(chart: Any) -> dict[str, Any]:
+    """Return the Vega-Lite specification of a drawing, a chart, or a chart with the end of its caption."""
+    if isinstance(chart, Drawing):
+        return chart.spec
+    return plain_spec(chart[0] if isinstance(chart, tuple) else chart)
+
+
+def records(chart: Any, **where: Any) -> list[dict[str, Any]]:
+    """Return the records of all data sets that agree with `where`."""
+    found = [record for data in spec_of(chart)["datasets"].values() for record in data]
+    return [record for record in found if all(record.get(key) == value for key, value in where.items())]
+
+
+def record(chart: Any, **where: Any) -> dict[str, Any]:
+    """Return the only record that agrees with `where`."""
+    (found,) = records(chart, **where)
+    return found
+
+
+def texts(chart: Any) -> str:
+    """Return everything that is written in a specification."""
+    return json.dumps(spec_of(chart), ensure_ascii=False)
+
+
+def channels(chart: Any, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the definitions of an encoding channel in all layers."""
+    pending: list[Any] = [spec_of(chart)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("encoding", {}).get(name), dict):
+                yield node["encoding"][name]
+            pending += [value for key, value in node.items() if key != "datasets"]
+        elif isinstance(node, list):
+            pending += node
+
+
+def scale_of(chart: Any, channel: str) -> dict[str, Any]:
+    """Return the first scale that is given for a channel."""
+    found = [{**each, **each.get("condition", {})} for each in channels(chart, channel)]
+    return next((each["scale"] for each in found if each.get("scale")), {})
+
+
+def panels(chart: Any) -> list[str]:
+    """Return the titles of a chart's panels, in order."""
+    spec = spec_of(chart)
+    facet = spec.get("facet", {})
+    return list(facet.get("row", facet).get("sort", []))
