@@ -94,8 +94,7 @@ def test_an_instance_passes_through() -> None:
         ("200jobs", "unknown instance '200jobs'; did you mean gen/200jobs or gen/2000jobs or gen/20jobs?"),
         (
             "paper/walktrough",
-            "unknown instance 'paper/walktrough'; "
-            "did you mean paper/walkthrough or paper/rigid-hpc or paper/oef-fig2?",
+            "unknown instance 'paper/walktrough'; did you mean paper/walkthrough or paper/rigid-hpc or paper/oef-fig2?",
         ),
         ("gen/../../x", "'gen/../../x': a reference stays in its folder; a path begins with ./ or /"),
         ("paper/../x.toml", "'paper/../x.toml': a reference stays in its folder; a path begins with ./ or /"),
