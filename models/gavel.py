@@ -198,7 +198,7 @@ def mean_bound(view: View, options: SolveOptions, forks: bool = False) -> Outcom
     other = best_bound(run)
     many = intervals.MANY if len(run.which) <= MANY_JOBS else 0
     found: Any = intervals.least_completion(run, 0.0, options, other, many)
-    solution = intervals.solution_of(found, -1)
+    solution = found.generated.solution(-1)
     if solution.bound is None or other.value > solution.bound:
         found, solution = other, replace(solution, bound=other.value, termination=f"bound: {other.name}")
     assert solution.bound is not None

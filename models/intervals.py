@@ -48,7 +48,7 @@ from schedgap.models.columns import (
     statement,
 )
 from schedgap.models.single_machine import Best, Jobs, best_bound, prices_over
-from schedgap.models.solve import Solution, SolveOptions, TracePoint, peak_mb
+from schedgap.models.solve import Solution, SolveOptions
 
 
 class Goal(NamedTuple):
@@ -150,6 +150,9 @@ class Pricing:
         value = goal.value[some, ends] - goal.slope[some, ends] * over
         return Columns(some, value, sp.csc_array(use), ends)
 
+
+NOBODY = Solution(status="optimal", termination="bound: no job can complete", bound=0.0)
+"""What is certified where no job counts."""
 
 NOTHING = -1e200
 """What every column pays more than."""
@@ -299,21 +302,3 @@ def halves(fluid: Fluid, pricing: Pricing, found: Generated, whole: bool) -> Arr
     middle = np.floor(middle) if whole else middle
     kept = (unsure > UNSURE * abs(found.bound)) & np.isfinite(middle) & (middle > fluid.edges[:-1])
     return np.asarray(middle[kept])
-
-
-def solution_of(bounded: Tightest | None, sense: int) -> Solution:
-    """Return what column generation proved, 0 where there are no jobs; with the sign of `sense`."""
-    if bounded is None:
-        return Solution(status="optimal", termination="bound: no job can complete", bound=0.0)
-    found = bounded.generated
-    infeasible = found.ended == "infeasible"
-    return Solution(
-        status="infeasible" if infeasible else "optimal",
-        termination=f"bound: {found.ended} after {found.pricings} pricings, {found.gap:.2g} above the master",
-        bound=sense * found.bound if np.isfinite(found.bound) and not infeasible else None,
-        times=found.times,
-        size=found.size,
-        iterations=found.pivots,
-        trace=tuple(TracePoint(p.time_s, None, sense * p.bound) for p in found.trace if p.bound is not None),
-        peak_mb=peak_mb(),
-    )

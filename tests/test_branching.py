@@ -73,7 +73,7 @@ def test_every_model_that_does_not_branch_to_the_end_says_so() -> None:
     unfinished = {m for m in PAIRS if m.startswith(tuple(UNFINISHED))}
     assert {m.id for m in MODELS if m.kind == "matheuristic"} == unfinished
     assert all(MODELS.get(m).kind == "exact" for m in [*PAIRS.values(), *(set(PAIRS) - unfinished)])
-    assert "*matheuristic*" in (ROOT / "README.md").read_text()
+    assert "*matheuristic*" in (ROOT / "docs/numbers.md").read_text()
 
 
 def small_views(paper: str, count: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What the README shows is true: its code runs, its commands exist, its printed numbers are those of today."""
+"""What the README and the pages of the site show is true: code runs, commands exist, printed numbers are today's."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from schedgap.harness.compare.run import compare
 from schedgap.instances import plugins
 
 README = (ROOT / "README.md").read_text()
+TEXT = README + "".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
 
 
 def blocks(language: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.S | re.M)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, flags=re.S | re.M)
     return [text for name, text in found if name == language]
 
 
 def commands() -> list[str]:
-    return [line for block in blocks("") for line in block.splitlines() if line.startswith("harness ")]
+    return [line for block in (*blocks(""), *blocks("console")) for line in block.splitlines() if line.startswith("harness ")]
 
 
 def test_the_heuristic_of_the_readme_runs_and_is_verified(command: Command, tmp_path: Path) -> None:

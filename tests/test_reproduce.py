@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap.harness.compare.methods import select
+from schedgap.harness.figure import draw_all
 from schedgap.harness.page import to_html
 from schedgap.harness.reproduce.drawn import is_numeric, records
 from schedgap.harness.reproduce.measure import Found, _is, evidence, interval
@@ -332,6 +333,9 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
         shares = [one["value"] for one in cdf if one["series"] == policy]
         assert shares == sorted(shares)
         assert shares[-1] == 1
+    drawn, failures = draw_all(found)
+    assert failures == []
+    assert [one.name for one in drawn] == [f"mine-shape-mine-{n}" for n in range(1, 5)]
     assert is_numeric(lines)
     assert not is_numeric([{"x": "any"}, {"x": "1"}])
 

@@ -117,6 +117,7 @@ def test_rows_are_periods_where_there_are_many_slots(monkeypatch: pytest.MonkeyP
     jobs = completing(a)
     assert generation.coarse(jobs, a.classes).period == 1
     monkeypatch.setattr(generation, "ROWS", 20)
+    monkeypatch.setattr(generation, "COARSE", 20)
     grid = generation.coarse(jobs, a.classes)
     assert grid.rows <= 20 + 4
     assert grid.packing(jobs).capacity.sum() == pytest.approx(Grid(a.classes, jobs.slots).packing(jobs).capacity.sum())

@@ -18,7 +18,7 @@ from schedgap.harness.table import USUALLY, Block, Table, View, table
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
 
-DRAWN = frozenset({"compare", "simulate"})
+DRAWN = frozenset({"compare", "simulate", "reproduce"})
 """Kinds of results that have figures."""
 
 

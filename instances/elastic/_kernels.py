@@ -37,10 +37,12 @@ class Servers(NamedTuple):
 class Tables(NamedTuple):
     """What is free of each resource and how many workers fit ``(L, R + M, h, T)``, summed prices ``(types, h, T + 1)``.
 
-    The floors ``(types, T + 1)`` sum up the price where it is lowest in each slot: no window costs less anywhere.
+    So many workers fit on all servers together: ``room (M, T)``. The floors ``(types, T + 1)`` sum up the price where
+    it is lowest in each slot: no window costs less anywhere.
     """
 
     low: Array
+    room: Array
     worker_sum: Array
     ps_sum: Array
     worker_floor: Array
@@ -94,7 +96,9 @@ class Best(NamedTuple):
 
 
 @njit(cache=True)
-def minima(touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, low: Array) -> None:
+def minima(
+    touched: Ints, first: int, last: int, free: Array, servers: Servers, able: Bools, low: Array, room: Array
+) -> None:
     """Fill in, for some servers, what is free and how many workers fit, where that depends on some slots."""
     levels, rows, _, length = low.shape
     resources = servers.capacity.shape[1]
@@ -103,7 +107,9 @@ def minima(touched: Ints, first: int, last: int, free: Array, servers: Servers, 
             for r in range(resources):
                 low[0, r, h, t] = free[h, r, t]
             for m in range(rows - resources):
-                low[0, resources + m, h, t] = fitting(free, servers, m, h, t) if able[m, h] else 0
+                number = fitting(free, servers, m, h, t) if able[m, h] else 0
+                room[m, t] += (number - low[0, resources + m, h, t]) * servers.copies[h]
+                low[0, resources + m, h, t] = number
         for level in range(1, levels):
             half = 1 << (level - 1)
             for row in range(rows):
@@ -407,19 +413,29 @@ def search(choices: Choices, goal: Goal, servers: Servers, tables: Tables, windo
     """
     best.value[0] = goal.limit
     best.where[0] = -1
-    first = 0
-    while first < choices.slots.size:
-        last, slots = first, choices.slots[first]
-        while last < choices.slots.size and choices.slots[last] == slots:
+    last = 0
+    while last < choices.slots.size:
+        first, slots, m = last, choices.slots[last], choices.worker_type[last]
+        fewest = choices.workers[first]
+        while last < choices.slots.size and choices.slots[last] == slots and choices.worker_type[last] == m:
+            fewest = min(fewest, choices.workers[last])
             last += 1
+        full, looked = -1, goal.earliest
         for begin in range(goal.earliest, goal.latest - slots + 1):
             if not wanted(best, goal.late[begin + slots], begin + slots):
                 break
             if begin > goal.earliest and not goal.stops[begin] and not goal.stops[begin + slots]:
                 continue
+            if tables.room.shape[1] > 1:
+                # The last slot of the window in which too few workers fit on all servers together.
+                for t in range(looked, begin + slots):
+                    if tables.room[m, t] < fewest:
+                        full = t
+                looked = begin + slots
+                if full >= begin:
+                    continue
             start(window, tables, begin, slots)
             search_window(choices, first, last, goal, servers, tables, window, best)
-        first = last
 
 
 @njit(cache=True)
@@ -437,20 +453,18 @@ def start(window: Window, tables: Tables, begin: int, slots: int) -> None:
 def search_window(
     choices: Choices, first: int, last: int, goal: Goal, servers: Servers, tables: Tables, window: Window, best: Best
 ) -> None:
-    """Offer the options of one duration in one window."""
-    begin, end = window.at[0], window.at[1]
-    late = goal.late[end]
-    m, least, most, total = -1, np.inf, 0, 0
+    """Offer the options of one duration and worker type in one window."""
+    begin, end, m = window.at[0], window.at[1], choices.worker_type[first]
+    late, floor = goal.late[end], tables.worker_floor[m]
+    least, most, total = -1.0, 0, 0
     for o in range(first, last):
         p, number = choices.ps_type[o], choices.workers[o]
-        floor = tables.worker_floor[choices.worker_type[o]]
         least_paid = number * (floor[end] - floor[begin])
         if p >= 0:
             least_paid += tables.ps_floor[p, end] - tables.ps_floor[p, begin]
         if not wanted(best, late + BELOW * least_paid, end):
             continue
-        if choices.worker_type[o] != m:
-            m = choices.worker_type[o]
+        if least < 0:
             least, most, total = look(window, tables, servers.copies, m)
         if number > (most if choices.together[o] else total) or not wanted(best, late + number * least, end):
             continue

@@ -98,7 +98,9 @@ class Ledger:
         )
         sums = [(types, h), (servers, h), (types,), (servers,)]
         low = np.zeros((levels, resources + types, h, length))
-        self._tables = kernels.Tables(low, *(np.zeros((*shape, slots + 1)) for shape in sums))
+        self._tables = kernels.Tables(
+            low, np.zeros((types, length)), *(np.zeros((*shape, slots + 1)) for shape in sums)
+        )
         whole = (np.zeros(h, np.int64) for _ in range(4))
         room, order, rank, filled = whole
         self._window = kernels.Window(np.zeros(h), room, order, rank, filled, np.zeros(h), np.zeros(6, np.int64))
@@ -108,8 +110,8 @@ class Ledger:
         self._changed(self._everywhere, 0, length)
 
     def _changed(self, servers: Ints, first: int, last: int) -> None:
-        low = self._tables.low
-        self._kernels.minima(servers, first, last, self.free, self._servers, self.machines.able, low)
+        given = self.free, self._servers, self.machines.able, self._tables.low, self._tables.room
+        self._kernels.minima(servers, first, last, *given)
 
     def post(self, price: Array, servers: Ints | None = None) -> None:
         """Set the prices of some servers (all by default): ``(len(servers), R, T)`` per unit and slot, 0 or more."""

@@ -13,10 +13,21 @@ from schedgap.instances.arrays import Array
 from schedgap.models.columns.domain import Domain
 from schedgap.models.columns.master import Master, Relaxation
 from schedgap.models.columns.packing import Columns
-from schedgap.models.solve import Size, SolveOptions, Times, TracePoint
+from schedgap.models.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, peak_mb
 
 Ended = Literal["gap", "exhausted", "time limit", "iterations", "infeasible", "cut off", "error"]
 """Why column generation ended."""
+
+STATUSES: dict[Ended, Status] = {
+    "gap": "optimal",
+    "exhausted": "optimal",
+    "cut off": "gap left",
+    "iterations": "gap left",
+    "time limit": "time limit without incumbent",
+    "infeasible": "infeasible",
+    "error": "error",
+}
+"""What the ends of column generation mean for a model that is a bound; the bound holds with each."""
 
 MISPRICED = 1e-9
 """A column improves the master where its profit beats its block's price by this part of the largest value."""
@@ -140,6 +151,22 @@ class Generated:
     def gap(self) -> float:
         """Relative difference of bound and master."""
         return (self.bound - self.value) / max(abs(self.bound), 1e-10)
+
+    def solution(self, sense: int = 1) -> Solution:
+        """Return what is certified without any integer solution; `sense` is −1 where values are negatives of costs."""
+        infeasible = self.ended == "infeasible"
+        error = self.unpriced / max(abs(self.bound), 1e-10)
+        words = f"{self.ended} after {self.pricings} pricings, {self.gap:.2g} above the master"
+        return Solution(
+            status=STATUSES[self.ended],
+            termination=f"bound: {words}, discretisation error {error:.2g}",
+            bound=sense * self.bound if np.isfinite(self.bound) and not infeasible else None,
+            times=self.times,
+            size=self.size,
+            iterations=self.pivots,
+            trace=tuple(TracePoint(p.time_s, None, sense * p.bound) for p in self.trace if p.bound is not None),
+            peak_mb=peak_mb(),
+        )
 
 
 def lagrangian(domain: Domain, prices: Array, most: Array) -> float:

@@ -119,7 +119,7 @@ class Packer(ABC):
             self.reward = 2 * float(values.max(axis=1, initial=0.0).sum()) + 1.0
         self.value, self.covered = 0.0, 0
         self.top: tuple[float, float, int] | None = None
-        self.work, self.moves = 0, 0
+        self.work, self.moves = 0.0, 0
         self.cycle, self.done = max(FEWEST_MOVES, int(self.options.moves * packing.blocks)), 0
         self.warmth = FIRST
         self.last_s: float | None = None

@@ -241,18 +241,14 @@ class _Solve:
         """Return what bound and incumbent prove."""
         root, sense = self.generated, self.problem.sense
         infeasible = root.ended == "infeasible" or bound == -np.inf
-        error = root.unpriced / max(abs(root.bound), 1e-10)
-        words = f"bound: {root.ended} after {root.pricings} pricings, {root.gap:.2g} above the master"
-        solution = Solution(
-            status="infeasible" if infeasible else "error",
-            termination=f"{words}, discretisation error {error:.2g}",
+        solution = replace(
+            root.solution(sense),
             bound=sense * bound if np.isfinite(bound) and not infeasible else None,
-            size=root.size,
             nodes=0 if tree is None else tree.nodes,
             iterations=root.pivots if tree is None else tree.pivots,
         )
         if tree is None or infeasible:
-            return solution
+            return replace(solution, status="infeasible" if infeasible else "error")
         late = why == LATE
         if value == -np.inf:
             status: Status = "time limit without incumbent" if late else "gap left"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
@@ -33,8 +34,9 @@ ANYWHERE = 0.5
 class Jobs(NamedTuple):
     """Options of all jobs, those of j at ``first[j] … first[j + 1] − 1``, and when they begin and end.
 
-    ``late (n, T + 1)`` is what ends cost and ``none (n,)`` what no run does. ``asked (F, n, T + 1)`` and ``most (F, n)``
-    are what ends count and what totals stay below where jobs are inserted, at one of ``F`` ways to weigh prices.
+    ``late (n, T + 1)`` is what ends cost and ``none (n,)`` what no run does. Where jobs are inserted, at one of ``F``
+    ways to weigh prices, ends count ``asked (F, n, T + 1)``, and totals stay below ``most (F, n)``. A ``rank``
+    of ``(k, n)`` is an order of insertion.
     """
 
     first: Ints
@@ -68,7 +70,7 @@ class Runs(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """Servers, on which ``able (M, h)`` workers can run, what is ``free (h, R, T)`` of them, and tables of the search."""
+    """Servers, ``able (M, h)`` to run workers, what is ``free (h, R, T)`` of them, and tables of the search."""
 
     servers: Servers
     able: Bools
@@ -95,8 +97,8 @@ def book(runs: Runs, job: int, sign: int, cluster: Cluster) -> None:
                     cluster.free[h, r, runs.begin[job] : runs.end[job]] -= sign * use
             touched[count] = h
             count += 1
-    begin, end = runs.begin[job], runs.end[job]
-    minima(touched[:count], begin, end, cluster.free, servers, cluster.able, cluster.tables.low)
+    begin, end, tables = runs.begin[job], runs.end[job], cluster.tables
+    minima(touched[:count], begin, end, cluster.free, servers, cluster.able, tables.low, tables.room)
 
 
 @njit(cache=True)
@@ -152,8 +154,8 @@ def load(runs: Runs, known: Runs, order: Ints, jobs: Jobs, cluster: Cluster) -> 
     for r in range(cluster.servers.capacity.shape[1]):
         for h in range(cluster.servers.copies.size):
             cluster.free[h, r] = cluster.servers.capacity[h, r]  # what rounding has left is gone
-    everywhere = np.arange(cluster.servers.copies.size)
-    minima(everywhere, 0, cluster.free.shape[2], cluster.free, cluster.servers, cluster.able, cluster.tables.low)
+    everywhere, end, tables = np.arange(cluster.servers.copies.size), cluster.free.shape[2], cluster.tables
+    minima(everywhere, 0, end, cluster.free, cluster.servers, cluster.able, tables.low, tables.room)
     for job in order:
         put(runs, job, known, cluster)
 
@@ -176,12 +178,12 @@ def copy(source: Runs, i: int, target: Runs, j: int) -> None:
 
 
 @njit(cache=True)
-def ruin(runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> int:
+def ruin(rng: Generator, runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> int:
     """Choose the jobs of a move: a random one, then some that run when it could, earlier than it does; how many."""
     n, end = runs.begin.size, jobs.late.shape[1] - 1
-    job = np.random.randint(n)
+    job = int(rng.integers(0, n))
     chosen[0] = job
-    wanted = np.random.randint(1, chosen.size + 1)
+    wanted = rng.integers(1, chosen.size + 1)
     first = jobs.earliest[job]
     length = jobs.slots[jobs.first[job]] if jobs.first[job] < jobs.first[job + 1] else 1
     last = runs.begin[job]
@@ -189,17 +191,18 @@ def ruin(runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> int:
         last = first
         while last + length < end and jobs.late[job, last + length + 1] < np.inf:
             last += 1
-    begin = np.random.randint(first, max(last, first) + 1)
-    server = -1 if np.random.random() < ANYWHERE else np.random.randint(runs.workers.shape[1])
+    begin = rng.integers(first, max(last, first) + 1)
+    server = -1 if rng.random() < ANYWHERE else int(rng.integers(0, runs.workers.shape[1]))
     count = 0
     for i in range(n):
-        if i != job and runs.worker_type[i] >= 0 and runs.begin[i] <= begin + length and runs.end[i] >= begin:
-            if server < 0 or runs.workers[i, server] > 0 or (runs.ps[i] > 0 and runs.host[i] == server):
-                near[count] = i
-                count += 1
+        there = runs.worker_type[i] >= 0 and runs.begin[i] <= begin + length and runs.end[i] >= begin
+        on = server < 0 or runs.workers[i, server] > 0 or (runs.ps[i] > 0 and runs.host[i] == server)
+        if there and on and i != job:
+            near[count] = i
+            count += 1
     found = 1
     while found < wanted and count > 0:
-        at = np.random.randint(count)
+        at = int(rng.integers(0, count))
         chosen[found] = near[at]
         found += 1
         count -= 1
@@ -208,10 +211,10 @@ def ruin(runs: Runs, jobs: Jobs, chosen: Ints, near: Ints) -> int:
 
 
 @njit(cache=True)
-def ordered(chosen: Ints, rank: Array) -> Ints:
+def ordered(rng: Generator, chosen: Ints, rank: Array) -> Ints:
     """Return the jobs in a random order, or in about one of those by `rank`."""
-    way = np.random.randint(2 * len(rank))
-    key = np.random.random(chosen.size)
+    way = int(rng.integers(0, 2 * len(rank)))
+    key = rng.random(chosen.size)
     if way < len(rank):
         key = rank[way][chosen] * (0.7 + 0.6 * key)
     return chosen[np.argsort(key)]
@@ -219,13 +222,12 @@ def ordered(chosen: Ints, rank: Array) -> Ints:
 
 @njit(cache=True)
 def anneal(
-    seed: int, moves: int, temperature: float, ruined: int, runs: Runs, best: Runs, jobs: Jobs, cluster: Cluster
-):  # type: ignore[no-untyped-def]
+    rng: Generator, moves: int, temperature: float, ruined: int, runs: Runs, best: Runs, jobs: Jobs, cluster: Cluster
+) -> int:
     """Ruin and recreate so many times; keep what is better, or not much worse. Returns how many were inserted.
 
     `best` is what has cost least, before or here.
     """
-    np.random.seed(seed)
     n, h = runs.workers.shape
     some, near = np.empty(min(ruined, n), np.int64), np.empty(n, np.int64)
     k = some.size
@@ -233,17 +235,17 @@ def anneal(
     before = Runs(whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], np.empty(k), np.empty((k, h), np.int64))
     total, least, inserted = runs.cost.sum(), best.cost.sum(), 0
     for _ in range(moves):
-        chosen = some[: ruin(runs, jobs, some, near)]
+        chosen = some[: ruin(rng, runs, jobs, some, near)]
         old = runs.cost[chosen].sum()
         for i in range(chosen.size):
             copy(runs, chosen[i], before, i)
             remove(runs, chosen[i], jobs, cluster)
-        way = np.random.randint(len(jobs.asked))
-        for job in ordered(chosen, jobs.rank):
+        way = int(rng.integers(0, len(jobs.asked)))
+        for job in ordered(rng, chosen, jobs.rank):
             insert(runs, job, way, jobs, cluster)
         inserted += chosen.size
         change = runs.cost[chosen].sum() - old
-        if change <= -temperature * np.log(1 - np.random.random()):
+        if change <= -temperature * np.log(1 - rng.random()):
             total += change
             if total < least - 1e-9 * abs(least):
                 least = total

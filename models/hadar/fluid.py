@@ -14,7 +14,7 @@ from schedgap.instances.views.hadar import COMPLETE, FORKED, ROUNDING, UTILITY, 
 from schedgap.models.hadar.columns import too_large
 from schedgap.models.hadar.common import best_progress, somebody_rejected
 from schedgap.models.hadar.forked import able, classes
-from schedgap.models.intervals import Fluid, Goal, first_edges, solution_of, stated, tightest
+from schedgap.models.intervals import NOBODY, Fluid, Goal, first_edges, stated, tightest
 from schedgap.models.registry import MODELS, ModelSpec, Outcome, no_decision, no_reason
 from schedgap.models.single_machine import Jobs, Ways
 from schedgap.models.solve import SolveOptions
@@ -157,10 +157,10 @@ def bound(view: View, options: SolveOptions, complete: bool = False, forks: bool
     began = clock.now()
     run = gangs(view, forks)
     if not len(run.which):
-        return Outcome(solution_of(None, 1), None)
+        return Outcome(NOBODY, None)
     edges = first_edges(run, float(view.slots), whole=True)
     found = tightest(partial(posed, view, run, complete), edges, True, options)
-    solution = solution_of(found, 1)
+    solution = found.generated.solution()
     solution = replace(solution, times=replace(solution.times, solve_s=clock.now() - began))
     return Outcome(solution, None, evidence=found)
 

@@ -37,15 +37,7 @@ from schedgap.models.columns import (
 )
 from schedgap.models.hadar.columns import search, too_large
 from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
-from schedgap.models.solve import Solution, SolveOptions, Status
-
-ENDED: dict[str, Status] = {
-    "gap": "optimal",
-    "exhausted": "optimal",
-    "time limit": "time limit without incumbent",
-    "iterations": "gap left",
-}
-"""Statuses by why column generation ended; a bound holds with each."""
+from schedgap.models.solve import SolveOptions
 
 NOTHING = -1e200
 """What every column pays more than."""
@@ -180,15 +172,7 @@ def forked_bound(view: View, options: SolveOptions) -> Outcome:
     built = clock.now()
     found = generate(pricing.anything, pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
     times = replace(found.times, build_s=built - began, solve_s=clock.now() - built - found.times.transfer_s)
-    solution = Solution(
-        status=ENDED.get(found.ended, "error"),
-        termination=f"bound: {found.ended} after {found.pricings} pricings, {found.gap:.2g} above the master",
-        bound=found.bound if np.isfinite(found.bound) else None,
-        times=times,
-        size=found.size,
-        iterations=found.pivots,
-        trace=found.trace,
-    )
+    solution = replace(found.solution(), times=times)
     return Outcome(solution, None, found.prices.reshape(-1, view.slots))
 
 

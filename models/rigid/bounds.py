@@ -316,7 +316,7 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     goal = Goal(weight * hour, earliest / hour)
     run = gangs(start, alone, goal, np.arange(view.size), _machines(view, alone))
     found = intervals.least_completion(run, 0.0, options)
-    solution = intervals.solution_of(found, -1)
+    solution = found.generated.solution(-1)
     least = None if solution.bound is None else solution.bound * (1 - MARGIN) - float(goal.weight @ start)
     return Outcome(replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began)), None)
 

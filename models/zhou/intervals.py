@@ -50,7 +50,7 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
     a = view.architectures[name]
     began = clock.now()
     found = intervals.least_completion(run_of(a), 1.0, options) if (a.weight > 0).any() else None
-    solution = intervals.solution_of(found, -1)
+    solution = found.generated.solution(-1) if found else intervals.NOBODY
     # Work has a rounding.
     least = None if solution.bound is None else solution.bound * (1 - ROUNDING)
     solution = replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began))

@@ -51,6 +51,8 @@ class Line:
         What else was seen.
     sizes, seconds, exponent
         Of a growth line: sizes, seconds at each, and the slope fitted to them in log-log.
+    gap, goal
+        Of a gap line: what is open between bound and schedule, and what may be.
     """
 
     section: str
@@ -66,6 +68,8 @@ class Line:
     sizes: tuple[int, ...] = ()
     seconds: tuple[float, ...] = ()
     exponent: float | None = None
+    gap: float | None = None
+    goal: float | None = None
 
 
 LINES: list[Line] = []
@@ -128,6 +132,11 @@ class Bench:
             asked.append(ratio is not None and ratio >= least)
         met = all(asked) if asked else None
         self._keep(Line(self._section, name, ours, reference, ratio, target, met, capped, recorded, note))
+
+    def gap(self, name: str, seconds: float, gap: float, goal: float, note: str, *, enough: bool = True) -> None:
+        """Record what is open after so many seconds, and what may be; `enough` is what else the goal asks."""
+        met, target = gap <= goal and enough, f"gap {100 * gap:.3g} %, goal {100 * goal:.3g} %"
+        self._keep(Line(self._section, name, seconds, target=target, met=met, note=note, gap=gap, goal=goal))
 
     def growth(self, name: str, sizes: Sequence[int], seconds: Sequence[float], note: str = "") -> None:
         """Record the exponent fitted to seconds over sizes (slope in log-log), beside the largest time."""
@@ -200,5 +209,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     }
     path = folder / "lines.json"
     write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    write_goals(folder / "goals.md")
     missed = sum(line.met is False for line in LINES)
     write(f"{len(LINES)} lines, {missed} targets not met; written: {path.relative_to(ROOT)}")
+
+
+def write_goals(path: Path) -> None:
+    """Write the gap lines as a table, if there are any."""
+    rows = [
+        f"| {x.name} | {100 * x.gap:.3g} % | {100 * x.goal:.3g} % | {'✓' if x.met else '✗'} | {x.ours:.3g} | {x.note} |"
+        for x in LINES
+        if x.gap is not None and x.goal is not None
+    ]
+    if rows:
+        head = ["| model, instance | gap | goal | | seconds | |", "|---|---|---|---|---|---|"]
+        write_atomically(path, ("\n".join([*head, *rows]) + "\n").encode())

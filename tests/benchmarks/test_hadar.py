@@ -71,7 +71,8 @@ def test_schedule_near_the_bound(bench) -> None:  # type: ignore[no-untyped-def]
 
     def run() -> None:
         packer = Inserting(pricing.packing, pricing.insert, generated.bound, generated.prices, PackingOptions())
-        packer.anneal()
+        while packer.moves < MOVES:
+            packer.anneal()
         packed.append(packer.packed)
         traces.append(packer.trace)
 
