@@ -25,7 +25,12 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    return [line for block in (*blocks(""), *blocks("console")) for line in block.splitlines() if line.startswith("harness ")]
+    return [
+        line
+        for block in (*blocks(""), *blocks("console"))
+        for line in block.splitlines()
+        if line.startswith("harness ")
+    ]
 
 
 def test_the_heuristic_of_the_readme_runs_and_is_verified(command: Command, tmp_path: Path) -> None:

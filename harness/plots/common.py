@@ -135,7 +135,7 @@ GAP = Marks(
 
 @figure("gap", "Gap by method")
 def gap(data: Compared) -> Drawn:
-    """Gap |bound − objective| / |bound| in per cent, by method, the paper's own algorithms in bold.
+    """Gap to the best certified bound in per cent of the bound, by method, the paper's own algorithms in bold.
 
     Discs: the optimum is proved. Triangles: the optimum is not proved, so the true gap is at most this.
     """

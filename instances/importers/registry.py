@@ -38,7 +38,7 @@ class Options:
     name
         Name of the instance; by default the format and the name of the file.
     history
-        Whether what really ran is read, too; the cluster is then that of the log (:mod:`.history`).
+        Whether what really ran is read, too; the cluster is then that of the log.
     columns
         Columns of a CSV log by what they are (``{"submit": "queued_at"}``).
     time_format, timezone

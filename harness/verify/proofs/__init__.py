@@ -1,5 +1,7 @@
 """Certificates of bounds, checked without any code but this folder's and numpy: "bound 3159.2 holds", or why not.
 
+::
+
     python examples/check_certificate.py RUN/certificates/*.json.gz
 
 A certificate names an instance, a problem and a bound, and has multipliers from which the bound follows by weak
