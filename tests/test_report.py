@@ -603,7 +603,7 @@ def test_plots_are_shown_in_a_notebook() -> None:
     assert "<script" not in bundle["text/html"]
     page = Page(gaps._repr_html_())
     assert len(page.all("svg")) == 1
-    assert "Gap |bound − objective| / |bound| in per cent" in page.text
+    assert "Gap to the best certified bound in per cent of the bound" in page.text
     both = Page(gaps._repr_html_() + figures(comparison, "time")._repr_html_())
     ids = [attributes["id"] for _, attributes in both.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
