@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
@@ -16,7 +16,9 @@ from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.content import dumps
-from schedgap.models.certificates import Proof
+
+if TYPE_CHECKING:
+    from schedgap.models.certificates import Proof
 
 FOLDER = "certificates"
 

@@ -202,7 +202,7 @@ def test_report_of_an_earlier_run_can_be_written_elsewhere(command: Command, tmp
     assert command("report", folder, "-o", "missing/page.html").returncode == 2
     assert command("report", folder).returncode == 0
     assert (folder / "report.html").exists()
-    assert list((folder / "figures").glob("*.png"))
+    assert list((folder / "figures").glob("*.svg"))
 
 
 def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -273,7 +273,7 @@ def test_a_bad_program_is_one_clear_row(text: str, tmp_path: Path) -> None:
 def test_bad_programs_leave_the_others_their_rows(command: Command, tmp_path: Path) -> None:
     written(tmp_path, f"#!/bin/sh\necho $$ >{tmp_path}/pid\nwhile :; do :; done", "hangs")
     written(tmp_path, f"#!{sys.executable}\nx = bytearray(10**9)\n", "fat")
-    words = ("exec:./hangs", "exec:./fat", "exec:/bin/false", "fifo", "--time-limit", 4, "--memory-mb", 512)
+    words = ("exec:./hangs", "exec:./fat", "exec:/bin/false", "fifo", "--time-limit", 4, "--memory-mb", 768)
     run = command("simulate", "--instance", "gen/20jobs", "--policy", *words, "--jobs", 1, "--no-report", width=80)
     assert run.returncode == 1
     assert "Traceback" not in run.stdout + run.stderr

@@ -24,6 +24,9 @@ from schedgap.instances.workload import workload
 FINE_S = 1e-6
 """Length of a tick where not all times are whole seconds."""
 
+LONGEST_S = 2.0**60 * FINE_S
+"""Latest time that is counted: ticks are whole numbers of 64 bits, and sums of two times need room."""
+
 
 def view(instance: Instance) -> View:
     """Return the jobs of `instance` as gangs of fixed duration.
@@ -86,7 +89,10 @@ def _of_rates(instance: Instance) -> View:
     if not (best > 0).all():
         job = work.ids[int(np.argmin(best))]
         raise NotApplicableError(f"rigid: {instance.name}: the gang of job {job} fits on no GPU type that it can use")
-    duration = np.ceil(work.work / (work.gpus * best) / FINE_S).astype(np.int64)
+    lasts = work.work / (work.gpus * best)
+    if work.arrival_s.max() + lasts.sum() > LONGEST_S:
+        raise NotApplicableError(f"rigid: {instance.name}: one after the other, jobs end after {LONGEST_S:.3g} s")
+    duration = np.ceil(lasts / FINE_S).astype(np.int64)
     return View(
         instance=instance,
         tick_s=FINE_S,

@@ -92,9 +92,10 @@ def build_exact(view: View, objective: str = "flow") -> pyo.ConcreteModel:
     def gets(m: Any, j: int) -> Any:
         return m.fresh[j] + sum(m.flow[i, j] for i in m.OTHERS[j]) == m.gpus[j]
 
-    @m.Constraint([j for j in m.JOBS if len(m.OTHERS[j])])
+    @m.Constraint(m.JOBS)
     def gives(m: Any, i: int) -> Any:
-        return sum(m.flow[i, j] for j in m.OTHERS[i]) <= m.gpus[i]
+        passed = sum(m.flow[i, j] for j in m.OTHERS[i])
+        return passed <= m.gpus[i] if len(m.OTHERS[i]) else pyo.Constraint.Skip
 
     @m.Constraint(m.POOLS)
     def room(m: Any, p: int) -> Any:
