@@ -44,6 +44,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+nb_ipywidgets_js = {}  # its scripts come from another host; without them sliders show their first picture
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 default_role = "code"
