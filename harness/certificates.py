@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -15,7 +14,6 @@ from schedgap.harness.verify import proofs
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
-from schedgap.instances.schema.content import dumps
 
 if TYPE_CHECKING:
     from schedgap.models.certificates import Proof
@@ -26,7 +24,7 @@ FOLDER = "certificates"
 def certificate(about: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
     """Return a certificate: instance, method and problem that it is about, bound, multipliers, and a digest of that."""
     content = {**about, "bound": proof.bound, **proof.content}
-    return content | {"digest": _digest(content)}
+    return content | {"digest": proofs.digest(content, set())}
 
 
 def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, Any]:
@@ -39,15 +37,11 @@ def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, An
     """
     with damage_explained(file.folder / file.name):
         content: dict[str, Any] = file.unpacked()
-        if _digest({name: value for name, value in content.items() if name != "digest"}) != content["digest"]:
+        if proofs.digest(content, {"digest"}) != content["digest"]:
             raise ValueError("its digest is that of another content")
         if any(content[name] != value for name, value in {**about, "bound": bound}.items()):
             raise ValueError("it is about another bound than that of its row")
         return content
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(dumps(content).encode()).hexdigest()
 
 
 def checked(content: Mapping[str, Any], instance: Instance) -> str:

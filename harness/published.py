@@ -40,6 +40,12 @@ LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
 M = TypeVar("M", bound=CheckedRow)
 
 
+def together(first: Instance, other: Instance) -> Instance:
+    """Return the first of two instances of one content with all numbers that were printed about either."""
+    more = tuple(entry for entry in other.published if entry not in first.published)
+    return first.model_copy(update={"published": (*first.published, *more)}) if more else first
+
+
 def with_published(rows: Sequence[M], instances: Mapping[str, Instance], decided: Sequence[Measured] = ()) -> list[M]:
     """Return certified rows with what was published about their methods, beside what rows of the same case measure.
 

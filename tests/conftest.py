@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -86,3 +88,20 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real traces are not here ({folder.name}/ beside the project, or SCHEDGAP_DATA)")
     return folder
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    """Return a browser without a screen, which keeps what pages say in its console."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not chromedriver:
+        pytest.skip("chromium and chromedriver are not installed (Debian: apt-get install chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    yield browser
+    browser.quit()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,8 @@ from schedgap.harness.page import to_html
 from schedgap.instances.catalogue import load
 
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui", reason="selenium is not installed").WebDriverWait
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
 pytestmark = pytest.mark.browser
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 CONTRAST = """
 const parse = (text) => [...text.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
@@ -70,20 +66,6 @@ for (const text of document.querySelectorAll('figure svg text')) {
 }
 return found.sort((x, y) => x[0] - y[0]);
 """
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    if not CHROMIUM or not DRIVER:
-        pytest.skip("chromium and chromedriver are not installed (Debian: apt-get install chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield browser
-    browser.quit()
 
 
 def both_papers() -> Comparison:

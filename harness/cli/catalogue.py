@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from json import dumps as json_of
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -197,21 +197,29 @@ def import_(
     )
     instance = import_trace(format_, file, options)
     write(instance, output)
-    for line in instance.derived:
-        say(f"derived: {line}")
+    say_derived(instance)
     counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
 
 
 def gpu_counts(text: str) -> dict[str, int]:
     """Return ``{"V100": 36, "P100": 36}`` for ``V100=36,P100=36``, or raise `UsageError` for anything else."""
-    counts: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, number = part.partition("=")
-        if not name.strip() or not number.strip().isdigit() or int(number) < 1:
-            raise UsageError(f"--gpus {text}: a cluster is written as V100=36,P100=36 with at least one GPU of a type")
-        counts[name.strip()] = int(number)
-    return counts
+    found = pairs(text)
+    if not all(name and number.isdigit() and int(number) > 0 for name, number in found):
+        raise UsageError(f"--gpus {text}: a cluster is written as V100=36,P100=36 with at least one GPU of a type")
+    return {name: int(number) for name, number in found}
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """Return ``[("V100", "36"), ("P100", "36")]`` for ``V100=36,P100=36``; what is missing is empty."""
+    parts = (part.partition("=") for part in text.split(","))
+    return [(name.strip(), value.strip()) for name, _, value in parts]
+
+
+def say_derived(instance: Any) -> None:
+    """Tell what an importer filled in by rule."""
+    for line in instance.derived:
+        say(f"derived: {line}")
 
 
 class Style(StrEnum):

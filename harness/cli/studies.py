@@ -35,6 +35,7 @@ from schedgap.harness.cli.app import (
     write,
     write_results,
 )
+from schedgap.harness.cli.catalogue import gpu_counts, pairs, say_derived
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.table import Format, View
 from schedgap.instances.errors import UsageError
@@ -116,7 +117,6 @@ def certify(
 ) -> Any:
     """Judge what really ran: beside a certified bound, the best schedule found, and other schedulers' ones."""
     from schedgap.harness.certify.run import certify as run
-    from schedgap.harness.cli.catalogue import gpu_counts
     from schedgap.instances.importers import Options
 
     words: dict[str, Any] = {
@@ -139,23 +139,15 @@ def certify(
         max_jobs=max_jobs,
     )
     limits = Limits(time_limit, memory_mb=memory_mb)
-    return run(format_, log, options, objective, seed=seed, limits=limits, tell=_told, given=words, **running)
+    return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=words, **running)
 
 
 def _columns(text: str) -> dict[str, str]:
     """Return ``{"submit": "queued_at"}`` for ``submit=queued_at``, or raise `UsageError` for anything else."""
-    found: dict[str, str] = {}
-    for part in text.split(","):
-        name, _, column = (word.strip() for word in part.partition("="))
-        if not name or not column or name in found:
-            raise UsageError(f"--map {text}: columns are written as id=job,submit=queued_at, each once")
-        found[name] = column
-    return found
-
-
-def _told(instance: Any) -> None:
-    for line in instance.derived:
-        say(f"derived: {line}")
+    found = pairs(text)
+    if not all(name and column for name, column in found) or len(dict(found)) < len(found):
+        raise UsageError(f"--map {text}: columns are written as id=job,submit=queued_at, each once")
+    return dict(found)
 
 
 @app.command()

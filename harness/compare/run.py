@@ -37,7 +37,7 @@ from schedgap.harness.engine.study import (
     several,
 )
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.published import with_published
+from schedgap.harness.published import together, with_published
 from schedgap.harness.table import to_parquet, types_of
 from schedgap.harness.verify import differ
 from schedgap.instances import load
@@ -124,8 +124,7 @@ def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
             continue
         if instance.name == first.name:
             same.append(instance)
-        more = (entry for entry in instance.published if entry not in first.published)
-        found[first.fingerprint] = first.model_copy(update={"published": (*first.published, *more)})
+        found[first.fingerprint] = together(first, instance)
     return [*found.values(), *same]
 
 

@@ -16,6 +16,7 @@ from schedgap.harness.compare.run import staged
 from schedgap.harness.engine.result import Later
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.published import together
 from schedgap.harness.reproduce import measure
 from schedgap.harness.reproduce.row import Case, ReproducedRow, Reproduction
 from schedgap.harness.reproduce.setting import Run, Setting, find
@@ -66,9 +67,7 @@ def reproduce(
     plans = [_plan(setting, memory_mb) for setting in settings]
     instances: dict[str, Instance] = {}
     for one in (instance for planned in plans for instance in planned.instances):
-        first = instances.setdefault(one.fingerprint, one)
-        more = tuple(entry for entry in one.published if entry not in first.published)
-        instances[one.fingerprint] = first.model_copy(update={"published": (*first.published, *more)})
+        instances[one.fingerprint] = together(instances.get(one.fingerprint, one), one)
     tasks = {task.key: task for planned in plans for task in planned.tasks}
     options = {"quick": quick, **Limits(memory_mb=memory_mb).given(Limits())}
     meta = {

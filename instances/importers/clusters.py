@@ -123,3 +123,9 @@ def chip(name: str) -> str:
 def count(n: int, noun: str = "job") -> str:
     """Return ``1 job``, ``812 jobs``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def told_left_out(left_out: Mapping[str, int], rest: int, noun: str = "job") -> list[str]:
+    """Return one sentence for every reason why jobs were left out, beside the `rest`."""
+    total = count(rest + sum(left_out.values()), noun)
+    return [f"{n} of {total} left out: {reason}" for reason, n in left_out.items() if n > 0]

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers.clusters import chip, cluster_for, count
+from schedgap.instances.importers.clusters import chip, cluster_for, count, told_left_out
 from schedgap.instances.importers.registry import IMPORTERS, REFERENCE, Options, Trace, TraceJob
 from schedgap.instances.importers.table import CONTROL
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
@@ -62,12 +62,12 @@ class Filled:
 def to_instance(trace: Trace, options: Options) -> Instance:
     """Return the instance of a trace, with every filling recorded; raise where no job is left, or one does not fit."""
     if not trace.jobs:
-        reasons = "; ".join(told_left_out(trace))
+        reasons = "; ".join(told_left_out(trace.left_out, 0))
         raise InstanceError(f"{trace.path}: no job to schedule: {reasons or 'the trace is empty'}")
     limit = limits.MAX_ITEMS
     if len(trace.jobs) > limit and (options.max_jobs or len(trace.jobs)) > limit:
         raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds {limit}; give max_jobs")
-    derived = [*told_left_out(trace), *trace.notes]
+    derived = [*told_left_out(trace.left_out, len(trace.jobs)), *trace.notes]
     jobs = in_order(trace.jobs, options.max_jobs, derived)
     start = jobs[0].submit_s
     cluster = cluster_for(trace, jobs, options, derived)
@@ -192,12 +192,6 @@ def listed(names: Sequence[str]) -> str:
     """Return up to eight names, and how many more there are."""
     more = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return ", ".join(names[:8]) + more
-
-
-def told_left_out(trace: Trace) -> list[str]:
-    """Return one sentence for every reason why jobs were left out."""
-    total = len(trace.jobs) + sum(trace.left_out.values())
-    return [f"{n} of {count(total)} left out: {reason}" for reason, n in trace.left_out.items() if n > 0]
 
 
 def told_fillings(filled: Sequence[Filled], types: Sequence[str], trace: Trace) -> Iterator[str]:

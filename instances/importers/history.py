@@ -25,8 +25,8 @@ from pydantic import ValidationError
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import count
-from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX_GANG, NO_GPU, Options
+from schedgap.instances.importers.clusters import count, told_left_out
+from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, parse_headed, read_text, seconds, shown
 from schedgap.instances.importers.table import Column as TableColumn
 from schedgap.instances.rigid import steps
@@ -37,6 +37,9 @@ LARGEST_HOST = 10_000
 
 UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null"}
 """How logs write a time that they do not know."""
+
+NEVER_STARTED = "they never started"
+STILL_RUNNING = "they still ran when the log was taken, or nobody knows when they ended"
 
 OPTIONAL: Mapping[str, Any] = {"type": "", "partition": "", "user": "", "requested": np.nan, "weight": np.nan}
 """Columns that a log may lack, and what stands for them."""
@@ -140,7 +143,7 @@ def to_instance(log: Log, options: Options) -> Instance:
         If an option makes no sense for this log.
     """
     frame, ahead = zoned(log, options)
-    derived = list(_left_out(log))
+    derived = told_left_out(log.left_out, len(log.frame), "line")
     if frame.empty:
         raise InstanceError(f"{log.path}: no job ran: {'; '.join(derived) or 'the log is empty'}")
     derived += log.notes
@@ -166,13 +169,6 @@ def to_instance(log: Log, options: Options) -> Instance:
         )
     except ValidationError as error:
         raise InstanceError(f"{log.path}: {describe(error)}") from None
-
-
-def _left_out(log: Log) -> Iterator[str]:
-    total = len(log.frame) + sum(log.left_out.values())
-    for reason, number in log.left_out.items():
-        if number:
-            yield f"{number} of {count(total, 'line')} left out: {reason}"
 
 
 def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
@@ -347,17 +343,3 @@ def _since(values: pd.Series, origin: float) -> list[float]:
     """Return seconds after the origin; logs resolve microseconds at best, below that the subtraction leaves noise."""
     found: Array | Ints = np.round(values.to_numpy(float) - origin, 6)
     return [float(value) for value in found]
-
-
-def kept(frame: pd.DataFrame, reasons: Mapping[str, Any], left_out: dict[str, int]) -> pd.DataFrame:
-    """Return the lines to which no reason to leave them out applies; count the others by the first that does."""
-    for reason, applies in reasons.items():
-        out = pd.Series(np.asarray(applies), index=applies.index).reindex(frame.index).fillna(False).astype(bool)
-        left_out[reason] = left_out.get(reason, 0) + int(out.sum())
-        frame = frame[~out]
-    return frame
-
-
-NEVER_STARTED = "they never started"
-STILL_RUNNING = "they still ran when the log was taken, or nobody knows when they ended"
-NONE_HELD = NO_GPU

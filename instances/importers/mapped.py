@@ -16,17 +16,15 @@ import pandas as pd
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.history import (
     NEVER_STARTED,
-    NONE_HELD,
     STILL_RUNNING,
     Log,
     durations,
-    kept,
     refuse,
     times,
     to_instance,
 )
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import first_line, read_text, split
+from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
+from schedgap.instances.importers.table import first_line, read_text, sifted, split
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
@@ -101,9 +99,8 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Lo
         frame["start"] = frame["submit"] + frame["wait"]
     if "end" not in lines:
         frame["end"] = frame["start"] + frame["duration"]
-    left_out: dict[str, int] = {}
     reasons = {NEVER_STARTED: frame["start"].isna(), STILL_RUNNING: frame["end"].isna()}
-    frame = kept(frame, reasons | {NONE_HELD.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0}, left_out)
+    frame, left_out = sifted(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
     dates = bool((frame["submit"] > 1e8).all())
     return Log(format, path, frame, left_out, (), HELD[held], dates=dates)
 

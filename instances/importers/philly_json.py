@@ -126,8 +126,8 @@ def read_history(path: Path, options: Options) -> Instance:
         },
         index=range(1, len(ran) + 1),
     )
-    left_out = {NEVER_RAN: len(rows) - len(ran)}
-    frame = history.kept(frame, {NO_GPU: frame["gpus"] == 0}, left_out)
+    frame, without = sifted(frame, {NO_GPU: frame["gpus"] == 0})
+    left_out = {NEVER_RAN: len(rows) - len(ran)} | without
     return history.to_instance(history.Log("philly_json", path, frame, left_out), options)
 
 

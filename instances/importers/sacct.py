@@ -27,18 +27,17 @@ import pandas as pd
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
 from schedgap.instances.importers.history import (
-    NONE_HELD,
+    NEVER_STARTED,
     STILL_RUNNING,
     UNKNOWN,
     Log,
     durations,
-    kept,
     refuse,
     times,
     to_instance,
 )
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, read_text
+from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
+from schedgap.instances.importers.table import ISO_DATE, check_format, first_line, read_text, sifted
 from schedgap.instances.schema import Instance
 
 FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Extra", "Reason")
@@ -135,18 +134,19 @@ def _plausible(name: str, value: str) -> bool:
 def log_of(path: Path, lines: pd.DataFrame, options: Options) -> Log:
     """Return what ran by the lines of an account."""
     ids = lines["JobID" if "JobID" in lines else "JobIDRaw"].rename("JobID")
-    left_out: dict[str, int] = {}
-    lines = kept(lines.assign(JobID=ids), {"they are steps of jobs": ids.str.contains(".", regex=False)}, left_out)
+    steps = {"they are steps of jobs": ids.str.contains(".", regex=False)}
+    lines, left_out = sifted(lines.assign(JobID=ids), steps)
     refuse(
         path, lines["JobID"].map(lambda text: JOB.fullmatch(text) is None), lines["JobID"], "a job such as 123 or 123_4"
     )
     start, end = times(path, lines["Start"], options), times(path, lines["End"], options)
     place = lines["NodeList"] if "NodeList" in lines else pd.Series("", lines.index)
     never = start.isna() | (place == "None assigned")
-    lines = kept(lines, {"they never started": never, STILL_RUNNING: end.isna()}, left_out)
+    lines, unfinished = sifted(lines, {NEVER_STARTED: never, STILL_RUNNING: end.isna()})
     notes: list[str] = []
     held, types, unit = resources(path, lines, options, notes)
-    lines = kept(lines, {NONE_HELD.replace("GPUs", f"{unit}s"): held == 0}, left_out)
+    lines, empty = sifted(lines, {NO_GPU.replace("GPUs", f"{unit}s"): held == 0})
+    left_out |= unfinished | empty
     frame = pd.DataFrame(
         {
             "id": lines["JobID"],

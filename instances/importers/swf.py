@@ -25,9 +25,9 @@ import pandas as pd
 from schedgap.instances import canonical
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.clusters import count
-from schedgap.instances.importers.history import Log, kept, refuse, to_instance
+from schedgap.instances.importers.history import Log, refuse, to_instance
 from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options
-from schedgap.instances.importers.table import MAX_LINES, check_format
+from schedgap.instances.importers.table import MAX_LINES, check_format, sifted
 from schedgap.instances.schema import Instance
 
 FIELDS = (
@@ -102,8 +102,7 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     """Return what ran by the lines of a log."""
     header = dict(DIRECTIVE.findall(text))
     notes: list[str] = []
-    left_out: dict[str, int] = {}
-    lines = whole(path, table(path, text), left_out)
+    lines, left_out = whole(path, table(path, text))
     asked = (lines["processors"] <= 0) & (lines["requested_processors"] > 0)
     if asked.any():
         notes.append(f"{count(int(asked.sum()))} hold the processors that they asked for: the log does not say more")
@@ -119,7 +118,7 @@ def log_of(path: Path, text: str, options: Options) -> Log:
         reasons["their wait is not known"] = ~waited
     else:
         notes.append("the log knows no wait: it has a workload, and no history to judge")
-    lines = kept(lines, reasons, left_out)
+    lines, unknown = sifted(lines, reasons)
     start = (lines["submit"] + lines["wait"]).where(lines["wait"] >= 0)
     epoch = float(header["UnixStartTime"]) if re.fullmatch(r"\d{1,11}", header.get("UnixStartTime", "")) else 0.0
     several = len(set(lines["partition"]) - {-1.0}) > 1
@@ -144,6 +143,7 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     sizes = {name: int(header[name]) for name in ("MaxProcs", "MaxNodes") if header.get(name, "").isdigit()}
     name = next((name for name, number in sizes.items() if number > 0), None)
     capacity = {"": sizes[name]} if name and not options.by_partition else None
+    left_out |= unknown
     return Log("swf", path, frame, left_out, tuple(notes), "processor", capacity, f"{name} of the header", epoch > 0)
 
 
@@ -154,23 +154,23 @@ def name_of(number: float, named: Mapping[float, str], partition: bool) -> str:
     return named.get(number, f"partition {number:.0f}") if partition else f"queue {number:.0f}"
 
 
-def whole(path: Path, lines: pd.DataFrame, left_out: dict[str, int]) -> pd.DataFrame:
-    """Return one line for each time that a job ran: parts without the line that sums them up, or that line alone."""
+def whole(path: Path, lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return a line for each time that a job ran, parts without the line that sums them up; and how many are out."""
     part = lines["status"].isin(RUNS)
     once = lines[~part]
     refuse(
         path, once["job"].duplicated(), once["job"], "already used in a line before; each job has one that sums it up"
     )
     if not part.any():
-        return lines
+        return lines, {}
     parts = lines[part]
     summed = once["job"].isin(parts["job"])
     submit = parts.groupby("job")["submit"].transform("min")
     # A later part is submitted when the one before has ended; its wait counts from there.
-    told = {"they sum up parts that have lines of their own": pd.Series(summed, once.index)}
-    kept_lines = kept(once, told, left_out)
+    alone, left_out = sifted(once, {"they sum up parts that have lines of their own": summed})
     began = parts["submit"] + parts["wait"].where(parts["wait"] >= 0)
-    return pd.concat([kept_lines, parts.assign(submit=submit, wait=began - submit)]).fillna({"wait": -1}).sort_index()
+    split = parts.assign(submit=submit, wait=began - submit)
+    return pd.concat([alone, split]).fillna({"wait": -1}).sort_index(), left_out
 
 
 IMPORTERS.register(

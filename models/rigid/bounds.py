@@ -336,11 +336,11 @@ def _too_many(view: View) -> str | None:
     return f"{view.size} jobs in intervals (more than {MOST_JOBS})" if view.size > MOST_JOBS else None
 
 
-def minimised(names: tuple[str, ...], wider: str = ".preemptive") -> dict[str, Any]:
-    """Return the parameter that says what a model is about, which changes its problem, and a variant for each."""
+def minimised(names: tuple[str, ...], wider: str = ".preemptive", *more: Parameter) -> dict[str, Any]:
+    """Return the parameter that says what a model is about, which changes its problem, others, and its variants."""
     problems: Changes = {name: {"problem": f"rigid.{name}{wider}"} for name in names if name != "flow"}
     asked = Parameter("objective", "what is minimised", choices=names, changes=problems)
-    return {"parameters": (asked,), "variants": tuple(f"objective={name}" for name in problems)}
+    return {"parameters": (asked, *more), "variants": tuple(f"objective={name}" for name in problems)}
 
 
 model(

@@ -239,8 +239,6 @@ model(
     example="gen/20jobs?jobs=4",
     **minimised(REGULAR, ""),
 )(build_exact)
-_asked = minimised(REGULAR, "")
-_asked["parameters"] += (SEEDED,)
 model(
     "rigid.search",
     problem="rigid.flow",
@@ -249,5 +247,5 @@ model(
     source="Priority lists and large-neighbourhood search (Shaw 1998), with a bound",
     procedure=search,
     example="gen/20jobs?jobs=4",
-    **_asked,
+    **minimised(REGULAR, "", SEEDED),
 )(build_exact)

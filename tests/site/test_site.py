@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from functools import cache, partial
@@ -18,8 +17,6 @@ SITE = Path(__file__).resolve().parents[2] / "build/docs"
 FILES = (page.relative_to(SITE).as_posix() for page in SITE.rglob("*.html"))
 PAGES = sorted(page for page in FILES if not page.startswith("_modules/"))
 """All pages but listings of code, whose links back name attributes that have no entry of their own."""
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 class Reader(HTMLParser):
@@ -77,21 +74,6 @@ def address() -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    if not CHROMIUM or not DRIVER:
-        pytest.skip("chromium and chromedriver are not installed (Debian: apt-get install chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield found
-    found.quit()
 
 
 def wait(driver: Any, script: str) -> Any:

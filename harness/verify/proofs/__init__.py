@@ -38,7 +38,7 @@ ENDLESS = 2**31
 def digest(content: Data, without: set[str]) -> str:
     """Return the SHA-256 of plain data without some fields."""
     kept = {name: value for name, value in content.items() if name not in without}
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
