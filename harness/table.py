@@ -19,7 +19,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 from schedgap.harness.text import ABSENT, clean, plain
 from schedgap.instances.errors import UnknownNameError
-from schedgap.instances.registry import unknown
 
 R = TypeVar("R")
 
@@ -208,6 +207,8 @@ USUALLY = View()
 def _named(columns: Sequence[Column[R]], name: str) -> Column[R]:
     found = [column for column in columns if name in (column.key, column.header)]
     if not found:
+        from schedgap.instances.registry import unknown
+
         raise UnknownNameError(unknown("column", name, [column.key for column in columns]))
     return found[0]
 

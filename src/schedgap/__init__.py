@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,11 +51,15 @@ _PACKAGES = ("instances", "models", "heuristics", "harness")
 
 __all__ = list(_HOME)
 
-__version__ = importlib.metadata.version("schedgap")
+__version__: str
 
 
 def __getattr__(name: str) -> Any:
     # Importing solvers and pandas takes a second; `harness --help` and `import schedgap` should not.
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     return lazy_attributes(__name__, _HOME, name)
