@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from charts import records as records_of
 from conftest import Command
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from schedgap.harness.compare.methods import select
 from schedgap.harness.figure import draw_all
 from schedgap.harness.page import to_html
 from schedgap.harness.reproduce.drawn import is_numeric, records
-from schedgap.harness.reproduce.measure import Found, _is, evidence, interval
+from schedgap.harness.reproduce.measure import Found, _is, evidence, interval, rows, shared
 from schedgap.harness.reproduce.row import (
     DIRECTION,
     IMPOSSIBLE,
@@ -23,6 +24,7 @@ from schedgap.harness.reproduce.row import (
     ONLY,
     REPRODUCED,
     VERDICTS,
+    Case,
     Evidence,
     ReproducedRow,
     decide,
@@ -187,6 +189,19 @@ def test_an_interval_holds_its_mean(known: list[float]) -> None:
     assert (low == high) == (len(set(known)) == 1) or high - low < slack
 
 
+def test_methods_are_compared_on_the_same_cases() -> None:
+    def case(seed: int, method: str, value: float, trouble: str = "") -> Case:
+        return Case("mine", "", (str(seed),), {"seed": seed}, method, {"ttd_h": value}, {}, trouble)
+
+    apart = [case(1, "a", 1.0), case(1, "b", 2.0), case(2, "a", 9.0), case(2, "b", 1.0, "timed out"), case(3, "b", 5.0)]
+    kept = shared(["a", "b", "absent"], "ttd_h", apart)
+    assert [(one.key, one.method) for one in kept] == [(("1",), "a"), (("1",), "b")]
+    content = {"title": "t", "place": "Fig. 0", "orders": [{"order": ["a", "b"], "quantity": "ttd_h"}]}
+    runs = [{"instances": ["gen/20jobs"], "policies": ["a", "b"]}]
+    (row,) = rows(Setting.model_validate_json(json.dumps({**content, "runs": runs})), apart)
+    assert (row.verdict, row.cases, row.measured) == (REPRODUCED, 1, "1 < 2")
+
+
 # the papers' figures ------------------------------------------------------------------------------
 
 FIGURES = {
@@ -324,7 +339,7 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
     assert [(one["x"], one["series"], one["published"]) for one in lines if "published" in one] == [
         (0.5, "hadar.fifo", 0.5)
     ]
-    assert all(one["low"] <= one["value"] <= one["high"] for one in lines if "value" in one)
+    assert all(min(one["bound"], one["low"]) <= one["value"] <= one["high"] for one in lines if "value" in one)
     assert {one["series"] for one in bars} == {
         f"{policy}, seed = {seed}" for policy in ("hadar.fifo", "hadar.srtf") for seed in (1, 2)
     }
@@ -336,6 +351,9 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
     drawn, failures = draw_all(found)
     assert failures == []
     assert [one.name for one in drawn] == [f"mine-shape-mine-{n}" for n in range(1, 5)]
+    dashed = {each["x"]: each["bound"] for each in records_of(drawn[0]) if "of" in each}
+    known = {float(one["x"]): one["bound"] for one in lines if "value" in one}
+    assert dashed == pytest.approx(known, rel=1e-5)
     assert is_numeric(lines)
     assert not is_numeric([{"x": "any"}, {"x": "1"}])
 

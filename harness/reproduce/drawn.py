@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.published import split
-from schedgap.harness.reproduce.measure import Found, curve, fits, groups, plain_number, statistic
+from schedgap.harness.reproduce.measure import Found, curve, fits, groups, plain_number, shared, statistic
 from schedgap.harness.reproduce.row import Case
 from schedgap.harness.reproduce.setting import Drawing, Item, Number, Setting
 
@@ -22,10 +22,10 @@ STEPS = 400
 
 
 def records(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> list[Record]:
-    """Return what is drawn, one record per mark: ``x``, ``series``, ``value``, and where known ``low`` and ``high``.
+    """Return what is drawn, one record per mark: ``x``, ``series``, ``value``; if known ``low``, ``high``, ``bound``.
 
-    Records with ``published`` are marks of printed values. A map has ``y`` in place of the series, a distribution
-    shares of the jobs by hours.
+    Methods are compared at a point on those cases only in which all of them have a result. Records with ``published``
+    are marks of printed values. A map has ``y`` in place of the series, a distribution shares of the jobs by hours.
     """
     about = Item(at=drawing.at)
     here = [case for case in cases if case.run == setting.run_of(drawing.run).name and fits(case, about)]
@@ -40,15 +40,19 @@ def records(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> list[R
 
 def _curves(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
     """Yield means with intervals along a parameter, for each method and value of another parameter."""
-    for method in methods:
-        for other, among in groups(drawing.across, cases).items():
+    for other, among in groups(drawing.across, cases).items():
+        alike = [
+            one for here in groups(drawing.along, among).values() for one in shared(methods, drawing.quantity, here)
+        ]
+        for method in methods:
             name = f"{method}, {drawing.across} = {other}" if drawing.across else method
-            for at, found in curve(method, drawing.quantity, drawing.along, among).items():
+            for at, found in curve(method, drawing.quantity, drawing.along, alike).items():
                 yield {"x": at, "series": name, **_mean(found)}
 
 
 def _mean(found: Found) -> Record:
-    return {"value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
+    told = {"value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
+    return told if found.bound is None else {**told, "bound": found.bound, "model": found.model}
 
 
 def _map(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:

@@ -143,6 +143,12 @@ def values(method: str, quantity: str, cases: Sequence[Case]) -> dict[tuple[str,
     return {key: value for key, value in found if value is not None}
 
 
+def shared(methods: Sequence[str], quantity: str, cases: Sequence[Case]) -> list[Case]:
+    """Return the cases in which each of these methods has a value that has one in any: all means are over the same."""
+    found = [known for method in methods if (known := values(method, quantity, cases).keys())]
+    return [case for case in cases if all(case.key in known for known in found)]
+
+
 def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Found | None:
     """Return the mean of a quantity over cases, or its largest or smallest value, with interval and bound."""
     found = values(method, quantity, cases)
@@ -268,7 +274,7 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
         "what": f"{item.quantity}: ordering{_points(item)}",
         "published": " before ".join(item.order),
     }
-    divided = groups(item.along, cases)
+    divided = {at: shared(item.order, item.quantity, here) for at, here in groups(item.along, cases).items()}
     known = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in divided.items()}
     known = {at: found for at, found in known.items() if all(found)}
     if not known:
