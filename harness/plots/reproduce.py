@@ -165,8 +165,9 @@ def _map(data: Drawable, known: Sequence[Record]) -> Any:
 def _distribution(data: Drawable, known: Sequence[Record]) -> Any:
     _, look = _series(known)
     base = alt.Chart(style.rows(_told(known, True)), width=style.WIDTH, height=HEIGHT)
-    across = style.x("x", "completion time [h]")
-    height = style.y("value", "part of the jobs", domain=[0.0, 1.0])
+    rounds = data.drawing.quantity == "gru"
+    across = style.x("x", "part of the GPUs that works" if rounds else "completion time [h]")
+    height = style.y("value", f"part of the {'rounds' if rounds else 'jobs'}", domain=[0.0, 1.0])
     return base.mark_line(interpolate="step-after").encode(
         across, height, tooltip=style.tip("method", "x", "value"), **look
     )

@@ -25,14 +25,15 @@ def records(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> list[R
     """Return what is drawn, one record per mark: ``x``, ``series``, ``value``; if known ``low``, ``high``, ``bound``.
 
     Methods are compared at a point on those cases only in which all of them have a result. Records with ``published``
-    are marks of printed values. A map has ``y`` in place of the series, a distribution shares of the jobs by hours.
+    are marks of printed values. A map has ``y`` in place of the series, a distribution shares of jobs by hours, or of
+    rounds by the part of the GPUs that works.
     """
     about = Item(at=drawing.at)
     here = [case for case in cases if case.run == setting.run_of(drawing.run).name and fits(case, about)]
     here = [case for case in here if not case.trouble]
     methods = drawing.methods or tuple(dict.fromkeys(case.method for case in here))
     if drawing.kind == "cdf":
-        return [record for method in methods for record in _distribution(method, here)]
+        return [record for method in methods for record in _distribution(method, drawing.quantity, here)]
     if drawing.kind == "map":
         return list(_map(drawing, methods, here))
     return [*_curves(drawing, methods, here), *_printed(setting, drawing, methods)]
@@ -65,14 +66,15 @@ def _map(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Ite
                     yield {"x": at, "y": method if of_methods else other, "series": method, **_mean(found)}
 
 
-def _distribution(method: str, cases: Sequence[Case]) -> Iterator[Record]:
-    """Yield the part of all jobs that is completed by a time, in the first case of a method."""
+def _distribution(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Record]:
+    """Yield the part of all jobs completed by a time, or of all rounds up to a use of GPUs, in the first case."""
     case = next((one for one in cases if one.method == method and one.trace), None)
     if case is None or (trace := case.trace.value if case.trace else None) is None:
         return
-    hours = np.sort(trace.jct_s[np.isfinite(trace.jct_s)]) / 3600.0
-    for i in np.unique(np.linspace(0, hours.size - 1, min(STEPS, hours.size)).astype(int)).tolist():
-        yield {"x": float(hours[i]), "series": method, "value": (i + 1) / trace.jct_s.size}
+    every = trace.utilisation if quantity == "gru" else trace.jct_s / 3600.0
+    known = np.sort(every[np.isfinite(every)])
+    for i in np.unique(np.linspace(0, known.size - 1, min(STEPS, known.size)).astype(int)).tolist():
+        yield {"x": float(known[i]), "series": method, "value": (i + 1) / every.size}
 
 
 def _printed(setting: Setting, drawing: Drawing, methods: Sequence[str]) -> Iterator[Record]:
