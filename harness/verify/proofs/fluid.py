@@ -407,7 +407,7 @@ def over_intervals(
         if len(edges) > len(finite) + 1:  # nothing costs anything after all intervals
             costs = np.vstack([costs, np.where(np.isfinite(costs[:1]), 0.0, np.inf)])
         units, rate = steps(times, costs, fleet.together)
-        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e300)
+        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e200)
         most = np.minimum(room[:, None] * rate, 1.0)
         begin = np.cumsum(most, axis=1) - most
         soon = np.clip(found.free[:, None] - begin, 0.0, most)
