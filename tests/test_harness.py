@@ -411,7 +411,7 @@ def test_a_solver_that_reports_another_objective_is_wrong(monkeypatch: pytest.Mo
     spec = MODELS.get("oef.efficiency")
 
     def boast(view: Any, options: Any) -> Any:
-        outcome = spec.run_monolithic(view, options)
+        outcome = spec.run(view, options)
         solution = dataclasses.replace(outcome.solution, objective=9.0, bound=9.0)
         return dataclasses.replace(outcome, solution=solution)
 

@@ -371,7 +371,7 @@ def merge(
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(help="Results folder.")],
+    before: Annotated[Path, typer.Argument(help="Results folder, or a figures.json of harness reproduce.")],
     after: Annotated[Path, typer.Argument(help="Results folder of a later run.")],
     tolerance: Annotated[
         float, typer.Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
@@ -382,8 +382,9 @@ def diff(
     from schedgap.harness import diffing
     from schedgap.harness.engine.study import reopen
     from schedgap.harness.page import difference
+    from schedgap.harness.reproduce.row import read_rows
 
-    first, second = reopen(before), reopen(after)
+    first, second = (read_rows(path) if path.suffix == ".json" else reopen(path) for path in (before, after))
     for run in (first, second):
         say_damage(run)
     found = diffing.diff(first, second, tolerance)
