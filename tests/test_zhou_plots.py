@@ -171,6 +171,8 @@ def test_windows_hold_runs_and_waiting_times(large: Comparison) -> None:
         assert {each["job"] for each in mine["runs"]} <= set(view.ids)
     assert any(f"(α by the formula: {view.architectures['ps'].alpha})" in each["panel"] for each in records(item))
     assert any(each.get("text") == "1 round" for each in records(item))
+    assert ">1 round<" in item.svg
+    assert "undefined" not in item.svg
     assert "time [h]" in texts(item)
 
 

@@ -81,7 +81,7 @@ def windows(data: Compared) -> Drawn:
     )
     dashes = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=list(lines), range=list(lines.values())))
     rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8).encode(strokeDash=dashes)
-    words = edges.mark_text(dy=-6).encode(text="text:N", y=alt.value(0))
+    words = base.transform_filter(alt.datum.what == "words").mark_text(dy=-6).encode(text="text:N", y=alt.value(0))
     chart = alt.layer(rules, rectangles.add_params(style.zoom()), words, data=style.rows(records))
     heads = alt.Row("panel:N", title=None, header=alt.Header(labelPadding=14))
     return chart.facet(row=heads), data.n(len(online))
