@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from schedgap.harness.certify.why import Group, Why
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import ratio
+from schedgap.harness.compare.row import Comparison, Row, ratio
 from schedgap.harness.page.stories import STORIES, Story
 from schedgap.harness.table import Column, Table, table
 from schedgap.harness.text import ABSENT, clean, number, percent
