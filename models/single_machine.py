@@ -27,7 +27,6 @@ Every :math:`\alpha` gives valid bounds; the best of them for one :math:`\alpha`
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ from schedgap.models.registry import Outcome
 from schedgap.models.solve import Solution, Times, peak_mb
 
 EVALUATIONS = 1_000_000
-"""Jobs times weights that the search may look at: about three seconds."""
+"""Jobs times weights that the search may look at."""
 
 FACTORS = (3.0, 1.7, 1.2)
 """Factors by which the search raises and lowers one weight, sweep by sweep."""
@@ -112,26 +111,20 @@ class Jobs(ABC):
 
 def shortest_first_ends(start: Array, volume: Array) -> Array:
     """Return ``(n,)`` completions on one machine that may interrupt jobs: shortest remaining first."""
-    ends = start.copy()
-    queue: list[tuple[float, int]] = []
-    now = 0.0
+    return np.asarray(_loops().shortest_first(start, volume, _order(start, volume)))
+
+
+def _order(start: Array, volume: Array) -> Ints:
+    """Return the jobs that take any time, by their starts."""
     order = np.argsort(start, kind="stable")
-    order = order[volume[order] > 0]
-    for begin, size, j in zip(start[order].tolist(), volume[order].tolist(), order.tolist(), strict=True):
-        while queue and now < begin:
-            left, served = queue[0]
-            if now + left <= begin:
-                now += left
-                ends[served] = now
-                heapq.heappop(queue)
-            else:
-                heapq.heapreplace(queue, (left - (begin - now), served))
-                now = begin
-        now = max(now, begin)
-        heapq.heappush(queue, (size, j))
-    last = sorted(queue)
-    ends[[j for _, j in last]] = now + np.cumsum([size for size, _ in last])
-    return ends
+    return np.asarray(order[volume[order] > 0])
+
+
+def _loops() -> Any:
+    """Return the compiled loops, which take a while to import."""
+    from schedgap.models import _machine
+
+    return _machine
 
 
 def shortest_first(start: Array, volume: Array) -> float:
@@ -145,29 +138,9 @@ def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array
     It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
     are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
     """
-    order = np.argsort(start, kind="stable")
-    order = order[volume[order] > 0]
     urgency = -np.divide(part, volume, out=np.zeros_like(part), where=volume > 0)
-    begins, keys, left = start.tolist(), urgency.tolist(), volume.tolist()
-    pieces: list[tuple[int, float, float]] = []
-    queue: list[tuple[float, int]] = []
-    now = 0.0
-    for j in [*order.tolist(), -1]:
-        until = begins[j] if j >= 0 else np.inf
-        while queue and now < until:
-            job = queue[0][1]
-            step = min(left[job], until - now)
-            pieces.append((job, now, now + step))
-            now += step
-            if step == left[job]:
-                heapq.heappop(queue)
-            else:
-                left[job] -= step
-        if j >= 0:
-            now = max(now, until)
-            heapq.heappush(queue, (keys[j], j))
-    table = np.array(pieces, float).reshape(-1, 3)
-    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
+    found: tuple[Ints, Array, Array] = _loops().largest_first(start, volume, urgency, _order(start, volume))
+    return found
 
 
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:

@@ -19,9 +19,9 @@ import psutil
 import pytest
 
 import schedgap as sg
-from schedgap.harness.compare.methods import find_spec, select
+from schedgap.harness.compare.methods import find_spec, select, usual_limit_s
 from schedgap.harness.compare.row import FAILED, FIELDS, Row
-from schedgap.harness.compare.run import certify, compare, gap, ratio, read_run
+from schedgap.harness.compare.run import certify, compare, gap, plan, ratio, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.pool import run_all, workers_for
@@ -366,6 +366,22 @@ def test_unknown_methods_and_papers_name_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown paper 'oeff'; did you mean oef"):
         select(["*"], ["oeff"])
     assert {s.id for s in select(["oef.g*"], ["oef"])} >= {"oef.gavel", "oef.gandiva_fair"}
+
+
+def test_what_is_about_logs_runs_on_logs_or_where_it_is_asked_for() -> None:
+    instances, kinds = [load("gen/20jobs"), load("paper/rigid-hpc")], {"": Limits()}
+    everything = plan(instances, select(["*"], []), [0], kinds, every=True)
+    papers = [{task.method.split(".")[0] for task in everything if task.instance_name == one.name} for one in instances]
+    assert papers[1] - papers[0] == {"rigid"}
+    assert len(plan(instances, select(["rigid.*"], []), [0], kinds)) == 2 * len(select(["rigid.*"], []))
+
+
+def test_searches_share_a_minute_unless_each_has_time() -> None:
+    assert usual_limit_s(select(["oef.*"], []), 20.0) == 20.0
+    chosen = select(["*"], [])
+    searches = [spec for spec in chosen if spec.kind == "matheuristic"]
+    assert usual_limit_s(chosen, 20.0) == pytest.approx(60 / len(searches), abs=0.1)
+    assert usual_limit_s(searches[:3], 20.0) == 20.0
 
 
 def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
