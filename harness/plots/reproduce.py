@@ -83,8 +83,9 @@ def _told(records: Sequence[Record], numeric: bool) -> list[dict[str, Any]]:
 def _axes(data: Drawable, known: Sequence[Record]) -> tuple[Any, Any, bool]:
     numeric = drawn.is_numeric(known)
     order = list(dict.fromkeys(str(record["x"]) for record in known))
+    places = [float(record["x"]) for record in known] if numeric else []
     across = (
-        style.x("x", _axis(data.drawing.along), log=style.wide([float(record["x"]) for record in known]))
+        style.x("x", _axis(data.drawing.along), log=style.wide(places), domain=[min(places), max(places)])
         if numeric
         else alt.X("x:N", title=_axis(data.drawing.along), sort=order, axis=alt.Axis(labelAngle=0))
     )
