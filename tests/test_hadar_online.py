@@ -17,7 +17,7 @@ from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round, curves
-from schedgap.heuristics.hadar.prices import Market, Prices, guarantee, prices
+from schedgap.heuristics.hadar.prices import Prices, guarantee, prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
 from schedgap.instances.arrays import Ints
@@ -79,8 +79,7 @@ def tiny(draw: st.DrawFn, most_jobs: int = 6, utilities: bool = True) -> Instanc
 
 
 def planner(v: View, **options: Any) -> Planner:
-    here = Market.of(v)
-    return Planner(here, prices(here), Planning(**options))
+    return Planner(v, prices(v), Planning(**options))
 
 
 def everybody(v: View, used: Ints | None = None) -> Round:
@@ -102,7 +101,7 @@ def test_prices_rise_from_low_to_high_exponentially() -> None:
 
 def test_prices_of_figure_1_by_hand() -> None:
     v = view(instances.load("paper/hadar-fig1"))
-    found = prices(Market.of(v))
+    found = prices(v)
     # J1: 80 epochs in 2 slots on 3 GPUs. Slowest: 4, 6, 25 slots for gangs 3, 2, 2. T ΣC = 48: 1/η = 12/48.
     assert found.high == pytest.approx([80 / 2 / 3] * 3)
     assert found.low == pytest.approx([12 / 48 / 4 * min(80 / 8 / 12, 30 / 8 / 12, 50 / 8 / 50)] * 3)
@@ -114,12 +113,12 @@ def test_prices_of_figure_1_by_hand() -> None:
 @settings(max_examples=100)
 def test_prices_are_positive_finite_and_start_the_dual_below_half_of_any_job(example: Instance) -> None:
     v = view(example)
-    found = prices(Market.of(v))
+    found = prices(v)
     assert np.all(np.isfinite(found.high))
     assert np.all(found.low > 0)
     assert np.all(found.low <= found.high)
     assert found.alpha >= 1
-    shortest = Market.of(v).rounds(np.arange(v.size), v.workload.work)[:, v.servers.gpu_type].min(axis=1)
+    shortest = v.rounds(np.arange(v.size), v.workload.work)[:, v.servers.gpu_type].min(axis=1)
     soonest = np.minimum(v.arrival + shortest - 1, v.slots - 1).astype(int)
     possible = [j for j in v.possible if v.utility(int(j))[soonest[j]] > 0]
     if possible and not found.floored:
@@ -130,7 +129,7 @@ def test_prices_are_positive_finite_and_start_the_dual_below_half_of_any_job(exa
 def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
     late = Job(id="a", gpus=1, epochs=1, rates={"r0": 1.0}, utility=LinearDeadline(amplitude=2.0), deadline_s=3.0)
     v = view(instance([(0, 2)], [late]))
-    assert prices(Market.of(v)).floored
+    assert prices(v).floored
     assert guarantee(v).factor is None
 
 
@@ -138,7 +137,7 @@ def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
 @settings(max_examples=60)
 def test_compiled_utilities_are_equal_to_the_last_bit(example: Instance, slot: int, slots: int) -> None:
     v = view(example)
-    jobs, rounds = np.arange(v.size), Market.of(v).rounds(np.arange(v.size), v.workload.work)
+    jobs, rounds = np.arange(v.size), v.rounds(np.arange(v.size), v.workload.work)
     found = worths(curves(v.utilities, jobs), jobs, jobs + slot, rounds, slots, 0.7)
     ends = np.where(rounds <= slots, (jobs + slot)[:, None] + rounds, 1.0)
     expected = np.where(rounds <= slots, v.utilities.value(jobs[:, None], ends * 0.7), 0.0)
@@ -424,7 +423,7 @@ def test_prices_are_of_all_jobs_or_of_those_there_or_seen(period: str, counted: 
         return assignment
 
     simulate(v.workload, v.servers, watched, round_s=1.0)
-    expected = [prices(Market.of(v), np.array(some)).low[0] for some in counted]
+    expected = [prices(v, np.array(some)).low[0] for some in counted]
     assert [low[row] for row in (0, 4, 8)] == pytest.approx(expected)
 
 

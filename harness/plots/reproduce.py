@@ -19,6 +19,14 @@ from schedgap.harness.text import clean, number
 HEIGHT = 260
 """Pixels of a plot."""
 
+AXES = {
+    "unit_worth": "F [weight per capacity and slot]",
+    "worker_type": "worker type",
+    "workers": "most workers of a job",
+    "round_s": "round [s]",
+}
+"""What an axis says of a parameter; others are called what references call them."""
+
 CELL = 34
 """Pixels of a map's row."""
 
@@ -51,7 +59,7 @@ def _(found: Reproduction) -> list[Drawable]:
 
 @figure("shape", "Reproduced", of="reproduction")
 def shape(data: Drawable) -> Drawn:
-    """Means over all cases with 95 % bootstrap intervals; crosses are printed values."""
+    """Means over all cases with 95 % bootstrap intervals; crosses are printed values, dashed lines certified bounds."""
     known = [record for record in data.records if "value" in record]
     if not known:
         return None
@@ -76,12 +84,16 @@ def _axes(data: Drawable, known: Sequence[Record]) -> tuple[Any, Any, bool]:
     numeric = drawn.is_numeric(known)
     order = list(dict.fromkeys(str(record["x"]) for record in known))
     across = (
-        style.x("x", data.drawing.along, log=style.wide([float(record["x"]) for record in known]))
+        style.x("x", _axis(data.drawing.along), log=style.wide([float(record["x"]) for record in known]))
         if numeric
-        else alt.X("x:N", title=data.drawing.along, sort=order, axis=alt.Axis(labelAngle=0))
+        else alt.X("x:N", title=_axis(data.drawing.along), sort=order, axis=alt.Axis(labelAngle=0))
     )
     values = [record["value"] for record in known]
     return across, style.y("value", _quantity(data.drawing), log=style.wide(values)), numeric
+
+
+def _axis(parameter: str) -> str:
+    return AXES.get(parameter, parameter)
 
 
 def _quantity(drawing: Drawing) -> str:
@@ -95,20 +107,37 @@ def _lines(data: Drawable, known: Sequence[Record]) -> Any:
     base = alt.Chart(style.rows(_told(known, numeric)), width=style.WIDTH, height=HEIGHT)
     lines = base.mark_line(point=True).encode(across, height, tooltip=tip, **look)
     spread = base.mark_rule(strokeWidth=1.0).encode(across, alt.Y("low:Q"), alt.Y2("high:Q"), color=look["color"])
+    bounds = (
+        alt.Chart(style.rows(_bounds(_told(known, numeric))))
+        .mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
+        .encode(
+            across, alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=style.tip(("x", data.drawing.along), "bound", "of")
+        )
+    )
     printed = [record for record in data.records if "published" in record]
     crosses = (
         alt.Chart(style.rows(_told(printed, numeric)))
         .mark_point(shape="cross", size=90, filled=True)
         .encode(across, alt.Y("published:Q"), color=look["color"], tooltip=style.tip("method", "published"))
     )
-    return alt.layer(spread, lines, *([crosses] if printed else []))
+    return alt.layer(spread, lines, *([crosses] if printed else []), *([bounds] if _bounds(known) else []))
+
+
+def _bounds(known: Sequence[Record]) -> list[Record]:
+    """Return the points of each bound once, also where it is one on several methods."""
+    found = [
+        {"x": one["x"], "bound": one["bound"], "of": "".join((one["model"], *one["series"].partition(", ")[1:]))}
+        for one in known
+        if "bound" in one
+    ]
+    return list({tuple(one.values()): one for one in found}.values())
 
 
 def _bars(data: Drawable, known: Sequence[Record]) -> Any:
     names, look = _series(known)
     order = list(dict.fromkeys(str(record["x"]) for record in known))
     base = alt.Chart(style.rows(_told(data.records, False)), width=style.WIDTH, height=HEIGHT).encode(
-        alt.X("x:N", title=data.drawing.along, sort=order, axis=alt.Axis(labelAngle=0, labelLimit=200)),
+        alt.X("x:N", title=_axis(data.drawing.along), sort=order, axis=alt.Axis(labelAngle=0, labelLimit=200)),
         alt.XOffset("method:N", sort=names),
     )
     tip = style.tip("method", ("x", data.drawing.along), "value", "low", "high", "cases")
@@ -124,8 +153,8 @@ def _map(data: Drawable, known: Sequence[Record]) -> Any:
     ]
     columns, rows = (list(dict.fromkeys(record[axis] for record in cells)) for axis in ("x", "y"))
     base = alt.Chart(style.rows(cells), width=style.WIDTH, height=CELL * len(rows)).encode(
-        alt.X("x:N", title=data.drawing.along, sort=columns, axis=alt.Axis(labelAngle=0)),
-        alt.Y("y:N", title=data.drawing.across, sort=rows, axis=alt.Axis(labelLimit=260)),
+        alt.X("x:N", title=_axis(data.drawing.along), sort=columns, axis=alt.Axis(labelAngle=0)),
+        alt.Y("y:N", title=_axis(data.drawing.across), sort=rows, axis=alt.Axis(labelLimit=260)),
         tooltip=style.tip(("x", data.drawing.along), ("y", data.drawing.across), "value", "low", "high", "cases"),
     )
     middle = alt.Scale(scheme="redblue", domainMid=1.0)
@@ -136,8 +165,9 @@ def _map(data: Drawable, known: Sequence[Record]) -> Any:
 def _distribution(data: Drawable, known: Sequence[Record]) -> Any:
     _, look = _series(known)
     base = alt.Chart(style.rows(_told(known, True)), width=style.WIDTH, height=HEIGHT)
-    across = style.x("x", "completion time [h]")
-    height = style.y("value", "part of the jobs", domain=[0.0, 1.0])
+    rounds = data.drawing.quantity == "gru"
+    across = style.x("x", "part of the GPUs that works" if rounds else "completion time [h]")
+    height = style.y("value", f"part of the {'rounds' if rounds else 'jobs'}", domain=[0.0, 1.0])
     return base.mark_line(interpolate="step-after").encode(
         across, height, tooltip=style.tip("method", "x", "value"), **look
     )

@@ -89,9 +89,10 @@ def text_colour(background: str) -> str:
 # ---------------------------------------------------------------- data and words
 
 
-def rows(values: Iterable[Mapping[Any, Any]]) -> alt.InlineData:
+def rows(values: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
     """Return records as a chart's data: plain numbers of six digits, what is not finite is absent."""
-    return alt.InlineData(values=[{key: _plain(value) for key, value in row.items()} for row in values])
+    # Altair would check each record of its own class, and copy lists of them at every step of building a chart.
+    return {"values": tuple({key: _plain(value) for key, value in row.items()} for row in values)}
 
 
 def _plain(value: Any) -> Any:

@@ -23,12 +23,13 @@ import numpy as np
 
 from schedgap.heuristics.hadar.online import market
 from schedgap.heuristics.hadar.planning import curves, price_list
-from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.model_catalogue import CatalogueModel, find, gpu_type
 from schedgap.instances.schema import GpuType, Instance
+from schedgap.instances.views.hadar import View
 
 BATCH_SIZE = 64
 GRADIENT_MB = (50.0, 200.0, 500.0)
@@ -57,7 +58,7 @@ class HadarE:
         self._instance, self._overhead_s = instance, overhead_s
         self._initial = initial(instance)
         self._measured = np.zeros(self._initial.shape, bool)
-        self._market: Market | None = None
+        self._market: View | None = None
         self.dispatched: list[Dispatch] = []
 
     def __call__(self, state: State) -> Assignment:
@@ -81,7 +82,7 @@ class HadarE:
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
 
-    def _place(self, state: State, here: Market, known: Array) -> tuple[Ints, Ints, Ints]:
+    def _place(self, state: State, here: View, known: Array) -> tuple[Ints, Ints, Ints]:
         """Return row of the job, server and GPUs of every copy, by ascending row and server."""
         from schedgap.heuristics.hadar._kernels import Forking, fork
 

@@ -55,9 +55,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from schedgap.heuristics.hadar.prices import Market, Prices
+from schedgap.heuristics.hadar.prices import Prices
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.utility import Utilities
+from schedgap.instances.views.hadar import View
 from schedgap.instances.workload import Servers
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Planning:
 class Planner:
     """Hadar's planning of rounds in one market."""
 
-    def __init__(self, market: Market, prices: Prices, how: Planning = Planning()) -> None:
+    def __init__(self, market: View, prices: Prices, how: Planning = Planning()) -> None:
         self.market, self.how = market, how
         self.reprice(prices)
         self._curves = curves(market.utilities, np.arange(market.workload.size))
