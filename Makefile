@@ -65,7 +65,7 @@ lint: dev
 # The site, in build/docs/index.html; lessons are executed, and what they print is kept until they change.
 docs: dev
 	$(PIP) --editable '.[docs]'
-	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
+	$(BIN)/sphinx-build -W --keep-going -q -j auto docs build/docs
 	$(BIN)/python -m pytest tests/site -p no:cacheprovider --override-ini='addopts=' -q
 
 lock:

@@ -76,7 +76,11 @@ COMPARED = {
         "simulate_s",
     ),
     "audit": Compared(("id",), ("id",), {"verdict": ("verdict", "same")}, "seconds"),
-    "reproduce": Compared(("figure", "method", "what"), ("figure", "method", "what"), {"verdict": ("verdict", "same")}),
+    "reproduce": Compared(
+        ("figure", "place", "method", "what", "published"),
+        ("figure", "method", "what"),
+        {"verdict": ("verdict", "same")},
+    ),
     "adversary": Compared(
         ("heuristic",), ("heuristic",), {"ratio": ("ratio", "max"), "guarantee exceeded": ("exceeded", "same")}
     ),
@@ -179,14 +183,14 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
     everywhere = not (before.instances or after.instances)
     old, new = (
         {
-            tuple(data[name] for name in what.name): (row, data)
+            tuple(str(data[name]) for name in what.name): (row, data)
             for row in run.rows
             for data in [row.as_dict()]
-            if everywhere or data["fingerprint"] in common
+            if everywhere or "fingerprint" not in data or data["fingerprint"] in common
         }
         for run in (before, after)
     )
-    why_not = _why_times_differ(before, after)
+    why_not = _why_times_differ(before, after) if what.time else []
     both = [(old[name], row) for name, row in new.items() if name in old]
     changes = tuple(_change(what, one, other, tolerance, times=not why_not) for one, other in both)
     return Difference(

@@ -18,6 +18,7 @@ import pytest
 from conftest import HARNESS, ROOT, Command
 
 from schedgap import instances
+from schedgap.harness.compare.given import verify
 from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
@@ -97,6 +98,15 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return program
 
     return path
+
+
+def test_a_schedule_that_an_example_makes_is_verified(examples: Callable[[str], Path], tmp_path: Path) -> None:
+    path, program = tmp_path / "mine.csv", examples("schedule.cpp")
+    path.write_text(subprocess.run(program, input=to_json(TINY), capture_output=True, text=True, check=True).stdout)
+    (row,) = verify("gen/20jobs", "hadar.utility", [path]).rows
+    assert row.verified
+    assert row.gap is not None
+    assert row.gap < 0.2
 
 
 @pytest.mark.parametrize("reference", ["gen/20jobs", "gen/hadar-aws", "paper/hadar-fig1"])

@@ -53,7 +53,10 @@ def compare(
         list[str],
         typer.Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable."),
     ] = [],  # noqa: B006
-    time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = Limits.time_limit_s,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds each solve may take; 20, or less where several searches share a minute."),
+    ] = None,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
     memory_mb: MemoryOption = Limits.memory_mb,
@@ -73,9 +76,11 @@ def compare(
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
     from schedgap.harness.certificates import export
+    from schedgap.harness.compare.methods import select, usual_limit_s
     from schedgap.harness.compare.run import compare as run
 
-    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
+    usual = usual_limit_s(select(method, paper), Limits.time_limit_s)
+    limits = Limits(usual if time_limit is None else time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
     found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
@@ -358,7 +363,7 @@ def merge(
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(help="Results folder.")],
+    before: Annotated[Path, typer.Argument(help="Results folder, or a figures.json of harness reproduce.")],
     after: Annotated[Path, typer.Argument(help="Results folder of a later run.")],
     tolerance: Annotated[
         float, typer.Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
@@ -369,8 +374,9 @@ def diff(
     from schedgap.harness import diffing
     from schedgap.harness.engine.study import reopen
     from schedgap.harness.page import difference
+    from schedgap.harness.reproduce.row import read_rows
 
-    first, second = reopen(before), reopen(after)
+    first, second = (read_rows(path) if path.suffix == ".json" else reopen(path) for path in (before, after))
     for run in (first, second):
         say_damage(run)
     found = diffing.diff(first, second, tolerance)

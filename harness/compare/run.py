@@ -68,7 +68,8 @@ def compare(
     ----------
     instance, methods, papers
         References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
-        One of them may stand alone, here and below.
+        One of them may stand alone, here and below. Where neither is named, all methods run but those on what ran in a
+        log, ``rigid.*``, where the instance is none.
     solvers
         Models run once with each of these (:data:`schedgap.models.solve.SOLVERS`), whose name joins the method's.
     seeds, limits
@@ -108,7 +109,8 @@ def compare(
         "seeds": seeds,
         "limits": limits_by_name.get("", limits_by_name),
     }
-    return execute(STUDY, staged(plan(loaded, chosen, seeds, kinds), bound=bound), meta, instances=loaded, **running)
+    tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
+    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, **running)
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
@@ -129,11 +131,16 @@ def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
 
 
 def plan(
-    instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], kinds: Mapping[str, Limits]
+    instances: Sequence[Instance],
+    chosen: Sequence[Spec],
+    seeds: Sequence[int],
+    kinds: Mapping[str, Limits],
+    every: bool = False,
 ) -> list[MethodTask]:
     """Return one task per instance, method, seed and kind of limits, in the order of the table.
 
-    It raises `UsageError` on limits or seeds that no method could run with.
+    Where `every` method runs, those of papers that are not about such an instance do not. It raises `UsageError` on
+    limits or seeds that no method could run with.
     """
     for limits, seed in itertools.product(kinds.values(), seeds):
         limits.options(seed)
@@ -144,6 +151,7 @@ def plan(
         for instance in instances
         for text in [to_json(instance)]
         for spec in chosen
+        if not every or PAPERS.get(spec.paper).usual(instance)
         for seed in seeds
         for name, limits in kinds.items()
     ]

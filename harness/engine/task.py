@@ -30,8 +30,7 @@ class Limits:
     Parameters
     ----------
     time_limit_s
-        Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached:
-        20 s keep ``gen/200jobs`` with all papers at two minutes on two cores.
+        Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached.
     rel_gap, threads, memory_mb
         Passed to the solver; memory cap of a worker process.
     all_sizes, cross_check

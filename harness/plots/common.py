@@ -128,7 +128,7 @@ def _estimate(row: Row) -> bool:
 GAP = Marks(
     value=lambda row: 100.0 * (row.gap or 0.0),
     hollow=_estimate,
-    names=("optimum proved", "upper estimate: the optimum is not proved"),
+    names=("optimum proved", "upper estimate"),
     text=lambda row: ("≤ " if _estimate(row) else "") + percent(row.gap, up=_estimate(row)),
 )
 
@@ -159,7 +159,7 @@ def gap(data: Compared) -> Drawn:
 RATIO = Marks(
     value=lambda row: row.ratio or 1.0,
     hollow=_estimate,
-    names=("measured, optimum proved", "measured, upper estimate"),
+    names=("measured", "upper estimate"),
     text=lambda row: ratio(row.ratio, row.ratio_is_upper),
 )
 

@@ -89,9 +89,10 @@ def text_colour(background: str) -> str:
 # ---------------------------------------------------------------- data and words
 
 
-def rows(values: Iterable[Mapping[Any, Any]]) -> alt.InlineData:
+def rows(values: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
     """Return records as a chart's data: plain numbers of six digits, what is not finite is absent."""
-    return alt.InlineData(values=[{key: _plain(value) for key, value in row.items()} for row in values])
+    # Altair would check each record of its own class, and copy lists of them at every step of building a chart.
+    return {"values": tuple({key: _plain(value) for key, value in row.items()} for row in values)}
 
 
 def _plain(value: Any) -> Any:
@@ -140,6 +141,41 @@ def tip(*fields: str | tuple[str, str]) -> list[alt.Tooltip]:
     """Return what hovering tells: fields, or pairs of field and title."""
     pairs = [(each, each) if isinstance(each, str) else each for each in fields]
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in pairs]
+
+
+def plot(
+    records: Iterable[Mapping[Any, Any]],
+    mark: Any,
+    *axes: Any,
+    size: tuple[Any, Any] = (WIDTH, alt.Undefined),
+    flat: Sequence[str] = (),
+    told: Iterable[Any] = (),
+    panels: Sequence[str] = ("",),
+    columns: int = 1,
+    frame: str | None = None,
+    zooms: bool = True,
+    **channels: Any,
+) -> Any:
+    """Return records as marks (Altair's, or its name) along axes, a panel for each title; over ``time`` they zoom.
+
+    Records hold arrays in the fields `flat`; hovering tells the fields `told` (:func:`tip`). A `frame` has that colour.
+    """
+    view = alt.ViewConfig(stroke=frame) if frame else alt.Undefined
+    chart = alt.Chart(rows(records), mark=mark, width=size[0], height=size[1], view=view)
+    chart = chart.encode(*axes, tooltip=tip(*told), **channels)
+    chart = chart.transform_flatten(list(flat)) if flat else chart
+    zoomed = zooms and any(isinstance(axis, alt.X) and axis.shorthand == "time:Q" for axis in axes)
+    return in_panels(chart.add_params(zoom()) if zoomed else chart, panels, columns)
+
+
+def named(field: str, names: Sequence[str]) -> alt.Color:
+    """Return a colour of its own for each of a few names."""
+    return alt.Color(f"{field}:N", title=None, scale=alt.Scale(domain=list(names), range=list(PALETTE[: len(names)])))
+
+
+def listed(axis: type[alt.X] | type[alt.Y], field: str, names: Sequence[str], title: str | None = None) -> Any:
+    """Return an axis on which all names stand, in their order."""
+    return axis(f"{field}:N", title=title, sort=list(names), scale=alt.Scale(domain=list(names)))
 
 
 def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, field: str = "panel") -> Any:
@@ -303,22 +339,18 @@ def price_map(
     Maps of the same unit have the same colours, which are logarithmic where prices differ a hundredfold.
     """
     charts, end = [], end_s / unit.seconds
-    named = [label(name, 22) for name in names]
-    cells = {title: _cells(field, named, slot_s, unit, end_s) for title, (field, _) in panels.items()}
+    names = [label(name, 22) for name in names]
+    cells = {title: _cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
     for title, (_, what) in panels.items():
         same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in cells[other]]
-        chart = alt.Chart(rows(cells[title]), title=title if len(panels) > 1 else "", width=WIDTH, height=alt.Step(22))
-        side = alt.Y("name:N", title=None, sort=named, scale=alt.Scale(domain=named))
-        told = tip(("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what))
-        chart = chart.mark_rect().encode(
-            time_axis(unit, end), alt.X2("end:Q"), side, color=heat(what, same), tooltip=told
-        )
-        charts.append(chart.add_params(zoom()) if len(panels) == 1 else chart)
-    if len(charts) == 1:
-        return charts[0]
-    return alt.vconcat(*charts).resolve_scale(
-        color="shared" if len({u for _, u in panels.values()}) == 1 else "independent"
-    )
+        told = ("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what)
+        axes = time_axis(unit, end), alt.X2("end:Q"), listed(alt.Y, "name", names)
+        place: dict[str, Any] = {"size": (WIDTH, alt.Step(22)), "zooms": len(panels) == 1}
+        chart = plot(cells[title], "rect", *axes, color=heat(what, same), told=told, **place)
+        charts.append(chart.properties(title=title if len(panels) > 1 else ""))
+    alike = len({unit for _, unit in panels.values()}) == 1
+    together = alt.vconcat(*charts).resolve_scale(color="shared" if alike else "independent")
+    return charts[0] if len(charts) == 1 else together
 
 
 def _cells(field: Array, names: Sequence[str], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
@@ -359,11 +391,10 @@ def share_lines(
     methods = list(dict.fromkeys(line["method"] for line in lines))
     panels = list(dict.fromkeys(line.get("panel", "") for line in lines))
     extra = [key for key in lines[0] if key not in ("method", "x", "share", "panel")]
-    chart = alt.Chart(rows(lines), width=WIDTH if columns == 1 else WIDTH // 2 - 30).transform_flatten(["x", "share"])
-    chart = chart.mark_line(interpolate="step-after", clip=True).encode(
-        axis, y("share", title, domain=[0, 1.02]), **colour(looks, methods), tooltip=tip("method", *extra)
-    )
-    return in_panels(chart, panels, columns)
+    mark, size = alt.MarkDef("line", interpolate="step-after", clip=True), WIDTH if columns == 1 else WIDTH // 2 - 30
+    axes, told = (axis, y("share", title, domain=[0, 1.02])), ["method", *extra]
+    place: dict[str, Any] = {"size": (size, alt.Undefined), "panels": panels, "columns": columns}
+    return plot(lines, mark, *axes, flat=["x", "share"], told=told, **place, **colour(looks, methods))
 
 
 def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock, split_s: float = 0.0) -> Any:

@@ -19,14 +19,14 @@ at once: a job that is switched to its share, as the paper prints it, may hold m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from schedgap.heuristics.registry import Oracle
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.synergy import Schedule, View, replace_round
+from schedgap.instances.views.synergy import Schedule, View
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""
@@ -219,7 +219,7 @@ class Mechanisms:
 
     def _rounded(self, jobs: Ints) -> Placement:
         """Place what the optimum gives jobs, by the vertex and by best fit, and take what makes more progress."""
-        asked = replace_round(self.view, jobs)
+        asked = replace(self.view, runnable=jobs)
         try:
             found = self.oracle(PLACEMENT, asked)
         except NotApplicableError:

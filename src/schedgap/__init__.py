@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedgap.instances.discovery import lazy_attributes
 
 if TYPE_CHECKING:
+    from schedgap.harness import lessons as lessons
     from schedgap.harness.adversary.row import Adversary as Adversary
     from schedgap.harness.adversary.run import adversary as adversary
     from schedgap.harness.audit.row import Audit as Audit
     from schedgap.harness.audit.run import audit as audit
     from schedgap.harness.compare.row import Comparison as Comparison
     from schedgap.harness.compare.run import compare as compare
+    from schedgap.harness.compare.run import compare_here as compare_here
     from schedgap.harness.compare.run import read_run as read_run
     from schedgap.harness.engine.task import Limits as Limits
     from schedgap.harness.explain import Explanation as Explanation
@@ -61,8 +62,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version(__name__)
-    if name in _PACKAGES:
-        return importlib.import_module(f"{__name__}.{name}")
     return [*_homes()] if name == "__all__" else lazy_attributes(__name__, _homes(), name)
 
 
