@@ -249,9 +249,7 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
     weight = [Fraction(w) for w in fleet.weight]
     if "parts" not in proof:
         require(len(set(weight)) == 1, "weights differ")
-        # A job that is interrupted counts with what is left of it.
-        done = dict(enumerate(start)) | {j: at + step for j, at, step in served(start, volume, lambda j, left: left)}
-        return weight[0] * sum(done.values()) * Fraction(TINY)
+        return weight[0] * shortest_first(start, volume) * Fraction(TINY)
     parts = [Fraction(p) for p in proof["parts"]]
     require(len(parts) == len(start) and all(0 <= p <= 1 for p in parts), "parts are not between 0 and 1")
     mean = mean_busy_times(start, volume, [p * w for p, w in zip(parts, weight, strict=True)])
@@ -279,6 +277,12 @@ def served(
         if j is not None and volume[j]:
             now = max(now, start[j])
             heapq.heappush(queue, (key(j, volume[j]), j))
+
+
+def shortest_first(start: list[int], volume: list[int]) -> int:
+    """Return the least sum of completion times; a job that is interrupted counts with what is left of it."""
+    done = dict(enumerate(start)) | {j: at + step for j, at, step in served(start, volume, lambda j, left: left)}
+    return sum(done.values())
 
 
 def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -> list[Fraction]:
@@ -371,7 +375,7 @@ def over_intervals(
         if len(edges) > len(finite) + 1:  # nothing costs anything after all intervals
             costs = np.vstack([costs, np.where(np.isfinite(costs[:1]), 0.0, np.inf)])
         units, rate = steps(times, costs, fleet.together)
-        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e300)
+        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e200)
         most = np.minimum(room[:, None] * rate, 1.0)
         begin = np.cumsum(most, axis=1) - most
         soon = np.clip(found.free[:, None] - begin, 0.0, most)
