@@ -198,7 +198,7 @@ def test_the_cells_of_a_page_run(page: str) -> None:
 def test_the_sweep_of_the_pages_runs(command: Command, tmp_path: Path) -> None:
     (sweep,) = blocks("toml", PAGES["studies"])
     (tmp_path / "mine.toml").write_text(smaller(sweep))
-    done = command("sweep", "mine.toml", "--jobs", "1", "--no-report")
+    done = command(*words_of("harness sweep mine.toml"))
     assert done.returncode == 0, done.stderr
 
 
