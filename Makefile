@@ -73,7 +73,7 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The site, in build/docs/index.html; lessons are executed, and what they print is kept until they change.
+# The site, in build/docs/index.html; lessons are executed, and what they print is kept until they or the code change.
 docs: dev
 	$(PIP) --editable '.[docs]'
 	$(BIN)/sphinx-build -W --keep-going -q -j auto docs build/docs
