@@ -13,6 +13,7 @@ from typer import Typer
 
 import schedgap as sg
 from schedgap.harness.cli.catalogue import LISTS, Kind
+from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
 from schedgap.harness.lessons import source_of
 from schedgap.heuristics import HEURISTICS
@@ -45,6 +46,8 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+# What lessons print is kept as long as they and the code stay the same.
+nb_execution_cache_path = str(Path(__file__).parents[1] / "build/executed" / code_digest())
 nb_ipywidgets_js = {}  # its scripts come from another host; without them sliders show their first picture
 numpydoc_show_class_members = False
 autodoc_typehints = "none"

@@ -56,9 +56,12 @@ def source_of(of: Callable[..., Any]) -> str:
 
 def check(answer: Any, expected: float, hint: str = "") -> bool:
     """Say whether the answer to an exercise is right, to a thousandth; dots (``...``) are no answer yet."""
-    right = answer is not ... and math.isclose(answer, expected, rel_tol=1e-3)
-    wrong = "Put your answer in place of the dots." if answer is ... else f"✗ {answer:g} is not it yet. {hint}"
-    print("✓ Right." if right else wrong)
+    unanswered = {...: "Put your answer in place of the dots.", None: "✗ There is no number: is the model infeasible?"}
+    if answer in unanswered:
+        print(unanswered[answer])
+        return False
+    right = math.isclose(answer, expected, rel_tol=1e-3)
+    print("✓ Right." if right else f"✗ {answer:g} is not it yet. {hint}")
     return right
 
 

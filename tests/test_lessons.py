@@ -63,9 +63,10 @@ def test_figures_are_shown_with_their_alternative_text(displayed: list[Any]) -> 
 
 
 def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [lessons.check(answer, 2.0, "Twice.") for answer in (..., 1, 2.001)] == [False, False, True]
+    assert [lessons.check(answer, 2.0, "Twice.") for answer in (..., None, 1, 2.001)] == [False, False, False, True]
     assert capsys.readouterr().out.splitlines() == [
         "Put your answer in place of the dots.",
+        "✗ There is no number: is the model infeasible?",
         "✗ 1 is not it yet. Twice.",
         "✓ Right.",
     ]

@@ -7,7 +7,6 @@ What would take long is replaced by something smaller (:data:`SMALLER`).
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import shlex
 import shutil
@@ -18,13 +17,14 @@ from typing import Any
 
 import highspy
 import pytest
-from conftest import HARNESS, ROOT, Command
+from conftest import ROOT, Command
 from trace_samples import GAVEL_NEW, NODES, SAMPLES, TABLE
 from typer.main import get_command
 
 from schedgap.harness import decisions
 from schedgap.harness.cli.app import app
 from schedgap.harness.compare.run import compare, compare_here, read_run
+from schedgap.harness.reproduce import setting
 from schedgap.instances import load, plugins
 
 README = (ROOT / "README.md").read_text()
@@ -43,8 +43,8 @@ SMALLER = {
     "gen/20jobs --policy exec": "paper/hadar-fig1 --policy exec",
     "gen/50jobs": "gen/20jobs",
     "--solution p1.sol": "--solution p1.sol --no-bound",
+    "gen/20jobs --json": "paper/hadar-fig1 --json",
     "gen/20jobs --problem": "paper/hadar-fig1 --no-bound --problem",
-    "show gen/20jobs --json": "show paper/hadar-fig1 --json",
     "gen/20jobs --method hadar.p1": "paper/hadar-fig1 --method hadar.p1",
     "hadar.p1 --instance gen/20jobs": "hadar.p1 --instance paper/hadar-fig1",
     "--until-h 12": "--until-h 1",
@@ -54,8 +54,7 @@ SMALLER = {
     "sg.audit(effort=0.02)": "sg.audit(claims='oef.slip.*')",
     "--library DIR": "--library DIR --instance paper/oef-eq1 --known run",
     "harness compare --instance my.json": "harness compare --instance my.json --method hadar.srtf --method hadar.p1",
-    "sweep mine.toml": "sweep sweep.toml",
-    "sweeps/solvers.toml": "sweep.toml",
+    "sweeps/solvers.toml": "mine.toml",
     "load = [0.6, 1.0, 1.4], seed = [1, 2, 3]": "load = [0.6]",
     "time_limit_s = 10.0": "time_limit_s = 1.0",
     "harness diff results/<a> results/<b>": "harness diff run run",
@@ -82,7 +81,7 @@ FILES = {
     "list.csv": NODES,
     "my.trace": GAVEL_NEW,
     "rates.json": TABLE,
-    "sweep.toml": SWEEP,
+    "mine.toml": SWEEP,
 }
 
 
@@ -145,14 +144,16 @@ def desk(files: Path, command: Command, tmp_path: Path) -> Iterator[Command]:
 def run(page: str, desk: Command) -> None:
     """Run the commands of a page."""
     for line in lines(page):
-        if line.startswith("g++ ") or "|" in line:
-            path = os.pathsep.join((str(Path(HARNESS).parent), os.environ["PATH"]))
-            subprocess.run(smaller(line), shell=True, check=True, env={**os.environ, "PATH": path})
+        if line.startswith("g++ "):
+            subprocess.run(shlex.split(line), check=True)
         elif line.startswith("harness "):
             if "--solution" in line:
                 solve("p1.mps.gz", "p1.sol")
-            done = desk(*words_of(line))
+            first, _, then = line.partition(" | ")
+            done = desk(*words_of(first))
             assert done.returncode == 0, (line, done.stdout, done.stderr)
+            if then:
+                subprocess.run(then, shell=True, check=True, input=done.stdout, text=True)
 
 
 def solve(model: str, answer: str) -> None:
@@ -197,8 +198,15 @@ def test_the_cells_of_a_page_run(page: str) -> None:
 def test_the_sweep_of_the_pages_runs(command: Command, tmp_path: Path) -> None:
     (sweep,) = blocks("toml", PAGES["studies"])
     (tmp_path / "mine.toml").write_text(smaller(sweep))
-    done = command("sweep", "mine.toml", "--jobs", "1", "--no-report")
+    done = command(*words_of("harness sweep mine.toml"))
     assert done.returncode == 0, done.stderr
+
+
+def test_the_setting_of_the_pages_is_one(tmp_path: Path) -> None:
+    (part,) = blocks("toml", PAGES["figures"])
+    path = tmp_path / "mine.toml"
+    path.write_text(f'title = "A title"\nplace = "Fig. 1"\n{part}')
+    assert setting.read(path).orders
 
 
 def test_every_command_within_a_sentence_exists() -> None:

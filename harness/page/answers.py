@@ -83,7 +83,9 @@ def _unasked(bounds: Sequence[Row]) -> str:
     found = f"; {some(none)} found none" if none else ""
     took = seconds(max((row.build_s or 0.0) + (row.solve_s or 0.0) for row in ran))
     whose = f"its bound, in {took}" if len(ran) == 1 else f"their bounds, in at most {took}"
-    return f"{_and(names)} ran, too, for {whose}{found} (off: --no-bound)."
+    *first, last = names
+    subject = " and ".join(filter(None, [", ".join(first), last]))
+    return f"{subject} ran, too, for {whose}{found} (off: --no-bound)."
 
 
 def _where(rows: Sequence[Row]) -> str:
@@ -94,11 +96,6 @@ def _by_method(rows: Iterable[Row]) -> list[list[Row]]:
     """Return the rows of each method, worst first, the method with the smallest worst gap first."""
     ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
     return sorted(grouped(ordered, "method"), key=lambda group: _gap(group[0]))
-
-
-def _and(texts: Iterable[str]) -> str:
-    *first, last = texts
-    return " and ".join(filter(None, [", ".join(first), last]))
 
 
 def _name(group: Sequence[Row]) -> str:

@@ -22,7 +22,7 @@ from schedgap.harness.page.stories import STORIES
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
 from schedgap.harness.text import clean, numbers, plain
-from schedgap.instances.registry import PAPERS
+from schedgap.instances.registry import PAPERS, Problem
 
 
 def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
@@ -131,8 +131,12 @@ def _listed(
 def _heading(problem: str) -> str:
     """Return what stands above the rows about a problem: its name and title."""
     paper, _, name = clean(problem, 60).partition(".")
-    known = {p.id: f": {p.title} ({p.sense})" for p in PAPERS.get(paper).problems} if paper in PAPERS else {}
-    return name + known.get(problem, "")
+    known = [f": {one.title} ({one.sense})" for one in _known_problems(paper) if one.id == problem]
+    return name + "".join(known)
+
+
+def _known_problems(paper: str) -> Sequence[Problem]:
+    return PAPERS.get(paper).problems if paper in PAPERS else ()
 
 
 def _skips(rows: Sequence[Row]) -> list[Block]:
@@ -152,7 +156,8 @@ def groups(run: Comparison) -> list[Group]:
     for text, rows in parts(run):
         paper = rows[0].paper
         skipped = [row for row in rows if row.status == "skipped"]
-        ran = sorted((row for row in rows if row not in skipped), key=_by_gap) or rows
+        smallest = sorted(rows, key=lambda row: (row.gap is None, row.gap or 0.0))  # what has no gap last
+        ran = [row for row in smallest if row.status != "skipped"] or rows
         tables = [*story(run, rows), table(text, columns, ran), *_property_tables(rows)]
         kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
         kept.append(Column("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
@@ -183,11 +188,6 @@ def solvers(run: Comparison) -> list[Table]:
     return [
         table(f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped", SOLVERS, lines)
     ]
-
-
-def _by_gap(row: Row) -> tuple[bool, float]:
-    """Return where a row stands in a table: the smallest gap first, what has none last."""
-    return row.gap is None, row.gap or 0.0
 
 
 def _property(name: str) -> Column[Row]:
@@ -238,12 +238,12 @@ def page(run: Comparison) -> Page:
 
 def _problems(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Return the problems of the rows with title, sense and unit."""
-    found = []
-    for paper, name in dict.fromkeys((row.paper, row.problem) for row in rows):
-        known = {problem.id: problem for problem in PAPERS.get(paper).problems} if paper in PAPERS else {}
-        if problem := known.get(name):
-            found.append((problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})"))
-    return found
+    return [
+        (problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})")
+        for paper, name in dict.fromkeys((row.paper, row.problem) for row in rows)
+        for problem in _known_problems(paper)
+        if problem.id == name
+    ]
 
 
 def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:

@@ -168,9 +168,14 @@ def plot(
     return in_panels(chart.add_params(zoom()) if zoomed else chart, panels, columns)
 
 
-def named(field: str, names: Sequence[str]) -> alt.Color:
+def keyed(channel: Any, field: str, marks: Mapping[str, Any], title: str | None = None) -> Any:
+    """Return a channel of Altair that tells the values of a field apart by these marks: colours, dashes, shapes."""
+    return channel(f"{field}:N", title=title, scale=alt.Scale(domain=list(marks), range=list(marks.values())))
+
+
+def named(field: str, names: Sequence[str]) -> Any:
     """Return a colour of its own for each of a few names."""
-    return alt.Color(f"{field}:N", title=None, scale=alt.Scale(domain=list(names), range=list(PALETTE[: len(names)])))
+    return keyed(alt.Color, field, dict(zip(names, PALETTE, strict=False)))
 
 
 def listed(axis: type[alt.X] | type[alt.Y], field: str, names: Sequence[str], title: str | None = None) -> Any:
@@ -256,8 +261,7 @@ def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock
     names = [record["method"] for record in records]
     look = colour(looks, names, legend=False)
     if len(kinds) > 1:
-        colours = alt.Scale(domain=kinds, range=["#9fb8d0", *PALETTE[1 : len(kinds)]])
-        look = {"color": alt.Color("kind:N", title=None, scale=colours)}
+        look = {"color": keyed(alt.Color, "kind", dict(zip(kinds, ["#9fb8d0", *PALETTE[1:]], strict=False)))}
     base = alt.Chart(rows(records), height=34 if len(values) > 4 else 70, width=WIDTH)
     base = base.transform_flatten(["time", "share"]).encode(
         time_axis(unit, times[-1]),
@@ -283,7 +287,10 @@ def between(
     low, high = series
     names = [name for name in (low, high) if any(np.isfinite(np.asarray(each[name], float)).any() for each in records)]
     looks = {low: (ACCENT, [1, 0]), high: (BOUND, DASHED)}
-    colours, dashes = (alt.Scale(domain=names, range=[looks[name][i] for name in names]) for i in (0, 1))
+    look = {
+        channel: keyed(kind, "series", {name: looks[name][i] for name in names})
+        for i, (channel, kind) in enumerate({"color": alt.Color, "strokeDash": alt.StrokeDash}.items())
+    }
     fields = [axis.shorthand.removesuffix(":Q"), low, high]
     base = alt.Chart(rows(records), width=WIDTH // 2 - 50, height=125).transform_flatten(fields).encode(axis)
     sides = {
@@ -292,12 +299,7 @@ def between(
     lines: list[Any] = [
         base.transform_calculate(series=json.dumps(name))
         .mark_line(interpolate="step-after")
-        .encode(
-            sides[name],
-            color=alt.Color("series:N", scale=colours, title=None),
-            strokeDash=alt.StrokeDash("series:N", scale=dashes, title=None),
-            tooltip=tip("method", "series", told),
-        )
+        .encode(sides[name], tooltip=tip("method", "series", told), **look)
         for name in names
     ]
     if len(names) == 2:
@@ -466,7 +468,7 @@ def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look]
         base.mark_text(align="left", dx=4).encode(text="text:N"),
     ]
     if any(group.bound for group in groups):
-        key = alt.StrokeDash("key:N", title=None, scale=alt.Scale(domain=["certified lower bound"], range=[DASHED]))
+        key = keyed(alt.StrokeDash, "key", {"certified lower bound": DASHED})
         rule = alt.Chart().transform_calculate(key="'certified lower bound'").mark_rule(color=INK)
         layers.append(rule.encode(alt.X("mean(bound):Q"), strokeDash=key))
     chart = alt.layer(*layers, data=rows(records))

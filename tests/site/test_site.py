@@ -112,6 +112,14 @@ def test_formulas_are_set(driver: Any, address: str) -> None:
     assert complaints(driver) == []
 
 
+@pytest.mark.parametrize("page", ["index", "claims", "generated/formulations/hadar", "lessons/01-first-gap", "api"])
+def test_a_page_fits_a_phone(page: str, driver: Any, address: str) -> None:
+    driver.set_window_size(390, 900)
+    driver.get(f"{address}/{page}.html")
+    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    driver.set_window_size(1400, 900)
+
+
 def test_figures_are_drawn_on_white(driver: Any, address: str) -> None:
     driver.get(f"{address}/gallery.html")
     paper = "document.querySelector('.cell_output svg [fill=\"var(--page)\"]')"
