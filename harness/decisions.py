@@ -29,13 +29,14 @@ import pandas as pd
 
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.verify.rules import Rows, refuse
+from schedgap.instances import rigid
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.canonical import read_mapping, write_atomically
 from schedgap.instances.elastic import Elastic, Runs
 from schedgap.instances.errors import UsageError
 from schedgap.instances.importers.table import Column, convert, parse_headed, read_text, shown, split
 from schedgap.instances.registry import PAPERS, unknown
-from schedgap.instances.views import hadar, oef, rigid, zhou
+from schedgap.instances.views import hadar, oef, zhou
 
 MAX_CELLS = 20_000_000
 """Most pairs of a line and a slot that a schedule of gangs may have; they take 32 bytes each."""
