@@ -1,9 +1,10 @@
-"""The documentation site: pages by hand, formulations from the docstrings, lessons executed, all code listed."""
+"""The documentation site: pages by hand, formulations and figures from the code and its data, lessons executed."""
 
 from __future__ import annotations
 
 import inspect
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typer import Typer
 
 import schedgap as sg
+from schedgap.harness.cli.catalogue import LISTS, Kind
+from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
 from schedgap.harness.lessons import source_of
 from schedgap.heuristics import HEURISTICS
@@ -27,7 +30,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx-mathjax-offline",
@@ -35,7 +37,7 @@ extensions = [
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_copy_source = False
+html_copy_source = html_show_copyright = False
 templates_path = ["_templates"]
 # All of MathJax stands in the site: formulas are set without a network.
 mathjax_path = "mathjax/tex-chtml-full.js"
@@ -44,10 +46,15 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+# What lessons print is kept as long as they and the code stay the same.
+nb_execution_cache_path = str(Path(__file__).parents[1] / "build/executed" / code_digest())
 nb_ipywidgets_js = {}  # its scripts come from another host; without them sliders show their first picture
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 default_role = "code"
+
+NAMES = {"oef": "OEF", "rigid": "Rigid jobs"}
+"""Headings of what is not named like its id."""
 
 
 def code_of(method: str) -> str:
@@ -61,20 +68,36 @@ def code_of(method: str) -> str:
 def formulations(app: Sphinx) -> None:
     """Write a page for each paper: what every model and algorithm states, above its code."""
     for paper in PAPERS:
-        page = [f"---\ntocdepth: 2\n---\n# {paper.id.capitalize()}\n\n{paper.title}\n"]
+        page = [f"---\ntocdepth: 2\n---\n# {NAMES.get(paper.id, paper.id.capitalize())}\n\n{paper.title}\n"]
         shown: set[str] = set()
         for document in sg.explain(paper.id).documents:
             code = code_of(document.id)
             listed = "" if code in shown else f"\n````{{dropdown}} The code\n```python\n{code}```\n````\n"
             page.append(to_markdown(document) + listed)
             shown.add(code)
-        write(app, f"{paper.id}.md", "\n".join(page))
+        write(app, f"formulations/{paper.id}.md", "\n".join(page))
+
+
+def reproductions(app: Sphinx) -> None:
+    """Write a page for each paper: its figures and tables, what is compared of each, and the setting."""
+    pages: dict[str, list[str]] = {}
+    for figure, place, title, compared, published in LISTS[Kind.FIGURES][1]():
+        paper = figure.partition("/")[0]
+        setting = resources.files("schedgap").joinpath("reproductions", f"{figure}.toml").read_text("utf-8")
+        told = [f"Not compared: {compared.removeprefix('no: ')}."]
+        if compared.isdigit():
+            told = [f"`harness reproduce {figure}` compares\n", *(f"- {one}" for one in published.split("; "))]
+        pages.setdefault(paper, [f"# {NAMES.get(paper, paper.capitalize())}: figures and tables"]).extend(
+            [f"## {place}: {title}\n", *told, f"\n````{{dropdown}} The setting\n```toml\n{setting}```\n````\n"]
+        )
+    for paper, page in pages.items():
+        write(app, f"figures/{paper}.md", "\n".join(page))
 
 
 def write(app: Sphinx, name: str, text: str) -> None:
     """Write a generated page where it has changed; Sphinx reads again what is newer."""
     path = Path(app.srcdir, "generated", name)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 
@@ -86,5 +109,8 @@ def without_documentation(app: Sphinx, what: str, name: str, value: object, *_: 
 
 def setup(app: Sphinx) -> None:
     """Generate pages before Sphinx looks for them."""
+    # It only copies files, but does not say so, and then nothing is read in parallel.
+    app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.connect("builder-inited", formulations)
+    app.connect("builder-inited", reproductions)
     app.connect("autodoc-skip-member", without_documentation)

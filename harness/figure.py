@@ -50,6 +50,9 @@ PNG_SCALE = 2.0
 THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
 """Colours of paper and ink in ``figure.json`` and charts, and the page's variables for them, which know dark mode."""
 
+_PLAIN = "; ".join(f"--{name}: {colour}" for colour, name in THEMED.items())
+"""These variables where there is no page of ours around a figure."""
+
 
 # ---------------------------------------------------------------- what is registered
 
@@ -203,9 +206,10 @@ class Drawing:
         # The same figure may stand in a page twice, and others beside it.
         prefix = f"f{sha256(self.svg.encode()).hexdigest()[:12]}-"
         return Markup(
-            '<figure style="margin: 0 0 1em; max-width: 46em"><div style="padding: .6em; background: #ffffff">{}</div>'
+            '<figure style="margin: 0 0 1em; max-width: 46em; {}">'
+            '<div style="padding: .6em; background: #ffffff">{}</div>'
             "<figcaption>{}</figcaption></figure>"
-        ).format(self.element(prefix), self.caption)
+        ).format(_PLAIN, self.element(prefix), self.caption)
 
 
 class Drawings(list[Drawing]):

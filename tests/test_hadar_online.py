@@ -16,7 +16,7 @@ from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round, curves
+from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import Prices, guarantee, prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
@@ -138,7 +138,7 @@ def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
 def test_compiled_utilities_are_equal_to_the_last_bit(example: Instance, slot: int, slots: int) -> None:
     v = view(example)
     jobs, rounds = np.arange(v.size), v.rounds(np.arange(v.size), v.workload.work)
-    found = worths(curves(v.utilities, jobs), jobs, jobs + slot, rounds, slots, 0.7)
+    found = worths(v.utilities, jobs, jobs + slot, rounds, slots, 0.7)
     ends = np.where(rounds <= slots, (jobs + slot)[:, None] + rounds, 1.0)
     expected = np.where(rounds <= slots, v.utilities.value(jobs[:, None], ends * 0.7), 0.0)
     assert np.array_equal(found, expected)
@@ -152,16 +152,16 @@ def allocations(v: View, gpus: int, used: Ints) -> list[Ints]:
 
 def value(p: Planner, around: Round, row: int, ways: Ints) -> float:
     """Payoff of any allocation, from the definition."""
-    hosts, job = p.market.servers, int(around.jobs[row])
-    rates = p.market.workload.rates[job][hosts.gpu_type[ways > 0]]
+    hosts, job = p.view.servers, int(around.jobs[row])
+    rates = p.view.workload.rates[job][hosts.gpu_type[ways > 0]]
     if rates.min() <= 0:
         return -np.inf
-    left = np.ceil(around.remaining[row] / (rates.min() * ways.sum() * p.market.slot_s) * (1 - 1e-9))
+    left = np.ceil(around.remaining[row] / (rates.min() * ways.sum() * p.view.slot_s) * (1 - 1e-9))
     end = around.slot + max(left, 1)
-    worth = float(p.market.utilities.value(job, (end - p.market.arrival[job]) * p.market.slot_s))
+    worth = float(p.view.utilities.value(job, (end - p.view.arrival[job]) * p.view.slot_s))
     cost = float((p.hosts.price[p.hosts.first + around.used] * ways).sum())
     cost *= 1 + p.how.beta * (np.count_nonzero(ways) - 1) / ways.sum()
-    return (worth if end <= p.market.slots else 0.0) - (max(left, 1) if p.how.payoff == "lifetime" else 1.0) * cost
+    return (worth if end <= p.view.slots else 0.0) - (max(left, 1) if p.how.payoff == "lifetime" else 1.0) * cost
 
 
 @given(tiny(most_jobs=1), st.sampled_from(["lifetime", "round"]), st.data())
@@ -181,7 +181,7 @@ def test_find_alloc_has_the_highest_payoff_of_all_allocations(
         assert value(p, around, 0, ways) == pytest.approx(best, rel=1e-9)
         assert np.all(ways + used <= v.servers.gpus)
     if payoff == "round":
-        literal, least = Planner(p.market, prices(p.market), AS_PRINTED).find_alloc(around, 0)
+        literal, least = Planner(p.view, prices(p.view), AS_PRINTED).find_alloc(around, 0)
         if least > -np.inf:
             printed = np.bincount(literal[:, 1], literal[:, 2], v.servers.size).astype(np.int64)
             assert value(p, around, 0, printed) == pytest.approx(least, rel=1e-9)

@@ -214,26 +214,15 @@ def times_by_load(data: Histories) -> Drawn:
     instances = len({row.fingerprint for row in known})
     if instances < 2:
         return None
+    names, means = (
+        [style.name(row.policy) for row in known],
+        [(row.jct_mean_s or 0.0) / data.clock.seconds for row in known],
+    )
     points = [
-        {
-            "method": style.name(row.policy),
-            "load": row.arrivals_per_h,
-            "mean": (row.jct_mean_s or 0.0) / data.clock.seconds,
-        }
-        for row in known
+        {"method": method, "load": row.arrivals_per_h, "mean": mean}
+        for method, row, mean in zip(names, known, means, strict=True)
     ]
-    methods = list(dict.fromkeys(row.policy for row in known))
-    height = style.y(
-        "mean", data.clock.label("mean completion time"), log=style.wide([point["mean"] for point in points])
-    )
-    chart = (
-        alt.Chart(style.rows(points), width=style.WIDTH)
-        .mark_line(point=True)
-        .encode(
-            style.x("load", "arrivals [jobs per hour]"),
-            height,
-            tooltip=style.tip("method", "load", "mean"),
-            **style.colour(data.looks, map(style.name, methods)),
-        )
-    )
-    return chart, f"n = {style.counted(instances, 'instance')}, {_policies(len(methods), len(methods))}."
+    height = style.y("mean", data.clock.label("mean completion time"), log=style.wide(means))
+    axes, look = (style.x("load", "arrivals [jobs per hour]"), height), style.colour(data.looks, names)
+    chart = style.plot(points, alt.MarkDef("line", point=True), *axes, told=["method", "load", "mean"], **look)
+    return chart, f"n = {style.counted(instances, 'instance')}, {_policies(len(set(names)), len(set(names)))}."

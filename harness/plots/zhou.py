@@ -76,11 +76,11 @@ def windows(data: Compared) -> Drawn:
         alt.X2("end:Q"),
         style.y("top", "jobs by start").scale(domain=[view.size, 0], nice=False).axis(None),
         alt.Y2("bottom:Q"),
-        color=alt.Color("what:N", title=None, scale=alt.Scale(domain=list(bars), range=list(bars.values()))),
+        color=style.keyed(alt.Color, "what", bars),
         tooltip=style.tip("job", "what", ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]")),
     )
-    dashes = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=list(lines), range=list(lines.values())))
-    rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8).encode(strokeDash=dashes)
+    rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8)
+    rules = rules.encode(strokeDash=style.keyed(alt.StrokeDash, "what", lines))
     words = base.transform_filter(alt.datum.what == "words").mark_text(dy=-6).encode(text="text:N", y=alt.value(0))
     chart = alt.layer(rules, rectangles.add_params(style.zoom()), words, data=style.rows(records))
     heads = alt.Row("panel:N", title=None, header=alt.Header(labelPadding=14))
@@ -92,13 +92,8 @@ def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
     for start, slots, rounds, tau in np.stack(columns, axis=1).tolist():
-        text = (
-            style.counted(rounds, "round")
-            if slots >= 2 * NARROW * last
-            else str(rounds)
-            if slots >= NARROW * last
-            else ""
-        )
+        text = style.counted(rounds, "round") if slots >= 2 * NARROW * last else str(rounds)
+        text = text if slots >= NARROW * last else ""
         found += [{"what": "window", "time": edge} for edge in (start, start + slots)]
         found += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
         found.append({"what": "words", "time": start + slots / 2, "text": text})
@@ -112,13 +107,8 @@ def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
         job, start = int(schedule.job[k]), int(schedule.start[k])
         about = {"job": style.label(view.ids[job], 30)}
         waits = {"what": "waits", "time": int(view.arrival[job]), "end": start, "top": i + 0.38, "bottom": i + 0.62}
-        runs = {
-            "what": "runs",
-            "time": start,
-            "end": start + int(schedule.slots[k]),
-            "top": i + 0.08,
-            "bottom": i + 0.92,
-        }
+        ends = start + int(schedule.slots[k])
+        runs = {"what": "runs", "time": start, "end": ends, "top": i + 0.08, "bottom": i + 0.92}
         found += [{**about, **waits}, {**about, **runs}]
     return found
 

@@ -57,7 +57,7 @@ Mode = Literal["incremental", "replan"]
 Period = Literal["run", "round", "learned"]
 
 
-def market(instance: Instance, state: State) -> View:
+def in_rounds(instance: Instance, state: State) -> View:
     """Return Hadar's view of an instance in rounds of the simulator instead of its slots.
 
     The horizon is the instance's own; without one, the view's: long enough for all jobs, first come, first served.
@@ -145,10 +145,10 @@ class Hadar:
         """Return the planner, with the prices of this round."""
         before, self._counted = self._counted, self._count(state)
         if self._planner is None:
-            here = market(self._instance, state)
+            here = in_rounds(self._instance, state)
             self._planner = Planner(here, prices(here, self._counted), self._how)
         elif self._counted is not None and before is not None and not np.array_equal(self._counted, before):
-            self._planner.reprice(prices(self._planner.market, self._counted))
+            self._planner.reprice(prices(self._planner.view, self._counted))
         return self._planner
 
     def _count(self, state: State) -> Ints | None:

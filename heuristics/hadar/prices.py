@@ -59,28 +59,28 @@ class Prices:
         return np.asarray(np.exp(low + (high - low) * share))
 
 
-def prices(market: View, counted: Ints | None = None) -> Prices:
+def prices(view: View, counted: Ints | None = None) -> Prices:
     """Return the prices of the jobs of a view, (6) and (7): positive and finite whatever the utilities.
 
     The least and the largest utility are taken over the jobs `counted`, by default all.
     """
-    jobs, gangs = np.arange(market.workload.size), market.workload.gpus
-    rounds = market.rounds(jobs, market.workload.work)
-    there = np.bincount(market.servers.gpu_type, market.servers.gpus, rounds.shape[1]) > 0
+    jobs, gangs = np.arange(view.workload.size), view.workload.gpus
+    rounds = view.rounds(jobs, view.workload.work)
+    there = np.bincount(view.servers.gpu_type, view.servers.gpus, rounds.shape[1]) > 0
     rounds[:, ~there] = np.inf
-    shortest, left = rounds.min(axis=1), market.slots - market.arrival
-    best = _value(market, shortest)
+    shortest, left = rounds.min(axis=1), view.slots - view.arrival
+    best = _value(view, shortest)
     able = (shortest <= left) & (best > 0)
     if counted is not None:
         able &= np.isin(jobs, counted)
     if not able.any():
         return Prices(np.ones(there.size), np.ones(there.size))
-    last = _value(market, np.maximum(left, shortest))
+    last = _value(view, np.maximum(left, shortest))
     floored = able & (last < FLOOR * best)
     last = np.where(floored, FLOOR * best, last)
     longest = np.where(np.isfinite(rounds), rounds, 0.0).max(axis=1)
     demand = longest * gangs
-    one_by_eta = min(1.0, float(demand[able].min()) / (market.slots * float(market.servers.gpus.sum())))
+    one_by_eta = min(1.0, float(demand[able].min()) / (view.slots * float(view.servers.gpus.sum())))
     uses = able[:, None] & np.isfinite(rounds)
     uses |= able[:, None] & ~uses.any(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -89,10 +89,10 @@ def prices(market: View, counted: Ints | None = None) -> Prices:
     return Prices(np.maximum(low, np.finfo(float).tiny), high, bool(floored.any()))
 
 
-def _value(market: View, slots: Array) -> Array:
+def _value(view: View, slots: Array) -> Array:
     """``(n,)`` utilities of completing after the given numbers of slots (``inf`` for never)."""
     possible = np.isfinite(slots)
-    value = market.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * market.slot_s)
+    value = view.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * view.slot_s)
     return np.where(possible, value, 0.0)
 
 

@@ -75,7 +75,10 @@ def completing(evidence: Any, there: Array) -> Value:
 
 
 def mean(evidence: Any, there: Array, slot_s: float, unit_s: float, arrival_s: Array) -> Proof | None:
-    """Prove a bound on the mean completion time of jobs since their arrivals, in units of so many seconds."""
+    """Prove a bound on the mean of completion times since arrivals ``(n,)``; with one arrival at 0, on their sum.
+
+    The `evidence` counts time in units of `unit_s`, and there is so much ``(d,)`` of each resource.
+    """
     if evidence is None:
         return None
     value, size, told = completing(evidence, there)
