@@ -6,7 +6,8 @@ INSTANCE ?= gen/200jobs
 # The lock pins every package that the extras below can pull in, and the build backend, too.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference lock clean
+.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference reproduce \
+  keep-reproductions lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -47,6 +48,16 @@ reference: install
 keep-reference:
 	cd results/reference && rm -rf instances schedules certificates
 	cd $(REFERENCE)/*-* && cp -r run.json *.jsonl *.parquet instances schedules certificates $(CURDIR)/results/reference
+
+# The same of the verdicts on the papers' figures and tables, in their small versions.
+REPRODUCED := build/reproduced
+reproduce: install
+	@rm -rf $(REPRODUCED) && mkdir -p $(REPRODUCED)
+	$(BIN)/harness reproduce all --quick --results $(REPRODUCED)
+	$(BIN)/harness diff results/reproductions.json $(REPRODUCED)/*-*
+
+keep-reproductions:
+	cp $(REPRODUCED)/*-*/figures.json results/reproductions.json
 
 bench: dev
 	@mkdir -p results/bench

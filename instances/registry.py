@@ -93,6 +93,7 @@ class Registry(Generic[T]):
         The function becomes the field `function` of the spec that `make` returns. `usual` are other fields, unless the
         decorator names them; the paper is that of the id, the problem its first one.
         """
+        has_problem = "problem" in inspect.signature(make).parameters
 
         def named(id: str, **fields: Any) -> Callable[[F], F]:
             """Register the decorated function under this id, with these fields of its spec; return the function."""
@@ -100,7 +101,7 @@ class Registry(Generic[T]):
 
             def register(decorated: F) -> F:
                 given = usual | {"paper": paper, function: decorated} | fields
-                if "problem" in inspect.signature(make).parameters and "problem" not in given:
+                if has_problem and "problem" not in given:
                     given["problem"] = PAPERS.get(given["paper"]).problems[0].id
                 self.register(make(id=id, **given))
                 return decorated

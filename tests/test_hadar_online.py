@@ -16,7 +16,7 @@ from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round, curves
+from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round
 from schedgap.heuristics.hadar.prices import Prices, guarantee, prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
@@ -138,7 +138,7 @@ def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
 def test_compiled_utilities_are_equal_to_the_last_bit(example: Instance, slot: int, slots: int) -> None:
     v = view(example)
     jobs, rounds = np.arange(v.size), v.rounds(np.arange(v.size), v.workload.work)
-    found = worths(curves(v.utilities, jobs), jobs, jobs + slot, rounds, slots, 0.7)
+    found = worths(v.utilities, jobs, jobs + slot, rounds, slots, 0.7)
     ends = np.where(rounds <= slots, (jobs + slot)[:, None] + rounds, 1.0)
     expected = np.where(rounds <= slots, v.utilities.value(jobs[:, None], ends * 0.7), 0.0)
     assert np.array_equal(found, expected)

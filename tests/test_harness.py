@@ -20,8 +20,8 @@ import pytest
 
 import schedgap as sg
 from schedgap.harness.compare.methods import find_spec, select, usual_limit_s
-from schedgap.harness.compare.row import FAILED, FIELDS, Row
-from schedgap.harness.compare.run import certify, compare, gap, plan, ratio, read_run
+from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
+from schedgap.harness.compare.run import certify, compare, plan, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.pool import run_all, workers_for

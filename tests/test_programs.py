@@ -23,7 +23,7 @@ from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.simulate.run import resolve, rules_for, simulate
+from schedgap.harness.simulate.run import Options, resolve, rules_for, simulate
 from schedgap.harness.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES, ProgramError
 from schedgap.heuristics.simulator.program import MOST_BYTES, named, schema
@@ -60,7 +60,7 @@ def answering(run: str, number: int = FIRST_ROUND) -> str:
 
 def task(path: Path, **limits: float) -> SimulationTask:
     """Return the simulation of a program on the small instance."""
-    rules, policy = rules_for(TINY, None, None, 1.0, float("inf")), f"exec:{path}"
+    rules, policy = rules_for(TINY, Options()), f"exec:{path}"
     given = (to_json(TINY), TINY.name, TINY.fingerprint, policy, 0, rules)
     return SimulationTask(*given, program=named(policy), limits=Limits(**limits))  # type: ignore[arg-type]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from charts import records as records_of
-from conftest import Command
+from conftest import ROOT, Command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +29,7 @@ from schedgap.harness.reproduce.row import (
     ReproducedRow,
     decide,
     kind,
+    read_rows,
     worst,
 )
 from schedgap.harness.reproduce.run import coordinates, reproduce
@@ -430,3 +431,18 @@ def test_a_table_of_verdicts_is_compared_with_another(tmp_path: Path, command: C
     assert "oef/fig2" in ended.stdout
     kept.write_text("{}3")
     assert command("diff", kept, found.folder).returncode == 2
+
+
+def test_the_kept_table_is_of_the_settings_as_they_are() -> None:
+    kept = read_rows(ROOT / "results" / "reproductions.json")
+    wanted = [row for setting in known().values() for row in rows(setting.small(), [])]
+    assert [(row.figure, row.what, row.method) for row in kept.rows] == [
+        (row.figure, row.what, row.method) for row in wanted
+    ]
+    assert not [row for row in kept.rows if row.trouble]
+    page = (ROOT / "docs" / "figures.md").read_text()
+    for paper in dict.fromkeys(one.paper for one in known().values()):
+        names: dict[str, list[str]] = {}
+        for id in (id for id, one in known().items() if one.paper == paper):
+            names.setdefault(kind(kept.verdict(id)), []).append(id.partition("/")[2])
+        assert f"| {paper} | {' | '.join(', '.join(names.get(verdict, [])) for verdict in VERDICTS)} |" in page

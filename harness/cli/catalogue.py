@@ -37,14 +37,8 @@ def list_(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List what there is, one line each, with source."""
-    columns, lines = _listing(kind)
-    emit_lines(kind.value, columns, lines, output)
-
-
-def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-    """Return the columns and lines of a list."""
     columns, lines = LISTS[kind]
-    return columns, lines()
+    emit_lines(kind.value, columns, lines(), output)
 
 
 def _instances() -> list[tuple[str, ...]]:

@@ -95,6 +95,10 @@ def compare(
     return found
 
 
+CERTIFY_S = 15.0
+"""Seconds that each bound, and the search, may take unless asked."""
+
+
 @app.command()
 @study
 def certify(
@@ -116,7 +120,7 @@ def certify(
     timezone: Annotated[str | None, typer.Option(help="Zone of times without one: Europe/Berlin.")] = None,
     max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by submission.")] = None,
     seed: SeedOption = 0,
-    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = 15.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = CERTIFY_S,
     memory_mb: MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -124,27 +128,15 @@ def certify(
     from schedgap.harness.certify.run import certify as run
     from schedgap.instances.importers import Options
 
-    words: dict[str, Any] = {
-        "objective": objective if objective != "flow" else None,
-        "map": map_,
-        "gpus": gpus,
-        "nodes": nodes,
-    }
-    words |= {"by_partition": by_partition, "resource": resource, "time_format": time_format, "timezone": timezone}
-    words |= {"max_jobs": max_jobs, "seed": seed or None, "time_limit": time_limit if time_limit != 15.0 else None}
-    options = Options(
-        history=True,
-        columns=_columns(map_) if map_ else None,
-        gpus={"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None,
-        nodes=nodes,
-        by_partition=by_partition,
-        resource=resource,
-        time_format=time_format,
-        timezone=timezone,
-        max_jobs=max_jobs,
-    )
+    read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
+    read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
+    columns = _columns(map_) if map_ else None
+    counts = {"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None
+    options = Options(history=True, columns=columns, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
-    return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=words, **running)
+    given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
+    given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
+    return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=given, **running)
 
 
 def _columns(text: str) -> dict[str, str]:

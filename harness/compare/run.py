@@ -22,9 +22,9 @@ from schedgap.harness.compare.methods import (
     specs,
     starts_from_decisions,
 )
-from schedgap.harness.compare.row import Comparison, Name, Row
+from schedgap.harness.compare.row import Comparison, Name, Row, gap, ratio
 from schedgap.harness.compare.task import MethodResult, MethodTask
-from schedgap.harness.engine.result import Opened, opened
+from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import (
     Finished,
     Reference,
@@ -303,9 +303,7 @@ def certify(rows: Iterable[Row]) -> list[Row]:
 
 def _among_peers(rows: Sequence[Row], judge: Callable[[Row, list[Row]], Row]) -> list[Row]:
     """Return what `judge` makes of each row among the rows of the same instance."""
-    by_instance: dict[str, list[Row]] = {}
-    for row in rows:
-        by_instance.setdefault(row.fingerprint, []).append(row)
+    by_instance = {peers[0].fingerprint: peers for peers in grouped(rows, "fingerprint")}
     return [judge(row, by_instance[row.fingerprint]) for row in rows]
 
 
@@ -355,27 +353,6 @@ def _certified(row: Row, peers: list[Row]) -> Row:
 def _and_wider(row: Row) -> list[str]:
     """Return the row's problem and all problems it restricts."""
     return PAPERS.get(row.paper).wider(row.problem)
-
-
-def gap(objective: float, bound: float) -> float:
-    """Return ``|bound − objective| / |bound|`` (0 where both are 0, infinite where only the bound is)."""
-    difference = abs(bound - objective)
-    if difference == 0:
-        return 0.0
-    return difference / abs(bound) if bound != 0 else float("inf")
-
-
-def ratio(sense: str, objective: float, bound: float) -> float | None:
-    """Return how many times better the bound is, at least 1, or ``None`` where a ratio makes no sense.
-
-    ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive (or both 0: ratio 1).
-    """
-    if objective == bound:
-        return 1.0
-    better, worse = (bound, objective) if sense == "max" else (objective, bound)
-    if worse <= 0 or better <= 0:
-        return None
-    return max(1.0, better / worse)
 
 
 def proved_ratio(row: Row) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.stories import STORIES
 from schedgap.harness.text import clean, number, percent, seconds, some
@@ -17,7 +18,7 @@ KINDS = {"online": 0, "given": 1, "baseline": 2}
 def answers(run: Comparison, brief: bool = False) -> list[tuple[str, str]]:
     """Return the answer about each paper that has one, with the paper's id; a brief one names no baseline."""
     found = []
-    for rows in frame.grouped(run.rows, "paper"):
+    for rows in grouped(run.rows, "paper"):
         own = STORIES.get(rows[0].paper).answer(run, rows) if rows[0].paper in STORIES else ""
         found.append((rows[0].paper, own.removesuffix(".") or _answer(rows, brief)))
     return [(paper, text) for paper, text in found if text]
@@ -94,7 +95,7 @@ def _where(rows: Sequence[Row]) -> str:
 def _by_method(rows: Iterable[Row]) -> list[list[Row]]:
     """Return the rows of each method, worst first, the method with the smallest worst gap first."""
     ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
-    return sorted(frame.grouped(ordered, "method"), key=lambda group: _gap(group[0]))
+    return sorted(grouped(ordered, "method"), key=lambda group: _gap(group[0]))
 
 
 def _name(group: Sequence[Row]) -> str:

@@ -13,6 +13,7 @@ import schedgap.instances.views  # noqa: F401 -- registers the papers whose view
 from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
 from schedgap.harness.compare.solvers import by_solver
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import answers, frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SOLVERS, SUMMARY
@@ -29,7 +30,7 @@ def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
 
     A paper none of whose methods could run has no table beside others; the notes say why.
     """
-    groups = frame.grouped(run.rows, "paper")
+    groups = grouped(run.rows, "paper")
     told = [rows for rows in groups if any(row.status != "skipped" for row in rows)]
     return [(caption(run, rows), rows) for rows in told or groups]
 
@@ -95,7 +96,7 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
             shown += _listed(text, COLUMNS, ran, view, "gap", usual)
         shown += [*([] if view.everything else _skips(rows)), *story(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
-    shown += [line for rows in frame.grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
+    shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
     ran = [row for row in run.rows if row.status != "skipped"]
     told = notes(run.rows if view.verbose or not ran else ran)

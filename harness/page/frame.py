@@ -13,13 +13,13 @@ from importlib import resources
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from schedgap.harness.compare.row import Row
-from schedgap.harness.engine.result import Found
+from schedgap.harness.engine.result import Found, grouped
 from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, not_shown
 from schedgap.harness.simulate.row import SimulationRow
@@ -30,7 +30,6 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
 AnyRows = Sequence[Row | SimulationRow]
-R = TypeVar("R", Row, SimulationRow, Row | SimulationRow)
 
 NAMED = 3
 """So many methods are named one by one."""
@@ -79,14 +78,6 @@ def titled(rows: AnyRows) -> str:
 def counted(counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
     """Return counts as a page shows them: those that say something, and some in any case."""
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
-
-
-def grouped(rows: Sequence[R], field: str) -> list[list[R]]:
-    """Return the rows that have a field in common together, in the order in which they come first."""
-    groups: dict[Any, list[R]] = {}
-    for row in rows:
-        groups.setdefault(getattr(row, field), []).append(row)
-    return list(groups.values())
 
 
 def answered(found: Found[Any], noun: str, *sentences: str) -> str:

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from schedgap.harness.certify.why import Decision, Group, Why
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import ratio
+from schedgap.harness.compare.row import Comparison, Row, ratio
 from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.page.stories import STORIES, Story
 from schedgap.harness.table import Column, Table, table

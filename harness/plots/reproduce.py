@@ -92,7 +92,8 @@ def _curves(data: Drawable, known: Sequence[Record]) -> Any:
     numeric, look = not bars and drawn.is_numeric(known), _look(known)
     across = _names(alt.X, "x", along, known, labelAngle=0, **({"labelLimit": 200} if bars else {}))
     if numeric:
-        across = style.x("x", AXES.get(along, along), log=style.wide([float(record["x"]) for record in known]))
+        places = [float(record["x"]) for record in known]
+        across = style.x("x", AXES.get(along, along), log=style.wide(places), domain=[min(places), max(places)])
     log = not bars and style.wide([record["value"] for record in known])
     beside = [alt.XOffset("method:N", sort=list(dict.fromkeys(record["series"] for record in known)))] if bars else []
     ink = alt.value(style.INK) if bars else look["color"]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.heuristics.hadar.online import in_rounds
-from schedgap.heuristics.hadar.planning import curves, price_list
+from schedgap.heuristics.hadar.planning import price_list
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State
 from schedgap.instances.arrays import Array, Bools, Ints
@@ -87,7 +87,7 @@ class HadarE:
         from schedgap.heuristics.hadar._kernels import Forking, fork
 
         waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
-        jobs = Forking(state.gpus, state.remaining, waited_s, known, curves(here.utilities, state.jobs))
+        jobs = Forking(state.gpus, state.remaining, waited_s, known, here.utilities.of(state.jobs))
         row, server, gpus = fork(self._hosts, jobs, here.slot_s).T
         order = np.argsort(row * state.servers.size + server)
         return row[order], server[order], gpus[order]

@@ -57,12 +57,11 @@ import numpy as np
 
 from schedgap.heuristics.hadar.prices import Prices
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.utility import Utilities
 from schedgap.instances.views.hadar import View
 from schedgap.instances.workload import Servers
 
 if TYPE_CHECKING:
-    from schedgap.heuristics.hadar._kernels import Curves, Hosts, Queue
+    from schedgap.heuristics.hadar._kernels import Hosts, Queue
 
 Payoff = Literal["lifetime", "round"]
 Alloc = Literal["payoff", "cost"]
@@ -156,7 +155,6 @@ class Planner:
     def __init__(self, view: View, prices: Prices, how: Planning = Planning()) -> None:
         self.view, self.how = view, how
         self.reprice(prices)
-        self._curves = curves(view.utilities, np.arange(view.workload.size))
 
     def reprice(self, prices: Prices) -> None:
         """Plan with other prices from now on."""
@@ -241,7 +239,7 @@ class Planner:
             gpus=view.workload.gpus[jobs],
             rate=rate,
             by_rate=np.argsort(-rate, axis=1, kind="stable"),
-            worth=worths(self._curves, jobs, waited, rounds, left, view.slot_s),
+            worth=worths(view.utilities, jobs, waited, rounds, left, view.slot_s),
             rounds=rounds,
             paid=rounds if self.how.payoff == "lifetime" else np.ones(rounds.shape),
             held=np.searchsorted(held[:, 0], np.arange(jobs.size + 1)),
@@ -251,13 +249,6 @@ class Planner:
             by_cost=self.how.alloc == "cost",
             stop=self.how.stop,
         )
-
-
-def curves(utilities: Utilities, jobs: Ints) -> Curves:
-    """Return the utilities of these jobs for compiled functions."""
-    from schedgap.heuristics.hadar._kernels import Curves
-
-    return Curves(utilities.shape[jobs], utilities.a[jobs], utilities.b[jobs], utilities.c[jobs])
 
 
 def price_list(servers: Servers, prices: Prices) -> Hosts:

@@ -14,15 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import pyomo.core.base.constraint as pyomo_constraint
-import pyomo.core.base.objective as pyomo_objective
 import pyomo.environ as pyo
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pyomo.common.errors import InfeasibleConstraintException
-from pyomo.common.gc_manager import PauseGC
-from pyomo.common.log import LoggingIntercept
-from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from schedgap.instances.arrays import Array, Ints
 
@@ -47,13 +41,16 @@ def building() -> Iterator[None]:
 
     Rules that templatize use ``Param``, ``Set`` and the builtin ``sum``; a condition on an index belongs into the set.
     """
-    before = pyomo_constraint.TEMPLATIZE_CONSTRAINTS, pyomo_objective.TEMPLATIZE_OBJECTIVES
-    pyomo_constraint.TEMPLATIZE_CONSTRAINTS = pyomo_objective.TEMPLATIZE_OBJECTIVES = True
+    from pyomo.common.gc_manager import PauseGC
+    from pyomo.core.base import constraint, objective
+
+    before = constraint.TEMPLATIZE_CONSTRAINTS, objective.TEMPLATIZE_OBJECTIVES
+    constraint.TEMPLATIZE_CONSTRAINTS = objective.TEMPLATIZE_OBJECTIVES = True
     try:
         with PauseGC():
             yield
     finally:
-        pyomo_constraint.TEMPLATIZE_CONSTRAINTS, pyomo_objective.TEMPLATIZE_OBJECTIVES = before
+        constraint.TEMPLATIZE_CONSTRAINTS, objective.TEMPLATIZE_OBJECTIVES = before
 
 
 def build(builder: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -168,6 +165,10 @@ def compile_model(model: pyo.ConcreteModel) -> StandardForm:
     pyomo.common.errors.InfeasibleConstraintException
         If a constraint without variables is violated.
     """
+    from pyomo.common.errors import InfeasibleConstraintException
+    from pyomo.common.log import LoggingIntercept
+    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
     # Pyomo logs an error before it raises; whoever catches NotLinearError decides what is said.
     try:
         with LoggingIntercept(module="pyomo", level=logging.ERROR):
