@@ -181,9 +181,8 @@ class Mechanisms:
     def _refilled(self, jobs: Ints, types: Ints, entries: Ints, amount: Array) -> Array:
         """Return what placed jobs hold in all when leftovers go to them, one after the other."""
         kind, seen = self.kind[jobs], self.view
-        tables = self.kernels.Tables(seen.profiles.cpus, seen.profiles.memory_gb, seen.profiles.rate)
         want = seen.needs.demand[kind, types]
-        return self.kernels.refill(entries, self.gpus[jobs], amount, want, self.hosts, kind, types, tables)
+        return self.kernels.refill(entries, self.gpus[jobs], amount, want, self.hosts, kind, types, seen.profiles)
 
     def greedy(self, asked: Round) -> Placement:
         """Give jobs in the queue's order their whole demands, on the first server that holds them (§3.3).
