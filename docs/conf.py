@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,16 +11,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typer import Typer
 
 import schedgap as sg
-from schedgap.harness.cli.catalogue import LISTS, Kind
 from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
 from schedgap.harness.lessons import source_of
+from schedgap.harness.page.columns import REPRODUCE
+from schedgap.harness.reproduce.row import read_rows
+from schedgap.harness.reproduce.setting import known
+from schedgap.harness.table import Table
+from schedgap.harness.table import to_markdown as to_table
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[1]
 
 project = html_title = "schedgap"
 version = release = sg.__version__
@@ -47,14 +52,11 @@ nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 # What lessons print is kept as long as they and the code stay the same.
-nb_execution_cache_path = str(Path(__file__).parents[1] / "build/executed" / code_digest())
+nb_execution_cache_path = str(ROOT / "build/executed" / code_digest())
 nb_ipywidgets_js = {}  # its scripts come from another host; without them sliders show their first picture
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 default_role = "code"
-
-NAMES = {"oef": "OEF", "rigid": "Rigid jobs"}
-"""Headings of what is not named like its id."""
 
 
 def code_of(method: str) -> str:
@@ -68,7 +70,7 @@ def code_of(method: str) -> str:
 def formulations(app: Sphinx) -> None:
     """Write a page for each paper: what every model and algorithm states, above its code."""
     for paper in PAPERS:
-        page = [f"---\ntocdepth: 2\n---\n# {NAMES.get(paper.id, paper.id.capitalize())}\n\n{paper.title}\n"]
+        page = [f"---\ntocdepth: 2\n---\n# {heading(paper.id)}\n\n{paper.title}\n"]
         shown: set[str] = set()
         for document in sg.explain(paper.id).documents:
             code = code_of(document.id)
@@ -79,19 +81,27 @@ def formulations(app: Sphinx) -> None:
 
 
 def reproductions(app: Sphinx) -> None:
-    """Write a page for each paper: its figures and tables, what is compared of each, and the setting."""
+    """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
+    kept = read_rows(ROOT / "results/reproductions.json").rows
+    columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
     pages: dict[str, list[str]] = {}
-    for figure, place, title, compared, published in LISTS[Kind.FIGURES][1]():
-        paper = figure.partition("/")[0]
-        setting = resources.files("schedgap").joinpath("reproductions", f"{figure}.toml").read_text("utf-8")
-        told = [f"Not compared: {compared.removeprefix('no: ')}."]
-        if compared.isdigit():
-            told = [f"`harness reproduce {figure}` compares\n", *(f"- {one}" for one in published.split("; "))]
-        pages.setdefault(paper, [f"# {NAMES.get(paper, paper.capitalize())}: figures and tables"]).extend(
-            [f"## {place}: {title}\n", *told, f"\n````{{dropdown}} The setting\n```toml\n{setting}```\n````\n"]
+    for figure, setting in known().items():
+        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
+        compared = f"`harness reproduce {figure} --quick`\n\n{to_table([Table('', columns, cells)])}"
+        toml = (ROOT / f"reproductions/{figure}.toml").read_text()
+        page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
+        page.append(
+            f"## {setting.place}: {setting.title}\n\n"
+            f"{f'Not compared: needs {setting.needs}.' if setting.needs else compared}\n\n"
+            f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
         )
     for paper, page in pages.items():
         write(app, f"figures/{paper}.md", "\n".join(page))
+
+
+def heading(paper: str) -> str:
+    """Return what a paper is called."""
+    return {"oef": "OEF", "rigid": "Rigid jobs"}.get(paper, paper.capitalize())
 
 
 def write(app: Sphinx, name: str, text: str) -> None:
