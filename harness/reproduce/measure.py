@@ -192,7 +192,9 @@ def interval(known: Sequence[float]) -> tuple[float, float]:
         return known[0], known[0]
     from scipy.stats import bootstrap
 
-    found = bootstrap((known,), np.mean, n_resamples=RESAMPLES, method="percentile", rng=np.random.default_rng(0))
+    found = bootstrap(
+        (sorted(known),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=np.random.default_rng(0)
+    )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
