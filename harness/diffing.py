@@ -87,6 +87,9 @@ COMPARED = {
 }
 """By kind of study."""
 
+SECONDS = ("solve_s", "decision_")
+"""Seconds of computing in figures depend on the machine, and so may the verdicts on them."""
+
 LIMITED = ("ttd_bound_s", "jct_bound_s")
 """Bounds for which every simulation has some seconds."""
 
@@ -245,11 +248,15 @@ def _change(
 ) -> RowChange:
     (old, was), (new, now) = before, after
     values: dict[str, tuple[Any, Any, Change]] = {}
+    changed: Change
     for name, (value, sense) in what.values.items():
         wanted = sense if sense in ("max", "min", "same") else was["sense"]
         wanted = {"max": "min", "min": "max"}[wanted] if sense == "bound" else wanted
         most = max(tolerance, EARLY * _early(value, was, now))
-        values[name] = was[value], now[value], _compared(was[value], now[value], wanted, most)
+        changed = (
+            "same" if str(was.get("what")).startswith(SECONDS) else _compared(was[value], now[value], wanted, most)
+        )
+        values[name] = was[value], now[value], changed
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
     slower = took[1] / took[0] if len(took) > 1 else None
     return RowChange(was, now, values, slower, _trouble(old, new))
