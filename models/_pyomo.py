@@ -43,11 +43,14 @@ class _Environ(types.ModuleType):
         vars(self).update(vars(load()))
         return super().__getattribute__(name)
 
+    def __dir__(self) -> list[str]:
+        return dir(load())
+
 
 def load() -> types.ModuleType:
     """Return ``pyomo.environ``, imported now if it was not before."""
-    if isinstance(sys.modules[NAME], _Environ):
-        del sys.modules[NAME]
+    if isinstance(sys.modules.get(NAME), _Environ):
+        sys.modules.pop(NAME, None)  # two threads may both be here
     return import_module(NAME)
 
 

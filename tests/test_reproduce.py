@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap.harness.compare.methods import select
+from schedgap.harness.compare.run import compare_here
 from schedgap.harness.figure import draw_all
 from schedgap.harness.page import to_html
+from schedgap.harness.page.frame import published_section
+from schedgap.harness.published import COMPARE
 from schedgap.harness.reproduce.drawn import is_numeric, records
 from schedgap.harness.reproduce.measure import Found, _is, evidence, interval, rows, shared
 from schedgap.harness.reproduce.row import (
@@ -33,7 +36,7 @@ from schedgap.harness.reproduce.row import (
     worst,
 )
 from schedgap.harness.reproduce.run import coordinates, reproduce
-from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, find, known, read
+from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, about, find, known, read
 from schedgap.harness.simulate.run import resolve
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -310,6 +313,15 @@ quantity = "ttd_h"
     ]
     assert [[other.run for other in one.only_if] for one in setting.numbers] == [["2"], []]
     assert known()["hadar/fig3"].runs == known()["hadar/fig4"].runs
+
+
+def test_reports_name_the_figures_on_their_instances() -> None:
+    assert about(["gen/hadar-480?seed=3"]) == ["hadar/fig3", "hadar/fig4", "hadar/fig5", "hadar/section4b"]
+    assert about(["mine"]) == []
+    instance = load("paper/oef-fig2")
+    run = compare_here(instance, ["oef.cooperative"])
+    (section,) = published_section(run.rows, {instance.fingerprint: instance}, COMPARE)
+    assert "harness reproduce oef/fig2" in str(section)
 
 
 @pytest.mark.parametrize("name", ["oef/fig99", "oeff", "hadar/", "none.toml"])

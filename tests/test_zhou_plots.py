@@ -172,6 +172,7 @@ def test_windows_hold_runs_and_waiting_times(large: Comparison) -> None:
     assert any(f"(α by the formula: {view.architectures['ps'].alpha})" in each["panel"] for each in records(item))
     assert any(each.get("text") == "1 round" for each in records(item))
     assert ">1 round<" in item.svg
+    assert [layer["mark"].get("clip") for layer in item.spec["spec"]["layer"]] == [True, True, False]  # it is above
     assert "undefined" not in item.svg
     assert "time [h]" in texts(item)
 

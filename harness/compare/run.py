@@ -103,12 +103,8 @@ def compare(
         "no_bound": not bound,
         **next(iter(kinds.values())).given(Limits()),
     }
-    limits_by_name = {name: asdict(one) for name, one in kinds.items()}
-    meta = {
-        "command": command or command_line(options, "compare"),
-        "seeds": seeds,
-        "limits": limits_by_name.get("", limits_by_name),
-    }
+    told = {name: asdict(one) for name, one in kinds.items()}
+    meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": told.get("", told)}
     tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
     return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, **running)
 

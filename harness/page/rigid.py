@@ -144,7 +144,8 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     instance = run.instances.get(rows[0].fingerprint)
     if len({row.fingerprint for row in rows}) > 1 or instance is None or not instance.jobs[0].history:
         return []
-    found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, measures(rows))]
+    known = [one for one in measures(rows) if {one.executed, one.best, one.bound} != {None}]
+    found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, known)] if known else []
     why = why_of(run, rows)
     if why is None:
         return found

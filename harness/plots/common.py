@@ -201,9 +201,8 @@ def times(data: Compared) -> Drawn:
     drawn = some([row for row in data.rows if timed(row)])
     values = [TIME.value(row) for row in drawn]
     ends = [10.0 ** np.floor(np.log10(min(values))), 10.0 ** np.ceil(np.log10(max(values) * 1.6))]
-    return by_method(data, drawn, TIME, "time", style.x("value", "solve time [s]", log=True, domain=ends)), data.sample(
-        drawn
-    )
+    axis = style.x("value", "solve time [s]", log=True, domain=ends)
+    return by_method(data, drawn, TIME, "time", axis), data.sample(drawn)
 
 
 # ---------------------------------------------------------------- bound over time

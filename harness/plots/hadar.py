@@ -95,6 +95,5 @@ def both_prices(data: Compared) -> Drawn:
         fields[f"dual prices of {COLUMNS}"] = style.no_dust(data.prices[COLUMNS], SMALL)
     last = max((int(d.slot.max()) + 1 for d in known.values()), default=max(f.shape[1] for f in some(fields).values()))
     panels = {title: (field, "utility per GPU and slot") for title, field in some(fields).items()}
-    return style.price_map(panels, view.workload.gpu_types, view.slot_s, data.clock, last * view.slot_s), data.n(
-        len(panels)
-    )
+    chart = style.price_map(panels, view.workload.gpu_types, view.slot_s, data.clock, last * view.slot_s)
+    return chart, data.n(len(panels))

@@ -165,10 +165,7 @@ def mean_times(data: Compared) -> Drawn:
     chart = style.beside_bounds([group], title, data.looks, data.clock.seconds)
     source = drawn[0].bound_from
     by = f"In brackets: at most so many times the best possible mean, by the bound of {clean(source)}. "
-    count = (
-        f"The {style.MAX_ROWS} fastest of {len(known)}"
-        if len(known) > style.MAX_ROWS
-        else style.counted(len(known), "method")
-    )
+    most = style.MAX_ROWS
+    count = f"The {most} fastest of {len(known)}" if len(known) > most else style.counted(len(known), "method")
     jobs = style.counted(data.view.possible.size, "job")
     return chart, f"{by if source else ''}n = {jobs}, {count} on {data.where}."

@@ -81,8 +81,11 @@ def windows(data: Compared) -> Drawn:
     )
     rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8)
     rules = rules.encode(strokeDash=style.keyed(alt.StrokeDash, "what", lines))
-    words = base.transform_filter(alt.datum.what == "words").mark_text(dy=-6).encode(text="text:N", y=alt.value(0))
-    chart = alt.layer(rules, rectangles.add_params(style.zoom()), words, data=style.rows(records))
+    # Above the plot, where marks that a reader can zoom are clipped unless they say otherwise.
+    zoom, words = style.zoom(), base.transform_filter(alt.datum.what == "words").mark_text(dy=-6, clip=False)
+    seen = alt.when(zoom).then(alt.value(1)).otherwise(alt.value(0))
+    words = words.encode(text="text:N", y=alt.value(0), opacity=seen)
+    chart = alt.layer(rules, rectangles.add_params(zoom), words, data=style.rows(records))
     heads = alt.Row("panel:N", title=None, header=alt.Header(labelPadding=14))
     return chart.facet(row=heads), data.n(len(online))
 
@@ -92,11 +95,12 @@ def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
     for start, slots, rounds, tau in np.stack(columns, axis=1).tolist():
-        text = style.counted(rounds, "round") if slots >= 2 * NARROW * last else str(rounds)
-        text = text if slots >= NARROW * last else ""
+        seen = min(slots, last - start)  # the axis ends where work ends, the last window does not
+        text = style.counted(rounds, "round") if seen >= 2 * NARROW * last else str(rounds)
+        text = text if seen >= NARROW * last else ""
         found += [{"what": "window", "time": edge} for edge in (start, start + slots)]
         found += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
-        found.append({"what": "words", "time": start + slots / 2, "text": text})
+        found.append({"what": "words", "time": start + seen / 2, "text": text})
     return [{**record, "end": record["time"]} for record in found]
 
 
@@ -200,9 +204,8 @@ def both_prices(data: Compared, arch: str) -> Drawn:
     ends = [int((d.start + d.slots).max()) - 1 for d in data.running(Schedule).values()]
     last = max(field.shape[1] for field, _ in fields.values())
     end_s = min(last, max(ends, default=last)) * data.view.slot_s
-    return style.price_map(panels, [names[i] for i in shown], data.view.slot_s, data.clock, end_s), words + data.n(
-        len(panels)
-    )
+    chart = style.price_map(panels, [names[i] for i in shown], data.view.slot_s, data.clock, end_s)
+    return chart, words + data.n(len(panels))
 
 
 # ---------------------------------------------------------------- weighted completion times
@@ -221,7 +224,6 @@ def completion_times(data: Compared, arch: str) -> Drawn:
     drawn = some([row for each in known.values() for row in each])
     sources = " and ".join(dict.fromkeys(clean(row.bound_from) for row in drawn if row.bound_from))
     bound = f"In brackets: at most so many times the best possible, by the bound of {sources}. " if sources else ""
-    unit, size = next(
-        (unit, text) for least, unit, text in UNITS if max(row.objective or 0.0 for row in drawn) >= least
-    )
+    largest = max(row.objective or 0.0 for row in drawn)
+    unit, size = next((unit, text) for least, unit, text in UNITS if largest >= least)
     return style.beside_bounds(groups, f"Σ w·c [{size}weight × slots]", data.looks, unit), bound + data.n(len(drawn))

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -306,3 +306,10 @@ def find(names: Sequence[str]) -> list[Setting]:
             raise UnknownNameError(unknown("figure", name, [*known(), *papers, "all"]))
         chosen |= {one.id: one for one in found}
     return list(chosen.values())
+
+
+def about(instances: Iterable[str]) -> list[str]:
+    """Return the figures and tables that are about some of these instances, whatever the parameters are."""
+    asked = {name.partition("?")[0] for name in instances}
+    references = {id: (ref for run in one.runs for ref in run.references) for id, one in known().items()}
+    return [id for id, named in references.items() if any(ref.partition("?")[0] in asked for ref in named)]
