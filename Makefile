@@ -6,7 +6,8 @@ INSTANCE ?= gen/200jobs
 # The lock pins every package that the extras below can pull in, and the build backend, too.
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference lock clean
+.PHONY: install dev compare test test-thorough bench faults lint docs reference keep-reference reproduce \
+  keep-reproductions lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -48,6 +49,16 @@ keep-reference:
 	cd results/reference && rm -rf instances schedules certificates
 	cd $(REFERENCE)/*-* && cp -r run.json *.jsonl *.parquet instances schedules certificates $(CURDIR)/results/reference
 
+# The same of the verdicts on the papers' figures and tables, in their small versions.
+REPRODUCED := build/reproduced
+reproduce: install
+	@rm -rf $(REPRODUCED) && mkdir -p $(REPRODUCED)
+	$(BIN)/harness reproduce all --quick --results $(REPRODUCED)
+	$(BIN)/harness diff results/reproductions.json $(REPRODUCED)/*-*
+
+keep-reproductions:
+	cp $(REPRODUCED)/*-*/figures.json results/reproductions.json
+
 bench: dev
 	@mkdir -p results/bench
 	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider --benchmark-only -q \
@@ -62,10 +73,10 @@ lint: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The site, in build/docs/index.html; lessons are executed, and what they print is kept until they change.
+# The site, in build/docs/index.html; lessons are executed, and what they print is kept until they or the code change.
 docs: dev
 	$(PIP) --editable '.[docs]'
-	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
+	$(BIN)/sphinx-build -W --keep-going -q -j auto docs build/docs
 	$(BIN)/python -m pytest tests/site -p no:cacheprovider --override-ini='addopts=' -q
 
 lock:

@@ -1,4 +1,4 @@
-"""The documentation site: pages by hand, formulations from the docstrings, lessons executed, all code listed."""
+"""The documentation site: pages by hand, formulations and figures from the code and its data, lessons executed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typer import Typer
 
 import schedgap as sg
+from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
 from schedgap.harness.lessons import source_of
+from schedgap.harness.page.columns import REPRODUCE
+from schedgap.harness.reproduce.row import read_rows
+from schedgap.harness.reproduce.setting import known
+from schedgap.harness.table import Table
+from schedgap.harness.table import to_markdown as to_table
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[1]
 
 project = html_title = "schedgap"
 version = release = sg.__version__
@@ -27,7 +35,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx-mathjax-offline",
@@ -35,7 +42,7 @@ extensions = [
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_copy_source = False
+html_copy_source = html_show_copyright = False
 templates_path = ["_templates"]
 # All of MathJax stands in the site: formulas are set without a network.
 mathjax_path = "mathjax/tex-chtml-full.js"
@@ -44,6 +51,8 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+# What lessons print is kept as long as they and the code stay the same.
+nb_execution_cache_path = str(ROOT / "build/executed" / code_digest())
 nb_ipywidgets_js = {}  # its scripts come from another host; without them sliders show their first picture
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
@@ -61,20 +70,44 @@ def code_of(method: str) -> str:
 def formulations(app: Sphinx) -> None:
     """Write a page for each paper: what every model and algorithm states, above its code."""
     for paper in PAPERS:
-        page = [f"---\ntocdepth: 2\n---\n# {paper.id.capitalize()}\n\n{paper.title}\n"]
+        page = [f"---\ntocdepth: 2\n---\n# {heading(paper.id)}\n\n{paper.title}\n"]
         shown: set[str] = set()
         for document in sg.explain(paper.id).documents:
             code = code_of(document.id)
             listed = "" if code in shown else f"\n````{{dropdown}} The code\n```python\n{code}```\n````\n"
             page.append(to_markdown(document) + listed)
             shown.add(code)
-        write(app, f"{paper.id}.md", "\n".join(page))
+        write(app, f"formulations/{paper.id}.md", "\n".join(page))
+
+
+def reproductions(app: Sphinx) -> None:
+    """Write a page for each paper: its figures and tables, the verdicts that are kept of them, and the settings."""
+    kept = read_rows(ROOT / "results/reproductions.json").rows
+    columns = [column for column in REPRODUCE if column.key not in {"cases", "place"}]
+    pages: dict[str, list[str]] = {}
+    for figure, setting in known().items():
+        cells = [[column.cell(row) for column in columns] for row in kept if row.figure == figure]
+        compared = f"`harness reproduce {figure} --quick`\n\n{to_table([Table('', columns, cells)])}"
+        toml = (ROOT / f"reproductions/{figure}.toml").read_text()
+        page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
+        page.append(
+            f"## {setting.place}: {setting.title}\n\n"
+            f"{f'Not compared: needs {setting.needs}.' if setting.needs else compared}\n\n"
+            f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
+        )
+    for paper, page in pages.items():
+        write(app, f"figures/{paper}.md", "\n".join(page))
+
+
+def heading(paper: str) -> str:
+    """Return what a paper is called."""
+    return {"oef": "OEF", "rigid": "Rigid jobs"}.get(paper, paper.capitalize())
 
 
 def write(app: Sphinx, name: str, text: str) -> None:
     """Write a generated page where it has changed; Sphinx reads again what is newer."""
     path = Path(app.srcdir, "generated", name)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 
@@ -86,5 +119,8 @@ def without_documentation(app: Sphinx, what: str, name: str, value: object, *_: 
 
 def setup(app: Sphinx) -> None:
     """Generate pages before Sphinx looks for them."""
+    # It only copies files, but does not say so, and then nothing is read in parallel.
+    app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.connect("builder-inited", formulations)
+    app.connect("builder-inited", reproductions)
     app.connect("autodoc-skip-member", without_documentation)

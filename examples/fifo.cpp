@@ -1,4 +1,4 @@
-// FIFO in a program of its own: one file, nothing but C++17's standard library.
+// FIFO in a program of its own: this file and json.hpp, nothing but C++17's standard library.
 //
 // Jobs are served in the order of their arrival, each on the fastest GPU type that has room for its whole gang; the
 // first that has to wait stops those behind it (the policy hadar.fifo). To compile and simulate it:
@@ -7,80 +7,13 @@
 //     harness simulate --instance gen/20jobs --policy exec:./fifo fifo
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-// A JSON value, as far as this protocol needs it. Text keeps its escapes: only types of messages are compared.
-struct Json {
-    double number = 0;
-    std::string text;
-    std::vector<Json> items;
-    std::map<std::string, Json> fields;
-
-    const Json& operator[](const std::string& name) const { return fields.at(name); }
-    int whole() const { return static_cast<int>(number); }
-};
-
-class Reader {
-public:
-    explicit Reader(const std::string& line) : at(line.c_str()) {}
-
-    Json value() {
-        Json found;
-        const char first = next();
-        if (first == '{') {
-            for (++at; next() != '}'; skip(',')) {
-                const std::string name = text();
-                skip(':');
-                found.fields.emplace(name, value());
-            }
-            ++at;
-        } else if (first == '[') {
-            for (++at; next() != ']'; skip(',')) found.items.push_back(value());
-            ++at;
-        } else if (first == '"') {
-            found.text = text();
-        } else if (first == 't' || first == 'f' || first == 'n') {  // true, false, null: not used here
-            while (*at >= 'a' && *at <= 'z') ++at;
-        } else {
-            char* end = nullptr;
-            found.number = std::strtod(at, &end);
-            if (end == at) throw std::runtime_error("not JSON");
-            at = end;
-        }
-        return found;
-    }
-
-private:
-    const char* at;
-
-    char next() {
-        while (*at == ' ' || *at == '\t' || *at == '\r') ++at;
-        if (!*at) throw std::runtime_error("the line ends too early");
-        return *at;
-    }
-
-    void skip(char wanted) {
-        if (next() == wanted) ++at;
-    }
-
-    std::string text() {
-        std::string found;
-        next();
-        for (++at; *at != '"'; ++at) {
-            if (!*at) throw std::runtime_error("the line ends within a text");
-            if (*at == '\\') found += *at++;
-            found += *at;
-        }
-        ++at;
-        return found;
-    }
-};
+#include "json.hpp"
 
 using Need = std::map<int, int>;  // GPUs by type
 

@@ -7,7 +7,8 @@ Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, a line p
 holds so many GPUs; ``type`` instead of ``server`` names a GPU type, whose servers are then filled in order. Elastic
 jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, a line per uninterrupted
 run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``): ``tenant,type,devices``; pairs that
-are absent have nothing. A job that does not appear is rejected; without any line, all are.
+are absent have nothing. Rigid jobs (``rigid.*``): ``job,start,end``, a line per uninterrupted run. A job that does not
+appear is rejected; without any line, all are.
 
 A_online's windows and a placer's rounds are no part of a file: they say how a decision was found.
 """
@@ -28,6 +29,7 @@ import pandas as pd
 
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.verify.rules import Rows, refuse
+from schedgap.instances import rigid
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.canonical import read_mapping, write_atomically
 from schedgap.instances.elastic import Elastic, Runs
@@ -55,6 +57,11 @@ ELASTIC = (
     Column("workers", "whole", _count.format(0)),
     Column("ps_type", "text", "a type of parameter servers, empty in a ring", blank=True),
     Column("ps", "whole", _count.format(0)),
+)
+RIGID = (
+    _job,
+    _start,
+    Column("end", "number", "seconds since the start of the instance, no earlier than the start"),
 )
 SHARES = (
     Column("tenant", "text", "the id of a tenant"),
@@ -248,6 +255,21 @@ def _allocation(view: oef.View, lines: Lines, problem: str) -> oef.Allocation:
     return oef.Allocation(devices)
 
 
+# ---------------------------------------------------------------- rigid jobs
+
+
+def _intervals(view: rigid.View, decision: rigid.Schedule, problem: str) -> list[Sequence[Any]]:
+    times = (_seconds(ticks, view.tick_s) for ticks in (decision.start, decision.end))
+    return [_named(_distinct([job.id for job in view.instance.jobs]), decision.job), *times]
+
+
+def _held(view: rigid.View, lines: Lines, problem: str) -> rigid.Schedule:
+    job = lines.indices("job", _distinct([job.id for job in view.instance.jobs]))
+    start, end = lines.borders("start", view.tick_s), lines.borders("end", view.tick_s)
+    lines.refuse(end < start, "end", "a time no earlier than the start")
+    return rigid.Schedule(job, start, end)
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -266,6 +288,7 @@ FORMS = {
     "gavel": _GANGS,
     "hadar": _GANGS,
     "oef": Form((SHARES,), _shares, _allocation),
+    "rigid": Form((RIGID,), _intervals, _held),
     "zhou": _ELASTIC,
 }
 """The form of each paper's decisions, where it has one."""

@@ -76,12 +76,19 @@ COMPARED = {
         "simulate_s",
     ),
     "audit": Compared(("id",), ("id",), {"verdict": ("verdict", "same")}, "seconds"),
-    "reproduce": Compared(("figure", "method", "what"), ("figure", "method", "what"), {"verdict": ("verdict", "same")}),
+    "reproduce": Compared(
+        ("figure", "place", "method", "what", "published"),
+        ("figure", "method", "what"),
+        {"verdict": ("verdict", "same")},
+    ),
     "adversary": Compared(
         ("heuristic",), ("heuristic",), {"ratio": ("ratio", "max"), "guarantee exceeded": ("exceeded", "same")}
     ),
 }
 """By kind of study."""
+
+SECONDS = ("solve_s", "decision_")
+"""Seconds of computing in figures depend on the machine, and so may the verdicts on them."""
 
 LIMITED = ("ttd_bound_s", "jct_bound_s")
 """Bounds for which every simulation has some seconds."""
@@ -179,14 +186,14 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
     everywhere = not (before.instances or after.instances)
     old, new = (
         {
-            tuple(data[name] for name in what.name): (row, data)
+            tuple(str(data[name]) for name in what.name): (row, data)
             for row in run.rows
             for data in [row.as_dict()]
-            if everywhere or data["fingerprint"] in common
+            if everywhere or "fingerprint" not in data or data["fingerprint"] in common
         }
         for run in (before, after)
     )
-    why_not = _why_times_differ(before, after)
+    why_not = _why_times_differ(before, after) if what.time else []
     both = [(old[name], row) for name, row in new.items() if name in old]
     changes = tuple(_change(what, one, other, tolerance, times=not why_not) for one, other in both)
     return Difference(
@@ -241,11 +248,15 @@ def _change(
 ) -> RowChange:
     (old, was), (new, now) = before, after
     values: dict[str, tuple[Any, Any, Change]] = {}
+    changed: Change
     for name, (value, sense) in what.values.items():
         wanted = sense if sense in ("max", "min", "same") else was["sense"]
         wanted = {"max": "min", "min": "max"}[wanted] if sense == "bound" else wanted
         most = max(tolerance, EARLY * _early(value, was, now))
-        values[name] = was[value], now[value], _compared(was[value], now[value], wanted, most)
+        changed = (
+            "same" if str(was.get("what")).startswith(SECONDS) else _compared(was[value], now[value], wanted, most)
+        )
+        values[name] = was[value], now[value], changed
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
     slower = took[1] / took[0] if len(took) > 1 else None
     return RowChange(was, now, values, slower, _trouble(old, new))

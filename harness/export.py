@@ -60,12 +60,14 @@ class Export:
     def told(self) -> dict[str, Any]:
         """Return what the file beside the model says."""
         columns = dict(zip(self.names.columns, map(_place, self.form.columns), strict=True))
+        # in the order in which indices count them
+        labels = getattr(getattr(self.view, "workload", self.view), "ids", ()) or getattr(self.view, "labels", ())
         return {
             "method": self.spec.id,
             "problem": self.spec.problem,
             "sense": "max" if self.form.maximise else "min",
             "model": self.digest,
-            "jobs": _labels(self.view),
+            "jobs": list(map(str, labels)),
             "variables": _meanings(self.spec, {variable for variable, *_ in columns.values()}),
             "columns": columns,
             "instance": self.instance.model_dump(mode="json", exclude_defaults=True),
@@ -107,12 +109,6 @@ def _place(column: Any) -> list[Any]:
     """Return the variable of a column and its index there, as ``["w", 0, 3, 1]``."""
     index = column.index()
     return [column.parent_component().name, *(index if isinstance(index, tuple) else [] if index is None else [index])]
-
-
-def _labels(view: Any) -> list[str]:
-    """Return the ids of jobs, or labels of tenants, in the order in which indices count them."""
-    found: Sequence[str] = getattr(getattr(view, "workload", view), "ids", ()) or getattr(view, "labels", ())
-    return list(map(str, found))
 
 
 def _meanings(spec: ModelSpec, variables: set[str]) -> dict[str, str]:
@@ -313,7 +309,10 @@ def library(folder: Path, references: Sequence[str], known: Iterable[Comparison]
     writer.writeheader()
     writer.writerows(map(asdict, entries))
     write_atomically(folder / "index.csv", table.getvalue().encode())
-    _checksums(folder, [name for e in entries for name in (e.file, e.file.removesuffix(".mps.gz") + ".json")])
+    names = [name for e in entries for name in (e.file, e.file.removesuffix(".mps.gz") + ".json")]
+    digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (*names, "index.csv")}
+    told = "".join(f"{digest}  {name}\n" for name, digest in digests.items())  # as ``sha256sum -c`` reads it
+    write_atomically(folder / "SHA256SUMS", told.encode())
     return entries, left_out
 
 
@@ -368,9 +367,3 @@ def _index(path: Path) -> Mapping[str, Entry]:
         return {line["file"]: Entry(**line) for line in lines}
     except (KeyError, TypeError):
         raise UsageError(f"{path}: not the index of a library: name another folder") from None
-
-
-def _checksums(folder: Path, names: Sequence[str]) -> None:
-    """Write the digests of all files, as ``sha256sum -c`` reads them."""
-    lines = (f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in (*names, "index.csv"))
-    write_atomically(folder / "SHA256SUMS", "".join(lines).encode())

@@ -50,6 +50,9 @@ PNG_SCALE = 2.0
 THEMED = {"#ffffff": "page", "#1b1f24": "ink", "#57606a": "muted", "#d8dee4": "line", "#eceff2": "idle"}
 """Colours of paper and ink in ``figure.json`` and charts, and the page's variables for them, which know dark mode."""
 
+_PLAIN = "; ".join(f"--{name}: {colour}" for colour, name in THEMED.items())
+"""These variables where there is no page of ours around a figure."""
+
 
 # ---------------------------------------------------------------- what is registered
 
@@ -136,16 +139,15 @@ def theme() -> Spec:
     return found
 
 
-def rendered(spec: Spec, ending: str) -> bytes:
-    """Return a chart as an ``svg``, ``png`` or ``pdf`` file, the same every time; refuse other endings."""
+def rendered(chart: Spec | str, ending: str) -> bytes:
+    """Return a chart, or its SVG text, as an ``svg``, ``png`` or ``pdf`` file."""
     import vl_convert
 
     if ending not in ("svg", "png", "pdf"):
         raise UsageError(f"a figure is written as .svg, .png or .pdf, not as .{ending}")
-    whole = {**spec, "config": theme()}
+    svg = chart if isinstance(chart, str) else _numbered(vl_convert.vegalite_to_svg({**chart, "config": theme()}))
     if ending == "png":
-        return bytes(vl_convert.vegalite_to_png(whole, scale=PNG_SCALE))
-    svg = _numbered(vl_convert.vegalite_to_svg(whole))
+        return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
     return svg.encode() if ending == "svg" else bytes(vl_convert.svg_to_pdf(svg))
 
 
@@ -177,8 +179,8 @@ class Drawing:
         return rendered(self.spec, "svg").decode()
 
     def file(self, ending: str) -> bytes:
-        """Return the content of an ``svg``, ``png`` or ``pdf`` file, the same for the same results."""
-        return self.svg.encode() if ending == "svg" else rendered(self.spec, ending)
+        """Return the content of an ``svg``, ``png`` or ``pdf`` file; but for a PDF, the same for the same results."""
+        return rendered(self.svg, ending)
 
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file, in the format that its ending names, and return the path."""
@@ -204,9 +206,10 @@ class Drawing:
         # The same figure may stand in a page twice, and others beside it.
         prefix = f"f{sha256(self.svg.encode()).hexdigest()[:12]}-"
         return Markup(
-            '<figure style="margin: 0 0 1em; max-width: 46em"><div style="padding: .6em; background: #ffffff">{}</div>'
+            '<figure style="margin: 0 0 1em; max-width: 46em; {}">'
+            '<div style="padding: .6em; background: #ffffff">{}</div>'
             "<figcaption>{}</figcaption></figure>"
-        ).format(self.element(prefix), self.caption)
+        ).format(_PLAIN, self.element(prefix), self.caption)
 
 
 class Drawings(list[Drawing]):
@@ -261,7 +264,8 @@ def plain_spec(chart: ChartType, title: str = "") -> Spec:
     """Return a chart as a Vega-Lite specification; Altair's own look is left out."""
     # Tests validate all charts against Vega-Lite's schema, which takes longer than drawing them.
     spec: Spec = chart.to_dict(validate=False)
-    return {key: value for key, value in spec.items() if key != "config"} | ({"title": title} if title else {})
+    kept = {key: value for key, value in spec.items() if key != "config"} | ({"title": title} if title else {})
+    return kept | {"datasets": {name: list(values) for name, values in spec.get("datasets", {}).items()}}
 
 
 def draw_all(results: Any) -> tuple[list[Drawing], list[str]]:

@@ -1,10 +1,11 @@
-"""What the notebooks share: figures and the source of functions as a cell shows them, and sliders."""
+"""What the notebooks share: figures and the source of functions as a cell shows them, sliders, checked exercises."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
 import inspect
+import math
 import textwrap
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -51,6 +52,17 @@ def source_of(of: Callable[..., Any]) -> str:
         if last > text.lineno:
             lines[text.lineno - 1 : last] = [lines[text.lineno - 1].rstrip("\n") + '"""\n']
     return "".join(lines)
+
+
+def check(answer: Any, expected: float, hint: str = "") -> bool:
+    """Say whether the answer to an exercise is right, to a thousandth; dots (``...``) are no answer yet."""
+    unanswered = {...: "Put your answer in place of the dots.", None: "✗ There is no number: is the model infeasible?"}
+    if answer in unanswered:
+        print(unanswered[answer])
+        return False
+    right = math.isclose(answer, expected, rel_tol=1e-3)
+    print("✓ Right." if right else f"✗ {answer:g} is not it yet. {hint}")
+    return right
 
 
 def interact(draw: Callable[..., Shown], **controls: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 import sys
 from collections.abc import Mapping
@@ -26,10 +27,14 @@ def import_submodules(package: str) -> None:
 def lazy_attributes(package: str, homes: Mapping[str, str], name: str) -> Any:
     """Return attribute `name` from the module that holds it, and keep it in `package` for the next time.
 
-    `homes` has the module of each attribute; where it lacks `name`, that is an ``AttributeError``.
+    `homes` has the module of each attribute; a name that it lacks is that of a module in `package`, or an
+    ``AttributeError``.
     """
-    if name not in homes:
+    if name in homes:
+        value = getattr(importlib.import_module(homes[name]), name)
+    elif not name.startswith("_") and importlib.util.find_spec(f"{package}.{name}"):
+        value = importlib.import_module(f"{package}.{name}")
+    else:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(homes[name]), name)
     setattr(sys.modules[package], name, value)
     return value

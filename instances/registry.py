@@ -93,6 +93,7 @@ class Registry(Generic[T]):
         The function becomes the field `function` of the spec that `make` returns. `usual` are other fields, unless the
         decorator names them; the paper is that of the id, the problem its first one.
         """
+        has_problem = "problem" in inspect.signature(make).parameters
 
         def named(id: str, **fields: Any) -> Callable[[F], F]:
             """Register the decorated function under this id, with these fields of its spec; return the function."""
@@ -100,7 +101,7 @@ class Registry(Generic[T]):
 
             def register(decorated: F) -> F:
                 given = usual | {"paper": paper, function: decorated} | fields
-                if "problem" in inspect.signature(make).parameters and "problem" not in given:
+                if has_problem and "problem" not in given:
                     given["problem"] = PAPERS.get(given["paper"]).problems[0].id
                 self.register(make(id=id, **given))
                 return decorated
@@ -225,6 +226,11 @@ def kept(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return known
 
 
+def always(instance: object) -> bool:
+    """Return ``True``, whatever the instance."""
+    return True
+
+
 @dataclass(frozen=True)
 class PaperSpec:
     """A paper: its view of an instance and its problems.
@@ -241,6 +247,8 @@ class PaperSpec:
         Dataclass of arrays that the paper's models and heuristics return.
     describe
         ``describe(view)`` returns the caption of a comparison: sizes, slots, horizon, what was aggregated.
+    usual
+        ``usual(instance)`` says whether its methods run where neither a method nor a paper is named.
     """
 
     id: str
@@ -249,6 +257,7 @@ class PaperSpec:
     problems: tuple[Problem, ...]
     decision: type
     describe: Callable[[Any], str]
+    usual: Callable[[Any], bool] = always
 
     def __post_init__(self) -> None:
         """Keep the last views."""

@@ -14,7 +14,7 @@ the pace of the GPU with the least of each.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,10 @@ MAX_LEVELS = (48, 32)
 """Most levels of CPUs and of memory of a pipeline: with larger servers, the units are multiples."""
 
 
-@dataclass(frozen=True, eq=False)
-class Profiles:
+class Profiles(NamedTuple):
     """Rates of ``n`` jobs, which are of ``K`` kinds, on ``k`` GPU types at up to ``A`` × ``B`` levels.
+
+    Compiled functions take them as they are.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,9 +33,8 @@ from schedgap.instances.schema.job import (
 THROUGHPUT, SIGMOID, DEADLINE = range(3)
 
 
-@dataclass(frozen=True, eq=False)
-class Utilities:
-    """Utility functions of ``n`` jobs, as parameters of three shapes.
+class Utilities(NamedTuple):
+    """Utility functions of ``n`` jobs, as parameters of three shapes; compiled functions take them as they are.
 
     Attributes
     ----------
@@ -51,6 +50,10 @@ class Utilities:
     b: Array
     c: Array
 
+    def of(self, jobs: Ints) -> Utilities:
+        """Return the utility functions of some jobs."""
+        return Utilities(self.shape[jobs], self.a[jobs], self.b[jobs], self.c[jobs])
+
     def value(self, jobs: ArrayLike, duration_s: ArrayLike) -> Array:
         """Return the utility of completing jobs after so many seconds since their arrival.
 
@@ -59,7 +62,7 @@ class Utilities:
         from scipy.special import expit  # a fifth of the time to start a simulation, in which only few need it
 
         jobs, d = np.broadcast_arrays(np.asarray(jobs, np.int64), np.asarray(duration_s, float))
-        shape, a, b, c = self.shape[jobs], self.a[jobs], self.b[jobs], self.c[jobs]
+        shape, a, b, c = self.of(jobs)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             late = np.where(d <= b, 0.0, (d - b) / c)
             choices = a / d, a * expit(-b * (d - c)), a * (1.0 - np.minimum(late, 1.0))

@@ -18,6 +18,16 @@ MAX_SERVERS = 100_000
 """Largest number of servers that a simulation expands an instance to."""
 
 
+NEVER = 2.0**53
+"""Slot of times that no horizon reaches."""
+
+
+def slots_from(times_s: Array, slot_s: float) -> Ints:
+    """Return the first slots, from 0, that begin at these times or after them; 1e-9 of a time is rounding."""
+    with np.errstate(over="ignore"):  # what is beyond all numbers is beyond every horizon as well
+        return np.minimum(np.ceil(times_s / slot_s * (1 - 1e-9)), NEVER).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """``n`` jobs as arrays ``(n,)``, on ``k`` GPU types; `work` is in iterations.

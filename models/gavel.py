@@ -13,6 +13,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.views.gavel import COPIES, COPIES_MEAN, MAKESPAN, MEAN
 from schedgap.instances.views.hadar import View
 from schedgap.models import intervals
@@ -21,6 +22,7 @@ from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.single_machine import best_bound
 from schedgap.models.solve import SolveOptions, counted
+from schedgap.models.statements import grouped
 
 
 @bounds_simulations("gavel.makespan_fluid", "ttd_s", from_arrival=True)
@@ -61,25 +63,9 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     """
     work = view.workload
     able = (work.rates > 0) & (view.capacity > 0)
-    slots = np.divide(work.work[:, None], view.progress, out=np.zeros_like(view.progress), where=able)
-    pairs = [(int(j), int(r)) for j, r in np.argwhere(able)]
-    m = pyo.ConcreteModel()
-    m.JOBS = pyo.RangeSet(0, view.size - 1)
-    m.TYPES = pyo.Set(initialize=sorted({r for _, r in pairs}))
-    m.PAIRS = pyo.Set(dimen=2, initialize=pairs)
-    m.ON = pyo.Set(m.JOBS, initialize={j: np.flatnonzero(able[j]).tolist() for j in m.JOBS})
-    m.USERS = pyo.Set(m.TYPES, initialize={r: np.flatnonzero(able[:, r]).tolist() for r in m.TYPES})
+    m = _parts_of_work(view, able, np.divide(work.work[:, None], view.progress, where=able, out=np.zeros(able.shape)))
     m.W = pyo.Param(m.JOBS, initialize=dict(enumerate(work.gpus.tolist())))
-    m.a = pyo.Param(m.JOBS, initialize=dict(enumerate((view.arrival * view.slot_s).tolist())))
-    m.first = pyo.Param(initialize=float(view.arrival.min() * view.slot_s))
-    m.d = pyo.Param(m.PAIRS, initialize={pair: float(slots[pair] * view.slot_s) for pair in pairs})
     m.C = pyo.Param(m.TYPES, initialize={r: int(view.capacity[r]) for r in m.TYPES})
-    m.x = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
-    m.makespan = pyo.Var(domain=pyo.NonNegativeReals)
-
-    @m.Constraint(m.JOBS)
-    def work_done(m: Any, j: int) -> Any:
-        return sum(m.x[j, r] for r in m.ON[j]) >= 1
 
     @m.Constraint(m.JOBS)
     def one_after_another(m: Any, j: int) -> Any:
@@ -89,8 +75,32 @@ def build_makespan(view: View) -> pyo.ConcreteModel:
     def gpu_seconds(m: Any, r: int) -> Any:
         return sum(m.W[j] * m.d[j, r] * m.x[j, r] for j in m.USERS[r]) <= m.C[r] * (m.makespan - m.first)
 
-    m.seconds = pyo.Objective(rule=lambda m: m.makespan, sense=pyo.minimize)
     counted(m, ((part, view.slot_s) for part in (m.makespan, m.one_after_another, m.gpu_seconds)))
+    return m
+
+
+def _parts_of_work(view: View, able: Bools, slots: Array) -> pyo.ConcreteModel:
+    """Return what both makespan LPs share: all work is done, and the last job ends as early as possible.
+
+    Gangs, or all copies of a job, are `able` ``(n, k)`` to run on a type, and need `slots` ``(n, k)`` for all work.
+    """
+    m = pyo.ConcreteModel()
+    m.JOBS = pyo.RangeSet(0, view.size - 1)
+    m.PAIRS = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(able).tolist())))
+    m.TYPES = pyo.Set(initialize=np.flatnonzero(able.any(axis=0)).tolist())
+    m.ON = pyo.Set(m.JOBS, initialize=grouped(m.PAIRS))
+    m.USERS = pyo.Set(m.TYPES, initialize=grouped((r, j) for j, r in m.PAIRS))
+    m.a = pyo.Param(m.JOBS, initialize=dict(enumerate((view.arrival * view.slot_s).tolist())))
+    m.first = pyo.Param(initialize=float(view.arrival.min() * view.slot_s))
+    m.d = pyo.Param(m.PAIRS, initialize={pair: float(slots[pair] * view.slot_s) for pair in m.PAIRS})
+    m.x = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
+    m.makespan = pyo.Var(domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.JOBS)
+    def work_done(m: Any, j: int) -> Any:
+        return sum(m.x[j, r] for r in m.ON[j]) >= 1
+
+    m.seconds = pyo.Objective(rule=lambda m: m.makespan, sense=pyo.minimize)
     return m
 
 
@@ -124,23 +134,8 @@ def build_copies(view: View) -> pyo.ConcreteModel:
     Duals: those of the last two families say what makes the makespan as long as it is.
     """
     run = gangs(view, forks=True, grain=0.0)
-    pairs = [(int(j), int(r)) for j, r in np.argwhere(np.isfinite(run.amount))]
-    m = pyo.ConcreteModel()
-    m.JOBS = pyo.RangeSet(0, view.size - 1)
-    m.PAIRS = pyo.Set(dimen=2, initialize=pairs)
-    m.TYPES = pyo.Set(initialize=sorted({r for _, r in pairs}))
-    m.ON = pyo.Set(m.JOBS, initialize={j: [r for i, r in pairs if i == j] for j in m.JOBS})
-    m.USERS = pyo.Set(m.TYPES, initialize={r: [j for j, i in pairs if i == r] for r in m.TYPES})
-    m.a = pyo.Param(m.JOBS, initialize=dict(enumerate((view.arrival * view.slot_s).tolist())))
-    m.first = pyo.Param(initialize=float(view.arrival.min() * view.slot_s))
-    m.d = pyo.Param(m.PAIRS, initialize={pair: float(run.time[pair] * view.slot_s) for pair in pairs})
-    m.e = pyo.Param(m.PAIRS, initialize={pair: float(run.amount[pair] * view.slot_s) for pair in pairs})
-    m.x = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
-    m.makespan = pyo.Var(domain=pyo.NonNegativeReals)
-
-    @m.Constraint(m.JOBS)
-    def work_done(m: Any, j: int) -> Any:
-        return sum(m.x[j, r] for r in m.ON[j]) >= 1
+    m = _parts_of_work(view, np.isfinite(run.amount), run.time)
+    m.e = pyo.Param(m.PAIRS, initialize={pair: float(run.amount[pair] * view.slot_s) for pair in m.PAIRS})
 
     @m.Constraint(m.PAIRS)
     def side_by_side(m: Any, j: int, r: int) -> Any:
@@ -150,7 +145,6 @@ def build_copies(view: View) -> pyo.ConcreteModel:
     def gpu_seconds(m: Any, r: int) -> Any:
         return sum(m.e[j, r] * m.x[j, r] for j in m.USERS[r]) <= m.makespan - m.first
 
-    m.total = pyo.Objective(expr=m.makespan, sense=pyo.minimize)
     return m
 
 

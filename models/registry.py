@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -112,14 +113,11 @@ class ModelSpec(MethodSpec):
         options = replace(options, solver=str(self.settings.get("solver", options.solver)))
         if options.method == "choose":
             options = replace(options, method=self.method)
-        outcome = self.procedure(view, options) if self.procedure else self.run_monolithic(view, options)
+        solved = self.procedure or partial(solve_built, self.build, self.decode)
+        outcome = solved(view, options)
         if outcome.solution.solver != options.solver:
             raise NotApplicableError(f"it is no model that is solved whole, and does not ask {options.solver}")
         return outcome
-
-    def run_monolithic(self, view: Any, options: SolveOptions) -> Outcome:
-        """Build the whole model and solve it in one go."""
-        return solve_built(self.build, self.decode, view, options)
 
     def solve(self, instance: Instance, **options: Any) -> Solution:
         """Solve on an instance (for notebooks; the harness also verifies the decision).

@@ -27,18 +27,21 @@ Every :math:`\alpha` gives valid bounds; the best of them for one :math:`\alpha`
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
+from schedgap.models.registry import Outcome
+from schedgap.models.solve import Solution, Times, peak_mb
 
 EVALUATIONS = 1_000_000
-"""Jobs times weights that the search may look at: about three seconds."""
+"""Jobs times weights that the search may look at."""
 
 FACTORS = (3.0, 1.7, 1.2)
 """Factors by which the search raises and lowers one weight, sweep by sweep."""
@@ -108,26 +111,20 @@ class Jobs(ABC):
 
 def shortest_first_ends(start: Array, volume: Array) -> Array:
     """Return ``(n,)`` completions on one machine that may interrupt jobs: shortest remaining first."""
-    ends = start.copy()
-    queue: list[tuple[float, int]] = []
-    now = 0.0
+    return np.asarray(_loops().shortest_first(start, volume, _order(start, volume)))
+
+
+def _order(start: Array, volume: Array) -> Ints:
+    """Return the jobs that take any time, by their starts."""
     order = np.argsort(start, kind="stable")
-    order = order[volume[order] > 0]
-    for begin, size, j in zip(start[order].tolist(), volume[order].tolist(), order.tolist(), strict=True):
-        while queue and now < begin:
-            left, served = queue[0]
-            if now + left <= begin:
-                now += left
-                ends[served] = now
-                heapq.heappop(queue)
-            else:
-                heapq.heapreplace(queue, (left - (begin - now), served))
-                now = begin
-        now = max(now, begin)
-        heapq.heappush(queue, (size, j))
-    last = sorted(queue)
-    ends[[j for _, j in last]] = now + np.cumsum([size for size, _ in last])
-    return ends
+    return np.asarray(order[volume[order] > 0])
+
+
+def _loops() -> Any:
+    """Return the compiled loops, which take a while to import."""
+    from schedgap.models import _machine
+
+    return _machine
 
 
 def shortest_first(start: Array, volume: Array) -> float:
@@ -141,29 +138,9 @@ def served(start: Array, volume: Array, part: Array) -> tuple[Ints, Array, Array
     It serves the largest ``part / volume`` first; parts of 1 are the smallest volume first. Jobs, whose weights `part`
     are 0 or more, may start at `start`, and take the machine for `volume`, ``(n,)`` each.
     """
-    order = np.argsort(start, kind="stable")
-    order = order[volume[order] > 0]
     urgency = -np.divide(part, volume, out=np.zeros_like(part), where=volume > 0)
-    begins, keys, left = start.tolist(), urgency.tolist(), volume.tolist()
-    pieces: list[tuple[int, float, float]] = []
-    queue: list[tuple[float, int]] = []
-    now = 0.0
-    for j in [*order.tolist(), -1]:
-        until = begins[j] if j >= 0 else np.inf
-        while queue and now < until:
-            job = queue[0][1]
-            step = min(left[job], until - now)
-            pieces.append((job, now, now + step))
-            now += step
-            if step == left[job]:
-                heapq.heappop(queue)
-            else:
-                left[job] -= step
-        if j >= 0:
-            now = max(now, until)
-            heapq.heappush(queue, (keys[j], j))
-    table = np.array(pieces, float).reshape(-1, 3)
-    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
+    found: tuple[Ints, Array, Array] = _loops().largest_first(start, volume, urgency, _order(start, volume))
+    return found
 
 
 def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
@@ -176,18 +153,15 @@ def mean_busy_times(start: Array, volume: Array, part: Array) -> Array:
 def completion(run: Jobs, weights: Array) -> tuple[float, float]:
     """Return the bounds (a) and (b) on the weighted sum of completion times at weights ``(d,)`` of resources."""
     volume = run.volume(weights)
-    return _shortest_first(run, volume), _busy(run, volume)
+    return bound_of(run, volume, None), bound_of(run, volume, np.ones_like(volume))
 
 
-def _shortest_first(run: Jobs, volume: Array) -> float:
-    """Return the bound (a), 0 where weights differ."""
+def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
+    """Return the bound (d) at parts ``(n,)``, or without parts (a), which is 0 where weights differ."""
+    if part is not None:
+        return _blend(run, volume, part)[0]
     weight = float(run.weight[0])
     return weight * shortest_first(run.start, volume) if (run.weight == weight).all() else 0.0
-
-
-def _busy(run: Jobs, volume: Array) -> float:
-    """Return the bound (b)."""
-    return _blend(run, volume, np.ones_like(volume))[0]
 
 
 def _blend(run: Jobs, volume: Array, part: Array) -> tuple[float, Array]:
@@ -219,10 +193,12 @@ def weigh(run: Jobs) -> Array:
     raises or lowers one weight after the other while that improves it.
     """
     groups = int(run.group.max()) + 1
-    starts = [_start(run, main) for main in [*np.eye(groups), np.ones(groups)]]
+    # With a little of all others, so that the search can raise them.
+    guesses = [np.where(main[run.group] > 0, 1.0, 0.03) * run.speed for main in [*np.eye(groups), np.ones(groups)]]
+    starts: list[Array] = [guess / guess.sum() for guess in guesses]
     values = np.array([completion(run, weights) for weights in starts])
     which, better = divmod(int(values.argmax()), 2)
-    bound = _busy if better else _shortest_first
+    part = np.ones(len(run.start)) if better else None
     weights, best = starts[which], float(values.max())
     left = EVALUATIONS // len(run.start)
     changes = [(d, f) for factor in FACTORS for d in range(len(weights)) for f in (factor, 1 / factor)]
@@ -232,17 +208,11 @@ def weigh(run: Jobs) -> Array:
             tried = weights.copy()
             tried[d] *= factor
             tried /= tried.sum()
-            value = bound(run, run.volume(tried))
+            value = bound_of(run, run.volume(tried), part)
             if value <= best * (1 + 1e-6):
                 break
             weights, best = tried, value
     return weights
-
-
-def _start(run: Jobs, main: Array) -> Array:
-    """Return weights of these groups, with a little of all others, so that the search can raise them."""
-    weights = np.where(main[run.group] > 0, 1.0, 0.03) * run.speed
-    return np.asarray(weights / weights.sum())
 
 
 SAMPLES = 20
@@ -273,7 +243,7 @@ def best_bound(run: Jobs) -> Best:
     mixed, part = blended(run, volume)
     found = (
         Best("every job alone", float(run.weight @ run.earliest), weights, np.zeros_like(volume), run),
-        Best("shortest remaining volume first", _shortest_first(run, volume), weights, None, run),
+        Best("shortest remaining volume first", bound_of(run, volume, None), weights, None, run),
         Best("mean busy times and every job alone", mixed, weights, part, run),
     )
     return max(found, key=lambda best: best.value)
@@ -298,9 +268,23 @@ def prices_over(best: Best, edges: Array) -> Array:
     return np.outer(best.weights, np.where(np.isfinite(edges[1:]), price, 0.0)).ravel()
 
 
-def bound_of(run: Jobs, volume: Array, part: Array | None) -> float:
-    """Return the bound (a), or (d) at parts ``(n,)``, for volumes ``(n,)`` of the jobs."""
-    return _shortest_first(run, volume) if part is None else _blend(run, volume, part)[0]
+def closed_form(jobs: Callable[[], Jobs], objective: Callable[[float], float]) -> Outcome:
+    """Return the outcome of the best bound in closed form.
+
+    The `objective` follows from the weighted sum of the completion times of what `jobs` returns.
+    """
+    began = clock.now()
+    run = jobs()
+    built = clock.now()
+    best = best_bound(run)
+    solution = Solution(
+        status="optimal",
+        termination=f"bound: {best.name}",
+        bound=objective(best.value),
+        times=Times(build_s=built - began, solve_s=clock.now() - built),
+        peak_mb=peak_mb(),
+    )
+    return Outcome(solution, None, evidence=best)
 
 
 def build_intervals(

@@ -27,6 +27,8 @@ def spoiled(proof: dict[str, Any]) -> dict[str, Any]:
     """Return a certificate with other multipliers: no prices, or without the largest where only ratios count."""
     if "slots" in proof or "edges" in proof:
         return proof | {"prices": [[0 for _ in prices] for prices in proof["prices"]]}
+    if "pools" in proof:
+        return proof | {"pools": [pool | {"parts": [0 for _ in pool["parts"]]} for pool in proof["pools"]]}
     if "parts" in proof:
         return proof | {"parts": [1.0 - part for part in proof["parts"]]}
     parts = {name: proof[name] for name in ("prices", "jobs", "tenants", "envy") if proof.get(name)}

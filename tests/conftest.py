@@ -33,6 +33,7 @@ LONGEST = (
     "test_notebooks",
     "test_harness",
     "test_cli",
+    "test_readme",
     "test_conformance",
     "test_simulate_cli",
     "test_cluster",

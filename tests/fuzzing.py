@@ -30,6 +30,7 @@ from schedgap.harness import decisions, sweep
 from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.sealed import SEAL, digests, sealed
 from schedgap.harness.engine.study import check, reopen
+from schedgap.harness.simulate.run import Options as Simulated
 from schedgap.harness.simulate.run import resolve, rules_for
 from schedgap.harness.verify import VERIFIERS
 from schedgap.harness.verify.rules import RefusedError
@@ -171,7 +172,7 @@ def _looked_at(instance: Instance) -> None:
         with suppress(NotApplicableError):
             paper.describe(paper.view(instance))
     with suppress(UsageError):
-        rules_for(instance, None, None, 1.0, float("inf"))
+        rules_for(instance, Simulated())
 
 
 def _trace(format: str, path: Path) -> None:
@@ -242,7 +243,7 @@ def _protocol(path: Path) -> None:
 
 @cache
 def _rules() -> Any:
-    return rules_for(_tiny(), None, None, 1.0, float("inf"))
+    return rules_for(_tiny(), Simulated())
 
 
 def _assignments() -> Iterator[bytes]:

@@ -33,6 +33,7 @@ SMALL = {
     "admission": ("paper/walkthrough", DAY),
     "oef": ("paper/oef-eq1", DAY),
     "synergy": ("paper/synergy-example", DAY),
+    "rigid": (DAY, "paper/rigid-hpc"),
     "zhou": ("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", DAY),
 }
 """Small instances by paper."""
@@ -56,6 +57,8 @@ METHODS = {
     "oef.noncooperative": 1,
     "oef.sharing_incentive": 1,
     "oef.cooperative": 1,
+    "rigid.bound?objective=weighted": -1,
+    "rigid.intervals": -1,
     "synergy.hetero.lp1": 1,
     "synergy.lp1.free": 1,
     "synergy.jct": -1,
@@ -75,6 +78,7 @@ CROWDED = "gen/20jobs"
 IN_A_CROWD = (
     *("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight", "gavel.jct", "zhou.ps.intervals", "zhou.ra.intervals"),
     *("hadar.fluid", "hadar.fluid.complete", "hadar.fluid.forked"),
+    *("rigid.bound?objective=weighted", "rigid.intervals"),
 )
 """Methods whose bounds depend on capacity with more jobs only, and an instance that has them."""
 

@@ -19,6 +19,7 @@ from schedgap.harness.figure import figures
 from schedgap.harness.page import blocks
 from schedgap.harness.page.rigid import executed, measures, why_of
 from schedgap.harness.table import Table
+from schedgap.instances.errors import UsageError
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import OBJECTIVES, starts_of
@@ -132,3 +133,16 @@ def test_bad_usage_is_answered(words: list[str], told: str, tmp_path: Path, monk
     assert result.exit_code != 0
     assert told in f"{result.output} {result.exception}"
     assert not (tmp_path / "results").exists()
+
+
+def test_the_command_that_judges_a_log_again_has_all_options_that_were_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compared(*_: Any, command: str, **__: Any) -> None:
+        raise UsageError(command)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("schedgap.harness.certify.run.compare", compared)
+    (tmp_path / "log.csv").write_text(LOG)
+    words = ["certify", "csv", "log.csv", "--map", MAP, "--gpus", "4", "--max-jobs", "4", "--memory-mb", "2048"]
+    assert str(CliRunner().invoke(app, words).exception) == " ".join(["harness", *words])

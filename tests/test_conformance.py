@@ -27,7 +27,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.certificates import UNPROVED
 
-TINY = "gen/20jobs?jobs=12"
+TINY = "gen/20jobs?jobs=10"
 # Methods above their stated size are skipped with a reason: what one finds by the end of its time does not repeat.
 LIMITS = Limits(time_limit_s=20)
 # A model that cannot close the gap searches until its limit.

@@ -15,8 +15,11 @@ from schedgap.harness.compare.run import compare_here
 from schedgap.harness.engine.task import Limits
 from schedgap.instances import load
 from schedgap.instances.registry import PAPERS
+from schedgap.instances.rigid import OBJECTIVES
 
 FIG1, EQ1, WALK, JOBS = "paper/hadar-fig1", "paper/oef-eq1", "paper/walkthrough", "gen/20jobs"
+
+RIGID = [f"{rule}?objective={what}" for rule in ("sjf", "srtf") for what in OBJECTIVES if what != "flow"]
 
 CASES: dict[str, tuple[str, Sequence[str]]] = {
     "hadar, small": (FIG1, ["hadar.p1", "hadar.p2.columns.complete", "hadar.hadare"]),
@@ -24,6 +27,8 @@ CASES: dict[str, tuple[str, Sequence[str]]] = {
     "admission": (WALK, ["admission.online", "admission.offline.from_arrival"]),
     "oef": (EQ1, ["oef.*"]),
     "oef, larger": (JOBS, ["oef.gandiva_fair", "oef.cooperative", "oef.rounding"]),
+    "rigid": ("paper/rigid-hpc", ["rigid.executed", "rigid.easy", "rigid.srtf", "rigid.tiresias"]),
+    "rigid, microseconds": (JOBS, ["rigid.fcfs", "rigid.srtf", *(f"rigid.{one}" for one in RIGID)]),
     "zhou": (JOBS, ["zhou.*.mincost", "zhou.*.amaxweight", "zhou.*.online", "zhou.*.fifo", "zhou.*.tiresias"]),
 }
 

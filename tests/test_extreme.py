@@ -15,7 +15,7 @@ from schedgap.harness.compare.methods import specs
 from schedgap.harness.compare.run import certify, compare_here
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.simulate.run import rules_for
+from schedgap.harness.simulate.run import Options, rules_for
 from schedgap.harness.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances.canonical import to_json, validate
@@ -168,7 +168,7 @@ def test_every_policy_copes_with_an_extreme(name: str) -> None:
     instance, at = named(name), list(FAMILY).index(name)
     slot_s = instance.horizon.slot_s if instance.horizon else 360.0
     with suppress(UsageError):
-        rules = rules_for(instance, None, None, 1.0, 100 * slot_s)
+        rules = rules_for(instance, Options(until_s=100 * slot_s))
         for policy in POLICIES.ids() if THOROUGH else POLICIES.ids()[at % 16 :: 16]:
             task = SimulationTask(to_json(instance), name, instance.fingerprint, policy, at, rules)
             row = task.run().row

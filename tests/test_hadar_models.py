@@ -188,7 +188,7 @@ def fig1(slots: int, completion: Sequence[float] | None = None) -> View:
     if completion is None:
         return view
     shape = np.full(3, 2)
-    line = replace(view.utilities, shape=shape, a=np.array(completion), b=np.zeros(3), c=np.array(completion))
+    line = view.utilities._replace(shape=shape, a=np.array(completion), b=np.zeros(3), c=np.array(completion))
     return replace(view, utilities=line)
 
 

@@ -16,8 +16,8 @@ from schedgap.harness.verify.hadar import check
 from schedgap.heuristics.hadar._kernels import worths
 from schedgap.heuristics.hadar.literal import AS_PRINTED, literal_dp
 from schedgap.heuristics.hadar.online import Hadar
-from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round, curves
-from schedgap.heuristics.hadar.prices import Market, Prices, guarantee, prices
+from schedgap.heuristics.hadar.planning import EXACT_QUEUE, Plan, Planner, Planning, Round
+from schedgap.heuristics.hadar.prices import Prices, guarantee, prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
 from schedgap.instances.arrays import Ints
@@ -79,8 +79,7 @@ def tiny(draw: st.DrawFn, most_jobs: int = 6, utilities: bool = True) -> Instanc
 
 
 def planner(v: View, **options: Any) -> Planner:
-    here = Market.of(v)
-    return Planner(here, prices(here), Planning(**options))
+    return Planner(v, prices(v), Planning(**options))
 
 
 def everybody(v: View, used: Ints | None = None) -> Round:
@@ -102,7 +101,7 @@ def test_prices_rise_from_low_to_high_exponentially() -> None:
 
 def test_prices_of_figure_1_by_hand() -> None:
     v = view(instances.load("paper/hadar-fig1"))
-    found = prices(Market.of(v))
+    found = prices(v)
     # J1: 80 epochs in 2 slots on 3 GPUs. Slowest: 4, 6, 25 slots for gangs 3, 2, 2. T ΣC = 48: 1/η = 12/48.
     assert found.high == pytest.approx([80 / 2 / 3] * 3)
     assert found.low == pytest.approx([12 / 48 / 4 * min(80 / 8 / 12, 30 / 8 / 12, 50 / 8 / 50)] * 3)
@@ -114,12 +113,12 @@ def test_prices_of_figure_1_by_hand() -> None:
 @settings(max_examples=100)
 def test_prices_are_positive_finite_and_start_the_dual_below_half_of_any_job(example: Instance) -> None:
     v = view(example)
-    found = prices(Market.of(v))
+    found = prices(v)
     assert np.all(np.isfinite(found.high))
     assert np.all(found.low > 0)
     assert np.all(found.low <= found.high)
     assert found.alpha >= 1
-    shortest = Market.of(v).rounds(np.arange(v.size), v.workload.work)[:, v.servers.gpu_type].min(axis=1)
+    shortest = v.rounds(np.arange(v.size), v.workload.work)[:, v.servers.gpu_type].min(axis=1)
     soonest = np.minimum(v.arrival + shortest - 1, v.slots - 1).astype(int)
     possible = [j for j in v.possible if v.utility(int(j))[soonest[j]] > 0]
     if possible and not found.floored:
@@ -130,7 +129,7 @@ def test_prices_are_positive_finite_and_start_the_dual_below_half_of_any_job(exa
 def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
     late = Job(id="a", gpus=1, epochs=1, rates={"r0": 1.0}, utility=LinearDeadline(amplitude=2.0), deadline_s=3.0)
     v = view(instance([(0, 2)], [late]))
-    assert prices(Market.of(v)).floored
+    assert prices(v).floored
     assert guarantee(v).factor is None
 
 
@@ -138,8 +137,8 @@ def test_a_utility_of_zero_at_the_horizon_leaves_no_guarantee() -> None:
 @settings(max_examples=60)
 def test_compiled_utilities_are_equal_to_the_last_bit(example: Instance, slot: int, slots: int) -> None:
     v = view(example)
-    jobs, rounds = np.arange(v.size), Market.of(v).rounds(np.arange(v.size), v.workload.work)
-    found = worths(curves(v.utilities, jobs), jobs, jobs + slot, rounds, slots, 0.7)
+    jobs, rounds = np.arange(v.size), v.rounds(np.arange(v.size), v.workload.work)
+    found = worths(v.utilities, jobs, jobs + slot, rounds, slots, 0.7)
     ends = np.where(rounds <= slots, (jobs + slot)[:, None] + rounds, 1.0)
     expected = np.where(rounds <= slots, v.utilities.value(jobs[:, None], ends * 0.7), 0.0)
     assert np.array_equal(found, expected)
@@ -153,16 +152,16 @@ def allocations(v: View, gpus: int, used: Ints) -> list[Ints]:
 
 def value(p: Planner, around: Round, row: int, ways: Ints) -> float:
     """Payoff of any allocation, from the definition."""
-    hosts, job = p.market.servers, int(around.jobs[row])
-    rates = p.market.workload.rates[job][hosts.gpu_type[ways > 0]]
+    hosts, job = p.view.servers, int(around.jobs[row])
+    rates = p.view.workload.rates[job][hosts.gpu_type[ways > 0]]
     if rates.min() <= 0:
         return -np.inf
-    left = np.ceil(around.remaining[row] / (rates.min() * ways.sum() * p.market.slot_s) * (1 - 1e-9))
+    left = np.ceil(around.remaining[row] / (rates.min() * ways.sum() * p.view.slot_s) * (1 - 1e-9))
     end = around.slot + max(left, 1)
-    worth = float(p.market.utilities.value(job, (end - p.market.arrival[job]) * p.market.slot_s))
+    worth = float(p.view.utilities.value(job, (end - p.view.arrival[job]) * p.view.slot_s))
     cost = float((p.hosts.price[p.hosts.first + around.used] * ways).sum())
     cost *= 1 + p.how.beta * (np.count_nonzero(ways) - 1) / ways.sum()
-    return (worth if end <= p.market.slots else 0.0) - (max(left, 1) if p.how.payoff == "lifetime" else 1.0) * cost
+    return (worth if end <= p.view.slots else 0.0) - (max(left, 1) if p.how.payoff == "lifetime" else 1.0) * cost
 
 
 @given(tiny(most_jobs=1), st.sampled_from(["lifetime", "round"]), st.data())
@@ -182,7 +181,7 @@ def test_find_alloc_has_the_highest_payoff_of_all_allocations(
         assert value(p, around, 0, ways) == pytest.approx(best, rel=1e-9)
         assert np.all(ways + used <= v.servers.gpus)
     if payoff == "round":
-        literal, least = Planner(p.market, prices(p.market), AS_PRINTED).find_alloc(around, 0)
+        literal, least = Planner(p.view, prices(p.view), AS_PRINTED).find_alloc(around, 0)
         if least > -np.inf:
             printed = np.bincount(literal[:, 1], literal[:, 2], v.servers.size).astype(np.int64)
             assert value(p, around, 0, printed) == pytest.approx(least, rel=1e-9)
@@ -424,7 +423,7 @@ def test_prices_are_of_all_jobs_or_of_those_there_or_seen(period: str, counted: 
         return assignment
 
     simulate(v.workload, v.servers, watched, round_s=1.0)
-    expected = [prices(Market.of(v), np.array(some)).low[0] for some in counted]
+    expected = [prices(v, np.array(some)).low[0] for some in counted]
     assert [low[row] for row in (0, 4, 8)] == pytest.approx(expected)
 
 

@@ -20,7 +20,7 @@ from schedgap.harness.plots.gantt import MAX_LANES, Chart, gantt, lanes, merged,
 from schedgap.harness.plots.hadar import completion_s, price_field, shares
 from schedgap.harness.plots.style import clock, completion_cdf, looks, price_map, strips
 from schedgap.harness.verify.hadar import check
-from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.catalogue import load
 from schedgap.instances.schema import Instance
@@ -385,7 +385,7 @@ def test_each_method_has_a_strip() -> None:
 
 def test_prices_are_those_of_equation_5() -> None:
     view = hadar.view(load("paper/hadar-fig1"))
-    found = prices(Market.of(view))
+    found = prices(view)
     schedule = Schedule.of(np.array([[0, 0, 0, 2], [0, 0, 1, 1], [2, 2, 0, 2]]))
     field = price_field(view, schedule)
     assert field[0] == pytest.approx([found.high[0], found.low[0], found.high[0]])

@@ -22,12 +22,12 @@ from schedgap.heuristics.hadar.hadare import (
     split,
     utilisation,
 )
-from schedgap.heuristics.hadar.prices import Market, Prices, prices
+from schedgap.heuristics.hadar.prices import Prices, prices
 from schedgap.heuristics.simulator import Assignment, State, simulate
 from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
-from schedgap.instances.views.hadar import view
+from schedgap.instances.views.hadar import View, view
 
 
 def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:
@@ -109,7 +109,7 @@ def crowded(draw: st.DrawFn) -> Instance:
     return nodes(rates, epochs, gpus=gpus, gang=draw(st.integers(1, gpus)))
 
 
-def one_by_one(here: Market, found: Prices, state: State, known: Array) -> list[tuple[int, int, int]]:
+def one_by_one(here: View, found: Prices, state: State, known: Array) -> list[tuple[int, int, int]]:
     """Place the copy that adds most, all of them valued anew each time: job, server, GPUs, in order."""
     hosts, copies = state.servers, list[tuple[int, int, int]]()
     used, rate, cost, payoff = np.zeros(hosts.size, np.int64), *(np.zeros(state.jobs.size) for _ in range(3))
@@ -143,11 +143,11 @@ def test_copies_are_placed_where_they_add_most(example: Instance) -> None:
     v = view(example)
     policy = Recorded(HadarE(example))
     simulate(v.workload, v.servers, policy, round_s=10.0, forks=True, until_s=30.0)
-    here, guess = Market.of(v), initial(example)
+    guess = initial(example)
     measured = np.zeros(guess.shape, bool)
     for state, answer in policy.rounds:
         known = estimate(guess[state.jobs], state.rates, measured[state.jobs])
-        copies = one_by_one(here, prices(here), state, known)
+        copies = one_by_one(v, prices(v), state, known)
         made = zip(
             np.searchsorted(state.jobs, answer.job).tolist(), answer.server.tolist(), answer.gpus.tolist(), strict=True
         )

@@ -19,9 +19,9 @@ import psutil
 import pytest
 
 import schedgap as sg
-from schedgap.harness.compare.methods import find_spec, select
-from schedgap.harness.compare.row import FAILED, FIELDS, Row
-from schedgap.harness.compare.run import certify, compare, gap, ratio, read_run
+from schedgap.harness.compare.methods import find_spec, select, usual_limit_s
+from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
+from schedgap.harness.compare.run import certify, compare, plan, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.pool import run_all, workers_for
@@ -368,6 +368,22 @@ def test_unknown_methods_and_papers_name_the_nearest() -> None:
     assert {s.id for s in select(["oef.g*"], ["oef"])} >= {"oef.gavel", "oef.gandiva_fair"}
 
 
+def test_what_is_about_logs_runs_on_logs_or_where_it_is_asked_for() -> None:
+    instances, kinds = [load("gen/20jobs"), load("paper/rigid-hpc")], {"": Limits()}
+    everything = plan(instances, select(["*"], []), [0], kinds, every=True)
+    papers = [{task.method.split(".")[0] for task in everything if task.instance_name == one.name} for one in instances]
+    assert papers[1] - papers[0] == {"rigid"}
+    assert len(plan(instances, select(["rigid.*"], []), [0], kinds)) == 2 * len(select(["rigid.*"], []))
+
+
+def test_searches_share_a_minute_unless_each_has_time() -> None:
+    assert usual_limit_s(select(["oef.*"], []), 20.0) == 20.0
+    chosen = select(["*"], [])
+    searches = [spec for spec in chosen if spec.kind == "matheuristic"]
+    assert usual_limit_s(chosen, 20.0) == pytest.approx(60 / len(searches), abs=0.1)
+    assert usual_limit_s(searches[:3], 20.0) == 20.0
+
+
 def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(view: Any, context: Any) -> Any:
         raise RuntimeError("it\nbroke")
@@ -395,7 +411,7 @@ def test_a_solver_that_reports_another_objective_is_wrong(monkeypatch: pytest.Mo
     spec = MODELS.get("oef.efficiency")
 
     def boast(view: Any, options: Any) -> Any:
-        outcome = spec.run_monolithic(view, options)
+        outcome = spec.run(view, options)
         solution = dataclasses.replace(outcome.solution, objective=9.0, bound=9.0)
         return dataclasses.replace(outcome, solution=solution)
 

@@ -62,6 +62,16 @@ def test_figures_are_shown_with_their_alternative_text(displayed: list[Any]) -> 
     assert [image.alt for image in displayed] == ["an empty picture", "two", "two"]
 
 
+def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [lessons.check(answer, 2.0, "Twice.") for answer in (..., None, 1, 2.001)] == [False, False, False, True]
+    assert capsys.readouterr().out.splitlines() == [
+        "Put your answer in place of the dots.",
+        "✗ There is no number: is the model infeasible?",
+        "✗ 1 is not it yet. Twice.",
+        "✓ Right.",
+    ]
+
+
 def test_listing_is_source_without_most_of_the_docstring() -> None:
     text = lessons.listing(lessons.listing).data
     assert text.startswith("```python\ndef listing(")

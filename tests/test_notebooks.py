@@ -21,6 +21,7 @@ LIMIT_S = 120
 ABSOLUTE_PATH = re.compile(r"(?<![\w./~:-])/(?:home|root|Users|tmp|work|mnt|var|opt)/|\b[A-Z]:\\\\?\w")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MAGIC = re.compile(r"^\s*[%!]", re.MULTILINE)
+IMPORT = re.compile(r"^\s*((?:from|import) schedgap.*)$", re.MULTILINE)
 HEADING = re.compile(r"^## (?:\d+\. )?(\w+)", re.MULTILINE)
 SHAPE = ["Data", "Heuristic", "Mathematics", "Model", "Comparison", "What", "Exercises"]
 """First words of the headings that every lesson has, in this order; there may be others in between."""
@@ -82,6 +83,21 @@ def test_answers_of_exercises_are_hidden(path: Path) -> None:
 def test_lesson_goes_from_data_to_exercises(path: Path) -> None:
     headings = HEADING.findall("\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown"))
     assert [heading for heading in headings if heading in SHAPE] == SHAPE
+
+
+@each
+def test_lesson_imports_nothing_of_the_project_but_its_front(path: Path) -> None:
+    notebook = read(path)
+    for code in (*(cell.source for cell in code_of(notebook)), *hidden_answers(notebook)):
+        assert set(IMPORT.findall(code)) <= {"import schedgap as sg"}, code
+
+
+@each
+def test_an_exercise_checks_itself_and_has_an_answer(path: Path) -> None:
+    notebook = read(path)
+    asked = [cell for cell in code_of(notebook) if "sg.lessons.check(" in cell.source]
+    answered = [answer for answer in hidden_answers(notebook) if "assert sg.lessons.check(" in answer]
+    assert 0 < len(asked) == len(answered)
 
 
 @each

@@ -255,7 +255,7 @@ def test_a_type_without_servers_costs_nothing() -> None:
 
 
 def on(view: View, change: Callable[[Array], Array]) -> Profiling:
-    return profiling(replace(view, profiles=replace(view.profiles, rate=change(view.profiles.rate))))
+    return profiling(replace(view, profiles=view.profiles._replace(rate=change(view.profiles.rate))))
 
 
 @given(st.floats(0.001, 1000))
@@ -360,4 +360,4 @@ def test_what_is_believed_runs_where_the_truth_does(case: Instance, noise: float
     assert ((rate > 0) == (true > 0)).all()
     if source == "true":
         assert (np.abs(rate - true) <= noise * true * (1 + 1e-12)).all()
-    assert synergy.view(case, tables=replace(seen.profiles, rate=rate)).hopeless == seen.hopeless
+    assert synergy.view(case, tables=seen.profiles._replace(rate=rate)).hopeless == seen.hopeless

@@ -18,11 +18,12 @@ import pytest
 from conftest import HARNESS, ROOT, Command
 
 from schedgap import instances
+from schedgap.harness.compare.given import verify
 from schedgap.harness.engine.pool import run_all
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation, SimulationRow
-from schedgap.harness.simulate.run import resolve, rules_for, simulate
+from schedgap.harness.simulate.run import Options, resolve, rules_for, simulate
 from schedgap.harness.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES, ProgramError
 from schedgap.heuristics.simulator.program import MOST_BYTES, named, schema
@@ -59,7 +60,7 @@ def answering(run: str, number: int = FIRST_ROUND) -> str:
 
 def task(path: Path, **limits: float) -> SimulationTask:
     """Return the simulation of a program on the small instance."""
-    rules, policy = rules_for(TINY, None, None, 1.0, float("inf")), f"exec:{path}"
+    rules, policy = rules_for(TINY, Options()), f"exec:{path}"
     given = (to_json(TINY), TINY.name, TINY.fingerprint, policy, 0, rules)
     return SimulationTask(*given, program=named(policy), limits=Limits(**limits))  # type: ignore[arg-type]
 
@@ -97,6 +98,15 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return program
 
     return path
+
+
+def test_a_schedule_that_an_example_makes_is_verified(examples: Callable[[str], Path], tmp_path: Path) -> None:
+    path, program = tmp_path / "mine.csv", examples("schedule.cpp")
+    path.write_text(subprocess.run(program, input=to_json(TINY), capture_output=True, text=True, check=True).stdout)
+    (row,) = verify("gen/20jobs", "hadar.utility", [path]).rows
+    assert row.verified
+    assert row.gap is not None
+    assert row.gap < 0.2
 
 
 @pytest.mark.parametrize("reference", ["gen/20jobs", "gen/hadar-aws", "paper/hadar-fig1"])

@@ -1,65 +1,220 @@
-"""What the README and the pages of the site show is true: code runs, commands exist, printed numbers are today's."""
+"""What the README and the pages of the site show is true: every block runs, printed numbers are today's.
+
+Commands run as they stand on their page, one after the other in one folder, with the files that the page speaks of.
+What would take long is replaced by something smaller (:data:`SMALLER`).
+"""
 
 from __future__ import annotations
 
-import json
+import gzip
 import re
 import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import highspy
+import pytest
 from conftest import ROOT, Command
+from trace_samples import GAVEL_NEW, NODES, SAMPLES, TABLE
 from typer.main import get_command
 
+from schedgap.harness import decisions
 from schedgap.harness.cli.app import app
-from schedgap.harness.compare.run import compare
-from schedgap.instances import plugins
+from schedgap.harness.compare.run import compare, compare_here, read_run
+from schedgap.harness.reproduce import setting
+from schedgap.instances import load, plugins
 
 README = (ROOT / "README.md").read_text()
-TEXT = README + "".join(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))
+PAGES = {page.stem: page.read_text() for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+ELSEWHERE = ("make ", ".venv/bin/", "sacct ")
+"""Beginnings of lines that install something, start a server, or ask Slurm; tests run in what they have installed."""
+
+SMALLER = {
+    "gen/200jobs": "gen/20jobs",
+    "gen/hadar-480": "paper/hadar-fig1",
+    "gen/hadar-aws?mix=M-8": "paper/hadar-fig1",
+    "gen/hadar-aws": "paper/hadar-fig1",
+    "gen/synergy-128?load=5": "gen/20jobs?jobs=2",
+    "gen/synergy-128?load=7": "gen/20jobs?jobs=3",
+    "gen/50jobs --policy": "paper/hadar-fig1 --policy",
+    "gen/20jobs --policy exec": "paper/hadar-fig1 --policy exec",
+    "gen/50jobs": "gen/20jobs",
+    "--solution p1.sol": "--solution p1.sol --no-bound",
+    "gen/20jobs --json": "paper/hadar-fig1 --json",
+    "gen/20jobs --problem": "paper/hadar-fig1 --no-bound --problem",
+    "gen/20jobs --method hadar.p1": "paper/hadar-fig1 --method hadar.p1",
+    "hadar.p1 --instance gen/20jobs": "hadar.p1 --instance paper/hadar-fig1",
+    "--until-h 12": "--until-h 1",
+    "synergy/table5": "synergy/table5 --quick",
+    "harness audit": "harness audit --claim 'oef.slip.*'",
+    "300s": "1s",
+    "sg.audit(effort=0.02)": "sg.audit(claims='oef.slip.*')",
+    "--library DIR": "--library DIR --instance paper/oef-eq1 --known run",
+    "harness compare --instance my.json": "harness compare --instance my.json --method hadar.srtf --method hadar.p1",
+    "sweeps/solvers.toml": "mine.toml",
+    "load = [0.6, 1.0, 1.4], seed = [1, 2, 3]": "load = [0.6]",
+    "time_limit_s = 10.0": "time_limit_s = 1.0",
+    "harness diff results/<a> results/<b>": "harness diff run run",
+    "results/<run>": "run",
+    "results/<a>": "run",
+    "results/<b>": "other",
+}
+"""What a line says, and what the tests run in its place."""
+
+SWEEP = """
+title = "Two rules"
+methods = ["oef.efficiency", "oef.maxmin"]
+[[grids]]
+base = "gen/oef-20"
+vary = { seed = [1] }
+"""
+
+FILES = {
+    "cluster_job_log.csv": SAMPLES["philly"],
+    "cluster_log.csv": SAMPLES["helios"],
+    "log.txt": SAMPLES["sacct"],
+    "trace.swf.gz": SAMPLES["swf"],
+    "log.csv": "job,queued_at,begin,finish,n_gpu,who\na,0,10,100,1,x\nb,5,50,140,2,y\n",
+    "list.csv": NODES,
+    "my.trace": GAVEL_NEW,
+    "rates.json": TABLE,
+    "mine.toml": SWEEP,
+}
 
 
-def blocks(language: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, flags=re.S | re.M)
-    return [text for name, text in found if name == language]
+def blocks(language: str, text: str = "".join(PAGES.values())) -> list[str]:
+    found = re.findall(r"^```([^\n]*)\n(.*?)^```$", text, flags=re.S | re.M)
+    return [block for name, block in found if name == language]
 
 
-def commands() -> list[str]:
-    return [
-        line
-        for block in (*blocks(""), *blocks("console"))
-        for line in block.splitlines()
-        if line.startswith("harness ")
-    ]
+def lines(page: str) -> list[str]:
+    """Return the commands of a page, without the remarks beside them."""
+    code = (line for name in ("", "console") for block in blocks(name, PAGES[page]) for line in block.splitlines())
+    return [re.split(r"\s{3,}", line)[0] for line in code if line.startswith(("harness ", "g++ ", *ELSEWHERE))]
 
 
-def test_the_heuristic_of_the_readme_runs_and_is_verified(command: Command, tmp_path: Path) -> None:
-    (code,) = [block for block in blocks("python") if "@sg.heuristic" in block]
-    (tmp_path / "fastest_first.py").write_text(code)
-    (line,) = [line for line in commands() if "--plugin" in line]
-    run = command(*shlex.split(line)[1:], "--no-report", "--format", "json")
-    rows = {row["method"]: row for row in json.loads(run.stdout)}
-    assert (rows["oef.fastest_first"]["status"], rows["oef.fastest_first"]["verified"]) == ("feasible", True)
+def smaller(text: str) -> str:
+    for said, run in SMALLER.items():
+        text = text.replace(said, run)
+    return text
+
+
+def options(words: list[str]) -> set[str]:
+    """Return the options of a command, which is the first of the words."""
+    known: Any = get_command(app)
+    return {name for p in known.get_command(None, words[0]).params for name in (*p.opts, *p.secondary_opts)}
+
+
+def words_of(line: str) -> list[str]:
+    """Return what follows ``harness``: a smaller command, in one process, quick and without figures."""
+    words = shlex.split(smaller(line))[1:]
+    words += [word for given in (["--jobs", "1"], ["--no-report"]) if given[0] in options(words) for word in given]
+    return [found for word in words for found in (map(str, Path().glob(word)) if word.endswith("/*") else [word])]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with all files that pages speak of."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in FILES.items():
+        content = text.encode()
+        (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (folder / "fastest_first.py").write_text(*[code for code in blocks("python") if "@sg.heuristic" in code])
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for name, instance in (("run", "paper/oef-eq1"), ("other", "paper/oef-eq6")):
+        made = compare(instance, "oef.maxmin", bound=False, jobs=1, results=folder).folder
+        assert made
+        made.rename(folder / name)
+    decisions.save(compare_here(load("paper/hadar-fig1"), "hadar.fifo"), folder)
+    (folder / "hadar.fifo.csv").rename(folder / "mine.csv")
+    return folder
+
+
+@pytest.fixture
+def desk(files: Path, command: Command, tmp_path: Path) -> Iterator[Command]:
+    """Return a function that runs a command in a folder of its own with these files."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    yield command
     plugins.restore(())
 
 
-def test_the_notebook_lines_of_the_readme_run() -> None:
+def run(page: str, desk: Command) -> None:
+    """Run the commands of a page."""
+    for line in lines(page):
+        if line.startswith("g++ "):
+            subprocess.run(shlex.split(line), check=True)
+        elif line.startswith("harness "):
+            if "--solution" in line:
+                solve("p1.mps.gz", "p1.sol")
+            first, _, then = line.partition(" | ")
+            done = desk(*words_of(first))
+            assert done.returncode == 0, (line, done.stdout, done.stderr)
+            if then:
+                subprocess.run(then, shell=True, check=True, input=done.stdout, text=True)
+
+
+def solve(model: str, answer: str) -> None:
+    """Do what a user's own solver does."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.readModel(model)
+    solver.run()
+    solver.writeSolution(answer, 0)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "extend" and "harness" in " ".join(lines(page))])
+def test_the_commands_of_a_page_run(page: str, desk: Command) -> None:
+    if page == "scheduler" and not shutil.which("g++"):
+        pytest.skip("g++ is not installed")
+    run(page, desk)
+
+
+def test_the_heuristic_of_the_pages_runs_and_is_verified(desk: Command, tmp_path: Path) -> None:
+    run("extend", desk)
+    (folder,) = (tmp_path / "results").iterdir()
+    (row,) = [row for row in read_run(folder).rows if row.method == "oef.fastest_first"]
+    assert (row.status, row.verified) == ("feasible", True)
+
+
+def test_the_notebook_lines_of_the_pages_run() -> None:
     (code,) = [block for block in blocks("python") if "sg.compare(instance" in block]
     scope: dict[str, Any] = {}
-    exec(compile(code, "README", "exec"), scope)
+    exec(compile(smaller(code), "studies", "exec"), scope)
     assert scope["comparison"].ok
     assert not scope["comparison"].table.empty
 
 
-def test_every_command_of_the_readme_exists() -> None:
-    command: Any = get_command(app)
-    assert len(commands()) >= 5
-    for line in commands():
-        words = shlex.split(re.split(r"\s{3,}", line)[0])
-        assert words[1] in command.commands, line
-        options = {name for p in command.get_command(None, words[1]).params for name in (*p.opts, *p.secondary_opts)}
-        for word in words[2:]:
-            assert not word.startswith("-") or word in options, line
+@pytest.mark.parametrize("page", ["gallery", "claims"])
+def test_the_cells_of_a_page_run(page: str) -> None:
+    scope: dict[str, Any] = {}
+    for cell in blocks("{code-cell} python", PAGES[page]):
+        exec(compile(smaller(cell).rpartition("---\n")[2], page, "exec"), scope)
+    assert scope["example" if page == "gallery" else "result"].rows
+
+
+def test_the_sweep_of_the_pages_runs(command: Command, tmp_path: Path) -> None:
+    (sweep,) = blocks("toml", PAGES["studies"])
+    (tmp_path / "mine.toml").write_text(smaller(sweep))
+    done = command(*words_of("harness sweep mine.toml"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_setting_of_the_pages_is_one(tmp_path: Path) -> None:
+    (part,) = blocks("toml", PAGES["figures"])
+    path = tmp_path / "mine.toml"
+    path.write_text(f'title = "A title"\nplace = "Fig. 1"\n{part}')
+    assert setting.read(path).orders
+
+
+def test_every_command_within_a_sentence_exists() -> None:
+    said = [line for text in PAGES.values() for line in re.findall(r"`(harness [^`]+)`", text.replace("\n", " "))]
+    assert len(said) >= 20
+    for line in said:
+        words = shlex.split(line)[1:]
+        assert {word for word in words if word.startswith("--")} <= options(words), line
 
 
 def test_the_numbers_pasted_into_the_readme_are_todays() -> None:

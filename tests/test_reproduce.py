@@ -6,15 +6,20 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from charts import records as records_of
+from conftest import ROOT, Command
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap.harness.compare.methods import select
+from schedgap.harness.compare.run import compare_here
+from schedgap.harness.diffing import diff
 from schedgap.harness.figure import draw_all
 from schedgap.harness.page import to_html
+from schedgap.harness.page.frame import published_section
+from schedgap.harness.published import COMPARE
 from schedgap.harness.reproduce.drawn import is_numeric, records
-from schedgap.harness.reproduce.measure import Found, _is, evidence, interval
+from schedgap.harness.reproduce.measure import Found, _is, evidence, interval, rows, shared
 from schedgap.harness.reproduce.row import (
     DIRECTION,
     IMPOSSIBLE,
@@ -23,14 +28,17 @@ from schedgap.harness.reproduce.row import (
     ONLY,
     REPRODUCED,
     VERDICTS,
+    Case,
     Evidence,
     ReproducedRow,
+    Reproduction,
     decide,
     kind,
+    read_rows,
     worst,
 )
 from schedgap.harness.reproduce.run import coordinates, reproduce
-from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, find, known, read
+from schedgap.harness.reproduce.setting import Number, Order, Run, Setting, about, find, known, read
 from schedgap.harness.simulate.run import resolve
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -187,6 +195,19 @@ def test_an_interval_holds_its_mean(known: list[float]) -> None:
     assert (low == high) == (len(set(known)) == 1) or high - low < slack
 
 
+def test_methods_are_compared_on_the_same_cases() -> None:
+    def case(seed: int, method: str, value: float, trouble: str = "") -> Case:
+        return Case("mine", "", (str(seed),), {"seed": seed}, method, {"ttd_h": value}, {}, trouble)
+
+    apart = [case(1, "a", 1.0), case(1, "b", 2.0), case(2, "a", 9.0), case(2, "b", 1.0, "timed out"), case(3, "b", 5.0)]
+    kept = shared(["a", "b", "absent"], "ttd_h", apart)
+    assert [(one.key, one.method) for one in kept] == [(("1",), "a"), (("1",), "b")]
+    content = {"title": "t", "place": "Fig. 0", "orders": [{"order": ["a", "b"], "quantity": "ttd_h"}]}
+    runs = [{"instances": ["gen/20jobs"], "policies": ["a", "b"]}]
+    (row,) = rows(Setting.model_validate_json(json.dumps({**content, "runs": runs})), apart)
+    assert (row.verdict, row.cases, row.measured) == (REPRODUCED, 1, "1 < 2")
+
+
 # the papers' figures ------------------------------------------------------------------------------
 
 FIGURES = {
@@ -230,7 +251,8 @@ def test_everything_compared_is_something_that_runs(setting: Setting) -> None:
         methods = item.order if isinstance(item, Order) else [item.method]
         assert set(methods) <= _methods(setting.run_of(item.run)), item
         for one in item.only_if:
-            assert set(one.instead.values()) <= _methods(setting.run_of(one.run or item.run)), one
+            named = {one.instead[method] for method in methods if method in one.instead}
+            assert named <= _methods(setting.run_of(one.run or item.run)), one
     for drawing in setting.drawings:
         assert _points(setting.run_of(drawing.run), drawing.at)
 
@@ -252,7 +274,10 @@ def _points(run: Run, at: object) -> bool:
     [
         ("title =", "titel = 1\ntitle =", "titel: unknown field"),
         ('"hadar.srtf", "hadar.fifo"]\noptions', '"hadar.srtf", "hadar.fofi"]\noptions', "unknown policy 'hadar.fofi'"),
-        ("[[runs]]", 'needs = "GPUs"\n[[runs]]', "needs = 'GPUs': either runs, or what it would need to test it"),
+        (MINE, 'title = "t"\nplace = "Fig. 0"', "needs = '': runs, or what it would need to test it"),
+        ("[[runs]]", 'runs = "hadar/fig99"\n[[rums]]', "runs = 'hadar/fig99': a figure that has runs is expected"),
+        ("[[runs]]", "[[runs]]\neach = 3", "each: unknown field"),
+        ("[[runs]]", "only_if = 3\n[[runs]]", "only_if"),
         ('shape = "falls"', 'shape = "wobbles"', "trends[0].shape"),
         ('along = "load"\nshape', 'run = "big"\nalong = "load"\nshape', "run = big: one of the runs"),
         ("value = 9.0", "", "numbers[0].value: missing"),
@@ -264,6 +289,41 @@ def test_files_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) 
         read(written(tmp_path, MINE.replace(old, new, 1)))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_said_once_is_written_out(tmp_path: Path) -> None:
+    shared = """
+title = "Two seeds"
+place = "Fig. 0"
+only_if = [{ setting = "the other seed", run = "2" }]
+
+[[runs]]
+each = ["1", "2"]
+name = "{}"
+instances = ["gen/20jobs?seed={}"]
+policies = ["hadar.srtf", "hadar.fifo"]
+
+[[numbers]]
+each = [{ value = 1.0, method = "hadar.fifo" }, { value = 2.0, method = "hadar.srtf", run = "2", only_if = [] }]
+quantity = "ttd_h"
+"""
+    setting = read(written(tmp_path, shared))
+    assert [(run.name, run.instances) for run in setting.runs] == [(n, (f"gen/20jobs?seed={n}",)) for n in "12"]
+    assert [(one.value, one.method, one.run) for one in setting.numbers] == [
+        (1.0, "hadar.fifo", ""),
+        (2.0, "hadar.srtf", "2"),
+    ]
+    assert [[other.run for other in one.only_if] for one in setting.numbers] == [["2"], []]
+    assert known()["hadar/fig3"].runs == known()["hadar/fig4"].runs
+
+
+def test_reports_name_the_figures_on_their_instances() -> None:
+    assert about(["gen/hadar-480?seed=3"]) == ["hadar/fig3", "hadar/fig4", "hadar/fig5", "hadar/section4b"]
+    assert about(["mine"]) == []
+    instance = load("paper/oef-fig2")
+    run = compare_here(instance, ["oef.cooperative"])
+    (section,) = published_section(run.rows, {instance.fingerprint: instance}, COMPARE)
+    assert "harness reproduce oef/fig2" in str(section)
 
 
 @pytest.mark.parametrize("name", ["oef/fig99", "oeff", "hadar/", "none.toml"])
@@ -324,7 +384,7 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
     assert [(one["x"], one["series"], one["published"]) for one in lines if "published" in one] == [
         (0.5, "hadar.fifo", 0.5)
     ]
-    assert all(one["low"] <= one["value"] <= one["high"] for one in lines if "value" in one)
+    assert all(min(one["bound"], one["low"]) <= one["value"] <= one["high"] for one in lines if "value" in one)
     assert {one["series"] for one in bars} == {
         f"{policy}, seed = {seed}" for policy in ("hadar.fifo", "hadar.srtf") for seed in (1, 2)
     }
@@ -333,9 +393,15 @@ def test_what_figures_are_drawn_from(tmp_path: Path) -> None:
         shares = [one["value"] for one in cdf if one["series"] == policy]
         assert shares == sorted(shares)
         assert shares[-1] == 1
+    rounds = records(setting, setting.drawings[-1].model_copy(update={"quantity": "gru"}), cases)
+    assert all(0 < one["x"] <= 1 and 0 < one["value"] <= 1 for one in rounds)
+    assert [one["value"] for one in rounds if one["series"] == "hadar.fifo"][-1] == 1
     drawn, failures = draw_all(found)
     assert failures == []
     assert [one.name for one in drawn] == [f"mine-shape-mine-{n}" for n in range(1, 5)]
+    dashed = {each["x"]: each["bound"] for each in records_of(drawn[0]) if "of" in each}
+    known = {float(one["x"]): one["bound"] for one in lines if "value" in one}
+    assert dashed == pytest.approx(known, rel=1e-5)
     assert is_numeric(lines)
     assert not is_numeric([{"x": "any"}, {"x": "1"}])
 
@@ -361,3 +427,39 @@ def test_what_needs_machines_or_absent_data_says_so(tmp_path: Path, monkeypatch:
     assert {row.verdict for row in found.rows} == {NOT_TESTABLE}
     assert "SCHEDGAP_DATA" in found.settings["synergy/fig9"].needs
     assert "GPUs" in found.settings["hadar/table4"].needs
+
+
+# the kept table -----------------------------------------------------------------------------------
+
+
+def test_a_table_of_verdicts_is_compared_with_another(tmp_path: Path, command: Command) -> None:
+    found = reproduce(["oef/fig2", "oef/fig6"], jobs=1, results=tmp_path)
+    kept = tmp_path / "kept.json"
+    rows = [row.as_dict() for row in found.rows]
+    kept.write_text(json.dumps(rows))
+    ended = command("diff", kept, found.folder)
+    assert ended.returncode == 0, ended.stderr + ended.stdout
+    kept.write_text(json.dumps([{**rows[0], "verdict": NOT}, *rows[1:]]))
+    ended = command("diff", kept, found.folder)
+    assert ended.returncode == 1
+    assert "oef/fig2" in ended.stdout
+    seconds = {**rows[0], "what": "solve_s: trend"}
+    before = Reproduction({}, [ReproducedRow.of({**seconds, "verdict": NOT})], {})
+    assert diff(before, Reproduction({}, [ReproducedRow.of(seconds)], {})).ok
+    kept.write_text("{}3")
+    assert command("diff", kept, found.folder).returncode == 2
+
+
+def test_the_kept_table_is_of_the_settings_as_they_are() -> None:
+    kept = read_rows(ROOT / "results" / "reproductions.json")
+    wanted = [row for setting in known().values() for row in rows(setting.small(), [])]
+    assert [(row.figure, row.what, row.method) for row in kept.rows] == [
+        (row.figure, row.what, row.method) for row in wanted
+    ]
+    assert not [row for row in kept.rows if row.trouble]
+    page = (ROOT / "docs" / "figures.md").read_text()
+    for paper in dict.fromkeys(one.paper for one in known().values()):
+        names: dict[str, list[str]] = {}
+        for id in (id for id, one in known().items() if one.paper == paper):
+            names.setdefault(kind(kept.verdict(id)), []).append(id.partition("/")[2])
+        assert f"| {paper} | {' | '.join(', '.join(names.get(verdict, [])) for verdict in VERDICTS)} |" in page

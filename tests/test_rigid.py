@@ -227,6 +227,6 @@ def sums_to_one(parts: int) -> Iterator[list[int]]:
 @pytest.mark.parametrize("capacity", [4, 5, 7, 8, 12])
 def test_shares_are_dual_feasible(capacity: int) -> None:
     sizes = np.arange(1, capacity + 1)
-    for name, part in shares(sizes, capacity).items():
+    for name, _, part in shares(sizes, capacity):
         for gangs in sums_to_one(capacity):
             assert sum(part[g - 1] for g in gangs) <= 1 + 1e-12, (name, gangs)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -380,3 +383,13 @@ def test_declared_units_leave_the_answer_in_those_of_the_model(domain: Any) -> N
         assert getattr(in_units, what) == pytest.approx(getattr(plain, what))
     if domain is pyo.NonNegativeReals:
         assert plain.duals["room"] == pytest.approx(4 / 3)
+
+
+def test_pyomo_is_imported_with_the_first_model_and_has_all_names_for_plug_ins() -> None:
+    code = (
+        "import sys, schedgap as sg, schedgap.models as models; print('pyomo.core' in sys.modules)\n"
+        "models.get('oef.cooperative').solve(sg.load('paper/oef-eq1')); print('scipy.stats' in sys.modules)\n"
+        "from pyomo.environ import *; import pyomo.environ; print(ConcreteModel is pyomo.environ.ConcreteModel)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=os.getcwd())
+    assert out.stdout.split() == ["False", "False", "True"]

@@ -134,7 +134,7 @@ def test_without_a_solution_there_may_be_no_bound() -> None:
     assert (found.status, found.objective, found.bound) == ("time limit without incumbent", None, None)
 
 
-@pytest.mark.parametrize(("solver", "bounded"), [("cbc", "After 0 nodes"), ("cp-sat", '"bound"')])
+@pytest.mark.parametrize(("solver", "bounded"), [("cbc", "After 0 nodes"), ("scip", '"bound"'), ("cp-sat", '"bound"')])
 def test_a_killed_program_leaves_its_bound(solver: str, bounded: str) -> None:
     need(solver)
     before = set(psutil.Process().children(recursive=True))

@@ -314,10 +314,6 @@ def told(row: Row) -> tuple[object, ...]:
 # the sweeps that come with the project ------------------------------------------------------------
 
 
-def test_zhou_figures_are_all_there() -> None:
-    assert [path.stem for path in FILES if path.stem.startswith("zhou")] == [f"zhou-fig{n}" for n in range(2, 13)]
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_files_can_be_run(path: Path) -> None:
     asked: Sweep = read(path)

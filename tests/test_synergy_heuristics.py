@@ -23,7 +23,7 @@ from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.importers import import_trace
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, View, replace_round
+from schedgap.instances.views.synergy import Schedule, View
 from tests import synergy_cases as cases
 
 
@@ -218,7 +218,7 @@ def test_every_job_that_can_run_is_placed_when_it_is_alone(data: Any) -> None:
     context = Context(np.random.default_rng(0), models.oracle)
     for spec in (spec for spec in HEURISTICS if spec.paper == "synergy" and spec.problem != synergy.RUN.id):
         for j in view.possible.tolist():
-            schedule = spec.run(replace_round(view, np.array([j])), context)
+            schedule = spec.run(replace(view, runnable=np.array([j])), context)
             assert set(schedule.job.tolist()) == {j}, spec.id
             assert_fits(view, schedule)
             assert rates(view, schedule)[j] > 0, spec.id

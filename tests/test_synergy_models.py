@@ -13,7 +13,7 @@ from schedgap import instances, models
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
-from schedgap.instances.views.synergy import Schedule, View, replace_round
+from schedgap.instances.views.synergy import Schedule, View
 from schedgap.models.solve import SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.solve.scaling import units
 from schedgap.models.synergy.configurations import configurations, fitting
@@ -384,7 +384,7 @@ def test_an_oracle_that_asks_for_too_much() -> None:
 
 
 def test_a_round_without_jobs() -> None:
-    view = replace_round(two_on_one_type(), np.zeros(0, np.int64))
+    view = replace(two_on_one_type(), runnable=np.zeros(0, np.int64))
     for method in ("hetero.lp1", "hetero.ilp1", "lp1.free", "hetero", "lp2.vertex", "lp2.min_fragments"):
         outcome = models.get(f"synergy.{method}").run(view, EXACT)
         assert (outcome.solution.status, outcome.solution.objective) == ("optimal", 0.0), method
@@ -401,6 +401,6 @@ def test_own_floors_are_those_of_the_type() -> None:
 def test_other_rounds_of_the_same_view() -> None:
     view = synergy.view(instances.load("gen/200jobs"))
     jobs, _ = view.pick(view.possible[::-1].tolist())
-    other = replace_round(view, jobs)
+    other = replace(view, runnable=jobs)
     assert set(jobs) != set(view.runnable)
     assert on_servers(other, models.oracle("synergy.lp2.vertex", other)) <= 45

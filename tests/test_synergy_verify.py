@@ -117,7 +117,7 @@ def test_rounds_shapes_and_types_of_arrays() -> None:
 
 
 def test_only_the_jobs_of_the_round_run() -> None:
-    view = synergy.replace_round(EXAMPLE, np.array([0, 1]))
+    view = dataclasses.replace(EXAMPLE, runnable=np.array([0, 1]))
     assert "J3 is not among the jobs of the round" in check(TUNED, view=view).violations
 
 
@@ -159,10 +159,10 @@ def test_offers_are_present_and_fit() -> None:
     assert not check(TUNED, offered=[(0, j) for j in range(4)]).violations
     assert "occurs once" in check(TUNED, offered=[(0, 0), (0, 0)]).violations[0]
     assert "J1 in round 1: is offered, but not there" in check(TUNED, offered=[(1, 0)]).violations[0]
-    view = synergy.replace_round(EXAMPLE, np.array([0, 1, 2]))
+    view = dataclasses.replace(EXAMPLE, runnable=np.array([0, 1, 2]))
     assert "J4 in round 0: is offered" in check(TUNED[:3], view=view, offered=[(0, 3)]).violations[0]
     crowd = synergy.view(cases.instance([("Synergy GNMT", 8)] * 3, [cases.servers(2)]))
-    crowd = synergy.replace_round(crowd, np.arange(3))
+    crowd = dataclasses.replace(crowd, runnable=np.arange(3))
     told = check([], view=crowd, offered=[(0, 0), (0, 1), (0, 2)]).violations
     assert told == ("round 0: jobs of 24 GPUs are offered, there are 16",)
 
@@ -246,7 +246,7 @@ def test_the_bound_is_as_tight_as_lp1(make: Any) -> None:
     rounds = [view.pick(rng.permutation(view.possible).tolist())[0] for _ in range(12)]
     found = bounded(view, rounds)
     for jobs, bound in zip(rounds, found, strict=True):
-        lp1 = MODELS.get("synergy.lp1").run(synergy.replace_round(view, jobs)).solution.objective
+        lp1 = MODELS.get("synergy.lp1").run(dataclasses.replace(view, runnable=jobs)).solution.objective
         assert bound <= lp1 * 1.005
     mixed = synergy.view(make(60, [cases.servers(2), cases.servers(2, "P100", 4), cases.servers(2, "K80")]))
     lp1 = MODELS.get("synergy.hetero.lp1").run(mixed).solution.objective

@@ -1,4 +1,4 @@
-"""Figures of Zhou's schedulers and of admission: windows, bars, prices, sweeps; nothing is lost or invented."""
+"""Figures of Zhou's schedulers and of admission: windows, bars, prices; nothing is lost or invented."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from elastic_schedules import admitted, zhou_schedule
 import schedgap.harness.plots.admission as admission_plots
 import schedgap.harness.plots.zhou as zhou_plots
 from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.figure import Drawing, parts, plain_spec, registered, rendered
+from schedgap.harness.figure import Drawing, plain_spec, registered, rendered
 from schedgap.harness.figure import figures as figures_of
 from schedgap.harness.plots.gantt import NAMED_JOBS, server_rows
 from schedgap.harness.plots.style import Group, beside_bounds, dearest, looks
-from schedgap.harness.plots.zhou import compared, found, gpu_bars, price_field, settings
+from schedgap.harness.plots.zhou import gpu_bars, price_field
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics.admission.online import steps
 from schedgap.heuristics.registry import HEURISTICS
@@ -171,6 +171,9 @@ def test_windows_hold_runs_and_waiting_times(large: Comparison) -> None:
         assert {each["job"] for each in mine["runs"]} <= set(view.ids)
     assert any(f"(α by the formula: {view.architectures['ps'].alpha})" in each["panel"] for each in records(item))
     assert any(each.get("text") == "1 round" for each in records(item))
+    assert ">1 round<" in item.svg
+    assert [layer["mark"].get("clip") for layer in item.spec["spec"]["layer"]] == [True, True, False]  # it is above
+    assert "undefined" not in item.svg
     assert "time [h]" in texts(item)
 
 
@@ -299,150 +302,6 @@ def test_bars_of_one_group_without_bound() -> None:
     chart = beside_bounds([Group({"a": 0.0, "b": 0.0}, None)], "x", looks("ab"))
     assert rendered(plain_spec(chart), "svg")
     assert not list(channels(chart, "strokeDash"))
-
-
-# sweeps -------------------------------------------------------------------------------------------
-
-
-def copies(**names: Any) -> list[Instance]:
-    """One-job instances of those names."""
-    made = []
-    for i, name in enumerate(names["names"]):
-        jobs = [cases.job(2, 1, weight=1.0 + i)] * names.get("jobs", 1)
-        made.append(cases.instance(jobs, unit_worth=names.get("unit_worth"), name=name))
-    return made
-
-
-def sweep_of(
-    instances: list[Instance], results: dict[str, list[float | None]], problem: str = "completion"
-) -> Comparison:
-    """A run with the objectives of each method on each instance."""
-    rows = [
-        row_of(instance, method, f"{'.'.join(method.split('.')[:2])}.{problem}", value, best_bound=0.5 * i + 0.5)
-        for method, values in results.items()
-        for i, (instance, value) in enumerate(zip(instances, values, strict=True))
-        if value is not None
-    ]
-    return Comparison({}, rows, {instance.fingerprint: instance for instance in instances})
-
-
-def test_settings_are_those_of_reference_and_instance() -> None:
-    (plain,) = copies(names=["gen/x?capacity=0.3&seed=4&worker_type=p3%2Exlarge&tag=a%20b&bad=nan"])
-    assert settings(plain.name, plain) == {
-        "capacity": 0.3,
-        "tag": "a b",
-        "bad": "nan",
-        "worker_type": "w0",
-        "jobs": 1.0,
-        "servers": 1.0,
-        "unit_worth": "jobs' own",
-    }
-    assert settings("mine", copies(names=["m"], unit_worth=3.0)[0])["unit_worth"] == 3.0
-
-
-def lines(item: Drawing, panel: int = 0) -> dict[str, tuple[list[Any], list[float]]]:
-    """Return places and means of each line of a panel, the bound's under its name."""
-    found: dict[str, tuple[list[Any], list[float]]] = {}
-    for layer in item.spec["concat"][panel]["layer"]:
-        if layer["mark"]["type"] == "line":
-            for each in _data(item, layer if "data" in layer else item.spec["concat"][panel]):
-                x, y = found.setdefault(each.get("method", each.get("what")), ([], []))
-                x.append(each["value"])
-                y.append(each["mean"])
-    return found
-
-
-def test_means_over_seeds_by_parameter() -> None:
-    names = [f"gen/x?capacity={c}&seed={s}" for c in (0.5, 0.2) for s in (1, 2)]
-    run = sweep_of(copies(names=names), {"zhou.ps.online": [4, 6, 10, 30], "zhou.ps.fifo": [8, 8, 12, 12]})
-    item = drawn(run, "sweep-completion")
-    found = lines(item)
-    assert found["online"] == ([0.2, 0.5], [20.0, 5.0])
-    assert found["fifo"] == ([0.2, 0.5], [12.0, 8.0])
-    assert found["certified bound"] == ([0.2, 0.5], [1.75, 0.75])
-    assert [(each["min"], each["max"]) for each in records(item, method="online")] == [(10.0, 30.0), (4.0, 6.0)]
-    assert "n = 8 results of 2 methods on 4 instances" in item.caption
-    assert '"title": "capacity"' in texts(item)
-
-
-def test_methods_are_compared_on_the_same_instances() -> None:
-    names = [f"gen/x?capacity={c}&seed={s}" for c in (1, 2) for s in (1, 2)]
-    run = sweep_of(copies(names=names), {"zhou.ps.online": [4, 6, 10, 30], "zhou.ps.columns": [None, 5, 8, 9]})
-    item = drawn(run, "sweep-completion")
-    assert lines(item) == {
-        "online": ([1.0, 2.0], [6.0, 20.0]),
-        "columns": ([1.0, 2.0], [5.0, 8.5]),
-        "certified bound": ([1.0, 2.0], [1.0, 1.75]),
-    }
-    assert "n = 6 results" in item.caption
-    apart = sweep_of(copies(names=names[:2]), {"zhou.ps.online": [4, None], "zhou.ps.columns": [None, 5]})
-    assert figures_of(apart, "sweep-completion") == []  # one value only
-
-
-def test_one_parameter_at_a_time() -> None:
-    names = [f"gen/x?a={a}&b={b}" for a, b in ((1, 1), (2, 1), (3, 1), (1, 5), (2, 9))]
-    run = sweep_of(copies(names=names), {"zhou.ra.online": [1, 2, 3, 4, 5], "zhou.ps.online": [2, 4, 6, 8, 10]})
-    item = drawn(run, "sweep-completion")
-    titles = [chart["title"] for chart in item.spec["concat"]]
-    assert titles == [[name, other] for other in ("b = 1", "a = 1") for name in zhou.ARCHITECTURES.values()]
-    assert lines(item, 0)["online"] == ([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
-    assert lines(item, 1)["online"] == ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-    assert lines(item, 2)["online"] == ([1.0, 5.0], [2.0, 8.0])
-
-
-def test_values_without_numbers_stand_side_by_side() -> None:
-    names = [f"gen/x?mode={mode}" for mode in ("fast", "slow", "an unusually long name")]
-    run = sweep_of(copies(names=names), {"zhou.ps.amaxweight": [1e6, 3e8, 2e6]}, "weight")
-    item = drawn(run, "sweep-weight")
-    assert scale_of(item, "y")["type"] == "log"
-    assert "10⁶ weight" in texts(item)
-    place = next(each for each in channels(item, "x") if each["type"] == "nominal")
-    assert place["sort"][:2] == ["fast", "slow"]
-    assert lines(item)["amaxweight"] == (place["sort"], [1.0, 300.0, 2.0])
-    assert figures_of(run, "sweep-completion") == []
-
-
-def test_a_sweep_draws_all_methods() -> None:
-    names = ["gen/x?capacity=1", "gen/x?capacity=2000"]
-    methods = ["online", *(f"online?v={i}" for i in range(19)), "fifo"]
-    run = sweep_of(copies(names=names), {f"zhou.ps.{m}": [1.0, 2.0] for m in methods})
-    item = drawn(run, "sweep-completion")
-    assert len(lines(item)) == len(methods) + 1
-    assert scale_of(item, "x")["type"] == "log"
-
-
-def test_several_seeds_of_one_instance_are_no_sweep(small: Comparison) -> None:
-    twice = Comparison(
-        {}, [*small.rows, *(row.replace(seed=1) for row in small.rows)], small.instances, small.decisions
-    )
-    assert figures_of(twice, "sweep-completion") == []
-    assert "Of several seeds the first is shown." in drawn(twice, "windows").caption
-    run = sweep_of(copies(names=["gen/x?seed=1", "gen/x?seed=2"]), {"zhou.ps.online": [1.0, 2.0]})
-    assert figures_of(run, "sweep-completion") == []
-
-
-def test_a_generated_sweep_is_drawn() -> None:
-    refs = [f"gen/zhou-ps?jobs={n}&servers=3&seed={s}" for n in (8, 12) for s in (1, 2)]
-    instances = [load(ref) for ref in refs]
-    results: dict[str, list[float | None]] = {}
-    for name in ARCHITECTURES:
-        views = [zhou.view(instance) for instance in instances]
-        results[f"zhou.{name}.fifo"] = [
-            VERIFIERS.get("zhou").check(v, zhou_schedule(v, name), f"zhou.{name}.completion", ()).objective
-            for v in views
-        ]
-    item = drawn(sweep_of(instances, results), "sweep-completion")
-    assert {each["title"] for each in channels(item, "x")} == {"jobs"}
-    assert item.svg.startswith("<svg")
-
-
-def test_panels_keep_their_rows() -> None:
-    names = [f"gen/x?capacity={c}" for c in (1, 2, 3)]
-    run = sweep_of(copies(names=names), {"zhou.ps.online": [4, 6, 10]})
-    (panel,) = found(next(part for part in parts(run) if part.of == "paper"), ["completion"])
-    assert list(panel.places) == [1.0, 2.0, 3.0]
-    rows = compared(panel, ["online"])
-    assert rows[["value", "objective"]].to_numpy().tolist() == [[1.0, 4], [2.0, 6], [3.0, 10]]
 
 
 # admission ----------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def audit(
         raise UsageError(f"effort = {effort:g}: more than 0, at most {MOST_EFFORT:g}")
     if not 0 <= seed <= LARGEST_SEED:
         raise UsageError(f"seed = {seed}: 0 to {LARGEST_SEED}")
-    chosen = select(papers, patterns)
+    chosen = [claim.id for claim in select(papers, patterns)]
     usual = Limits(time_limit_s=LIMIT_S * max(1.0, effort))
     limits = Limits(usual.time_limit_s if time_limit_s is None else time_limit_s, memory_mb=memory_mb)
     options = {
@@ -75,18 +75,8 @@ def audit(
         "seed": seed or None,
         **limits.given(usual),
     }
-    meta = {
-        "command": command or command_line(options, "audit"),
-        "claims": [claim.id for claim in chosen],
-        "effort": effort,
-        "seed": seed,
-    }
-    return execute(
-        STUDY,
-        [ClaimTask(claim.id, seed, effort, limits=limits) for claim in chosen],
-        meta,
-        **running,
-    )
+    meta = {"command": command or command_line(options, "audit"), "claims": chosen, "effort": effort, "seed": seed}
+    return execute(STUDY, [ClaimTask(claim, seed, effort, limits=limits) for claim in chosen], meta, **running)
 
 
 def _collected(found: Finished) -> Audit:

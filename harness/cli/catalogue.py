@@ -37,14 +37,8 @@ def list_(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List what there is, one line each, with source."""
-    columns, lines = _listing(kind)
-    emit_lines(kind.value, columns, lines, output)
-
-
-def _listing(kind: Kind) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-    """Return the columns and lines of a list."""
     columns, lines = LISTS[kind]
-    return columns, lines()
+    emit_lines(kind.value, columns, lines(), output)
 
 
 def _instances() -> list[tuple[str, ...]]:
@@ -92,8 +86,9 @@ def _figures() -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for id, setting in known().items():
         parts = list(rows(setting, []))
-        told = [printed(row) if setting.needs else f"{row.method} {row.what} {printed(row)}".strip() for row in parts]
-        compared = f"no: needs {setting.needs}" if setting.needs else str(len(parts))
+        told = [f"{row.method} {row.what} {printed(row)}".strip() if setting.runs else printed(row) for row in parts]
+        needs = f"needs {setting.needs}" if setting.needs else ""
+        compared = f"{len(setting.items)}{'; more ' * bool(needs)}{needs}" if setting.runs else f"no: {needs}"
         found.append((id, setting.place, setting.title, compared, "; ".join(told)))
     return found
 

@@ -53,7 +53,10 @@ def compare(
         list[str],
         typer.Option(help="Solve models by highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, …. Repeatable."),
     ] = [],  # noqa: B006
-    time_limit: Annotated[float, typer.Option(help="Seconds each solve may take.")] = Limits.time_limit_s,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds each solve may take; 20, or less where several searches share a minute."),
+    ] = None,
     rel_gap: Annotated[float, typer.Option(help="Relative gap at which a MIP counts as solved.")] = 1e-6,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of one solve.")] = 1,
     memory_mb: MemoryOption = Limits.memory_mb,
@@ -73,9 +76,11 @@ def compare(
 ) -> Any:
     """Run papers' methods on an instance; report certified gaps, ratios, guarantees and times."""
     from schedgap.harness.certificates import export
+    from schedgap.harness.compare.methods import select, usual_limit_s
     from schedgap.harness.compare.run import compare as run
 
-    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
+    usual = usual_limit_s(select(method, paper), Limits.time_limit_s)
+    limits = Limits(usual if time_limit is None else time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
     found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
@@ -88,6 +93,10 @@ def compare(
         left_out = f"; those of {', '.join(without)} have no file format" if without else ""
         say(f"decisions: {decisions} ({count}, as CSV and JSON{left_out})")
     return found
+
+
+CERTIFY_S = 15.0
+"""Seconds that each bound, and the search, may take unless asked."""
 
 
 @app.command()
@@ -111,7 +120,7 @@ def certify(
     timezone: Annotated[str | None, typer.Option(help="Zone of times without one: Europe/Berlin.")] = None,
     max_jobs: Annotated[int | None, typer.Option(min=1, help="Only the first jobs by submission.")] = None,
     seed: SeedOption = 0,
-    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = 15.0,
+    time_limit: Annotated[float, typer.Option(help="Seconds each bound, and the search, may take.")] = CERTIFY_S,
     memory_mb: MemoryOption = Limits.memory_mb,
     **running: Any,
 ) -> Any:
@@ -119,27 +128,15 @@ def certify(
     from schedgap.harness.certify.run import certify as run
     from schedgap.instances.importers import Options
 
-    words: dict[str, Any] = {
-        "objective": objective if objective != "flow" else None,
-        "map": map_,
-        "gpus": gpus,
-        "nodes": nodes,
-    }
-    words |= {"by_partition": by_partition, "resource": resource, "time_format": time_format, "timezone": timezone}
-    words |= {"max_jobs": max_jobs, "seed": seed or None, "time_limit": time_limit if time_limit != 15.0 else None}
-    options = Options(
-        history=True,
-        columns=_columns(map_) if map_ else None,
-        gpus={"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None,
-        nodes=nodes,
-        by_partition=by_partition,
-        resource=resource,
-        time_format=time_format,
-        timezone=timezone,
-        max_jobs=max_jobs,
-    )
+    read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
+    read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
+    columns = _columns(map_) if map_ else None
+    counts = {"": int(gpus)} if gpus and gpus.isdigit() else gpu_counts(gpus) if gpus else None
+    options = Options(history=True, columns=columns, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
-    return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=words, **running)
+    given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
+    given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
+    return run(format_, log, options, objective, seed=seed, limits=limits, tell=say_derived, given=given, **running)
 
 
 def _columns(text: str) -> dict[str, str]:
@@ -366,7 +363,7 @@ def merge(
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(help="Results folder.")],
+    before: Annotated[Path, typer.Argument(help="Results folder, or a figures.json of harness reproduce.")],
     after: Annotated[Path, typer.Argument(help="Results folder of a later run.")],
     tolerance: Annotated[
         float, typer.Option(min=0, max=1, help="Relative difference up to which numbers are the same.")
@@ -377,8 +374,9 @@ def diff(
     from schedgap.harness import diffing
     from schedgap.harness.engine.study import reopen
     from schedgap.harness.page import difference
+    from schedgap.harness.reproduce.row import read_rows
 
-    first, second = reopen(before), reopen(after)
+    first, second = (read_rows(path) if path.suffix == ".json" else reopen(path) for path in (before, after))
     for run in (first, second):
         say_damage(run)
     found = diffing.diff(first, second, tolerance)

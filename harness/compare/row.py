@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -156,6 +157,26 @@ MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "
 """Fields that a published number can be about, beside what the checker finds of a decision."""
 
 FIELDS = tuple(f.name for f in dataclasses.fields(Row))
+
+
+def gap(objective: float, bound: float) -> float:
+    """Return ``|bound − objective| / |bound|`` (0 where both are 0, infinite where only the bound is)."""
+    if objective == bound:
+        return 0.0
+    return abs(bound - objective) / abs(bound) if bound != 0 else math.inf
+
+
+def ratio(sense: str, objective: float, bound: float) -> float | None:
+    """Return how many times better the bound is, at least 1, or ``None`` where a ratio makes no sense.
+
+    ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive (or both 0: ratio 1).
+    """
+    if objective == bound:
+        return 1.0
+    better, worse = (bound, objective) if sense == "max" else (objective, bound)
+    if worse <= 0 or better <= 0:
+        return None
+    return max(1.0, better / worse)
 
 
 @dataclass(repr=False)

@@ -22,9 +22,9 @@ from schedgap.harness.compare.methods import (
     specs,
     starts_from_decisions,
 )
-from schedgap.harness.compare.row import Comparison, Name, Row
+from schedgap.harness.compare.row import Comparison, Name, Row, gap, ratio
 from schedgap.harness.compare.task import MethodResult, MethodTask
-from schedgap.harness.engine.result import Opened, opened
+from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import (
     Finished,
     Reference,
@@ -68,7 +68,8 @@ def compare(
     ----------
     instance, methods, papers
         References (``gen/200jobs``, a path) or loaded instances; ids or shell patterns (``oef.*``); papers to keep to.
-        One of them may stand alone, here and below.
+        One of them may stand alone, here and below. Where neither is named, all methods run but those on what ran in a
+        log, ``rigid.*``, where the instance is none.
     solvers
         Models run once with each of these (:data:`schedgap.models.solve.SOLVERS`), whose name joins the method's.
     seeds, limits
@@ -102,13 +103,10 @@ def compare(
         "no_bound": not bound,
         **next(iter(kinds.values())).given(Limits()),
     }
-    limits_by_name = {name: asdict(one) for name, one in kinds.items()}
-    meta = {
-        "command": command or command_line(options, "compare"),
-        "seeds": seeds,
-        "limits": limits_by_name.get("", limits_by_name),
-    }
-    return execute(STUDY, staged(plan(loaded, chosen, seeds, kinds), bound=bound), meta, instances=loaded, **running)
+    told = {name: asdict(one) for name, one in kinds.items()}
+    meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": told.get("", told)}
+    tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
+    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, **running)
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
@@ -129,11 +127,16 @@ def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
 
 
 def plan(
-    instances: Sequence[Instance], chosen: Sequence[Spec], seeds: Sequence[int], kinds: Mapping[str, Limits]
+    instances: Sequence[Instance],
+    chosen: Sequence[Spec],
+    seeds: Sequence[int],
+    kinds: Mapping[str, Limits],
+    every: bool = False,
 ) -> list[MethodTask]:
     """Return one task per instance, method, seed and kind of limits, in the order of the table.
 
-    It raises `UsageError` on limits or seeds that no method could run with.
+    Where `every` method runs, those of papers that are not about such an instance do not. It raises `UsageError` on
+    limits or seeds that no method could run with.
     """
     for limits, seed in itertools.product(kinds.values(), seeds):
         limits.options(seed)
@@ -144,6 +147,7 @@ def plan(
         for instance in instances
         for text in [to_json(instance)]
         for spec in chosen
+        if not every or PAPERS.get(spec.paper).usual(instance)
         for seed in seeds
         for name, limits in kinds.items()
     ]
@@ -295,9 +299,7 @@ def certify(rows: Iterable[Row]) -> list[Row]:
 
 def _among_peers(rows: Sequence[Row], judge: Callable[[Row, list[Row]], Row]) -> list[Row]:
     """Return what `judge` makes of each row among the rows of the same instance."""
-    by_instance: dict[str, list[Row]] = {}
-    for row in rows:
-        by_instance.setdefault(row.fingerprint, []).append(row)
+    by_instance = {peers[0].fingerprint: peers for peers in grouped(rows, "fingerprint")}
     return [judge(row, by_instance[row.fingerprint]) for row in rows]
 
 
@@ -347,27 +349,6 @@ def _certified(row: Row, peers: list[Row]) -> Row:
 def _and_wider(row: Row) -> list[str]:
     """Return the row's problem and all problems it restricts."""
     return PAPERS.get(row.paper).wider(row.problem)
-
-
-def gap(objective: float, bound: float) -> float:
-    """Return ``|bound − objective| / |bound|`` (0 where both are 0, infinite where only the bound is)."""
-    difference = abs(bound - objective)
-    if difference == 0:
-        return 0.0
-    return difference / abs(bound) if bound != 0 else float("inf")
-
-
-def ratio(sense: str, objective: float, bound: float) -> float | None:
-    """Return how many times better the bound is, at least 1, or ``None`` where a ratio makes no sense.
-
-    ``bound/objective`` to maximise, ``objective/bound`` to minimise; both must be positive (or both 0: ratio 1).
-    """
-    if objective == bound:
-        return 1.0
-    better, worse = (bound, objective) if sense == "max" else (objective, bound)
-    if worse <= 0 or better <= 0:
-        return None
-    return max(1.0, better / worse)
 
 
 def proved_ratio(row: Row) -> float | None:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from schedgap.harness.compare.row import Row
-from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S, shifted_geometric_mean
+from schedgap.harness.compare.summary import GAP_SHIFT, TIME_SHIFT_S, allowed_under, shifted_geometric_mean
+from schedgap.harness.engine.result import grouped
 from schedgap.instances.parameters import base_id
 from schedgap.models.solve import Solution
 
@@ -83,21 +84,13 @@ def proof(row: Row) -> Row:
 def by_solver(rows: Iterable[Row], allowed_s: float | Mapping[str, float]) -> list[SolverSummary]:
     """Return a line per solver and kind of limits, in the order of the rows; none where there is one solver only."""
     told = cases(rows)
-    ran: dict[tuple[str, int, str], set[str]] = {}
-    for row in told:
-        if row.status != "skipped":
-            ran.setdefault((row.fingerprint, row.seed, row.limits), set()).add(row.method)
     solvers = {row.method for row in told}
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in told:
-        groups.setdefault((row.method, row.limits), []).append(row)
-    everywhere = {case for case, mine in ran.items() if mine == solvers}
-    found = []
-    for (_, limits), group in groups.items():
-        allowed = allowed_s.get(limits, 60.0) if isinstance(allowed_s, Mapping) else allowed_s
-        common = [row for row in group if (row.fingerprint, row.seed, row.limits) in everywhere]
-        found.append(_summary(group, common, allowed))
-    return found
+    ran = grouped((row for row in told if row.status != "skipped"), "case")
+    everywhere = {case[0].case for case in ran if {row.method for row in case} == solvers}
+    return [
+        _summary(group, [row for row in group if row.case in everywhere], allowed_under(group[0].limits, allowed_s))
+        for group in grouped(told, "method", "limits")
+    ]
 
 
 def _summary(rows: Sequence[Row], common: Sequence[Row], allowed: float) -> SolverSummary:

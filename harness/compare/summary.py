@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.harness.compare.row import Row
+from schedgap.harness.compare.row import Row, ratio
+from schedgap.harness.engine.result import grouped
 
 TIME_SHIFT_S = 1.0
 """Shift of times: heuristics of milliseconds and models of a minute stand in one table."""
@@ -77,13 +78,12 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
 
     `allowed_s` is the seconds that a method was allowed, by name of the limits where there are several.
     """
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.method, row.limits), []).append(row)
-    allowed = (
-        allowed_s if isinstance(allowed_s, Mapping) else dict.fromkeys((limits for _, limits in groups), allowed_s)
-    )
-    return [_summary(group, allowed.get(limits, 60.0)) for (_, limits), group in groups.items()]
+    return [_summary(group, allowed_under(group[0].limits, allowed_s)) for group in grouped(rows, "method", "limits")]
+
+
+def allowed_under(limits: str, allowed_s: float | Mapping[str, float]) -> float:
+    """Return the seconds that a method was allowed under the limits of that name."""
+    return allowed_s.get(limits, 60.0) if isinstance(allowed_s, Mapping) else allowed_s
 
 
 def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
@@ -130,11 +130,9 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
     A case for which one of the methods was skipped is left out for all of them, so that all curves stand over the same
     cases: being skipped is no failure.
     """
-    cases: dict[tuple[str, int, str], dict[str, Row]] = {}
-    for row in rows:
-        cases.setdefault((row.fingerprint, row.seed, row.limits), {})[row.method] = row
-    methods = list(dict.fromkeys(method for case in cases.values() for method in case))
-    ran = [case for case in cases.values() if all(row.status != "skipped" for row in case.values())]
+    cases = [{row.method: row for row in case} for case in grouped(rows, "case")]
+    methods = list(dict.fromkeys(method for case in cases for method in case))
+    ran = [case for case in cases if all(row.status != "skipped" for row in case.values())]
     ratios = [_ratios(case, measure) for case in ran if len(case) == len(methods)]
     return {method: np.sort(np.array([case[method] for case in ratios], float)) for method in methods}
 
@@ -147,13 +145,7 @@ def _ratios(case: Mapping[str, Row], measure: Measure) -> dict[str, float]:
         values = {method: max(row.solve_s or 0.0, 1e-4) for method, row in succeeded.items()}
     else:
         values = {method: row.objective for method, row in succeeded.items() if row.objective is not None}
-    larger = measure == "objective" and next(iter(case.values())).sense == "max"
-    found = dict.fromkeys(case, math.inf)
-    for method, value in values.items():
-        best = (max if larger else min)(values.values())
-        better, worse = (best, value) if larger else (value, best)
-        if value == best:
-            found[method] = 1.0
-        elif worse > 0 and better > 0:
-            found[method] = better / worse
-    return found
+    sense = "min" if measure == "time" else next(iter(case.values())).sense
+    best = (max if sense == "max" else min)(values.values(), default=0.0)
+    found = {method: ratio(sense, value, best) for method, value in values.items()}
+    return {method: found.get(method) or math.inf for method in case}

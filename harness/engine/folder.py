@@ -104,12 +104,10 @@ class Folder:
             yield
         except OSError as error:
             why = error.strerror or str(error)
-            later = f"; finished rows are kept, go on with: --resume {self.path}" if self._has_rows() else ""
+            journal = self.path / JOURNAL
+            kept = journal.is_file() and journal.stat().st_size > 0
+            later = f"; finished rows are kept, go on with: --resume {self.path}" if kept else ""
             raise UsageError(f"{self.path}: results cannot be written there: {why}{later}") from error
-
-    def _has_rows(self) -> bool:
-        path = self.path / JOURNAL
-        return path.is_file() and path.stat().st_size > 0
 
     def _tidy(self) -> None:
         """Remove what a kill left: files that were being written, and a line without an end."""

@@ -248,7 +248,7 @@ def start_server(module: str, threads: int) -> None:
     asked = {name: str(threads) for name in BLAS_THREADS if name not in os.environ} | {"PYTHONSAFEPATH": "1"}
     # Held back by a mask instead, Ctrl-C would reach threads that numpy has started, and interrupt all the same.
     with _environment(asked), _on_ctrl_c(signal.SIG_IGN), _without_main():
-        forkserver.set_forkserver_preload(["schedgap.harness.engine.server", module])
+        forkserver.set_forkserver_preload([module, "schedgap.harness.engine.server"])
         forkserver.ensure_running()
 
 

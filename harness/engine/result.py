@@ -10,9 +10,10 @@ import functools
 import gzip
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -50,6 +51,14 @@ class DataRow:
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some fields changed."""
         return replace(self, **changes)  # type: ignore[type-var]
+
+
+def grouped(rows: Iterable[R], *fields: str) -> list[list[R]]:
+    """Return the rows that have fields in common together, in the order in which they come first."""
+    key, groups = attrgetter(*fields), dict[Any, list[R]]()
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return list(groups.values())
 
 
 def typed(kind: type[T], content: Any) -> T:

@@ -1,4 +1,7 @@
-"""Imported by the process that workers are forked from, and by no other."""
+"""Imported by the process that workers are forked from, after what their tasks need, and by no other.
+
+While the main process is still importing, this one has what takes workers long, so that each need not do it.
+"""
 
 from __future__ import annotations
 
@@ -13,3 +16,13 @@ def _unless_main_is_dead(kind: type[BaseException], error: BaseException, trace:
 
 
 sys.excepthook = _unless_main_is_dead
+
+if "schedgap.models" in sys.modules:
+    from schedgap.models import _pyomo
+
+    _pyomo.load()
+elif "schedgap.heuristics.simulator" in sys.modules:
+    from numba.core.registry import cpu_target  # every simulation runs kernels
+
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()

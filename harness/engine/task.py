@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -18,6 +19,7 @@ from schedgap.instances.plugins import Plugin
 from schedgap.instances.ranges import LEAST_MEMORY_MB, MOST_MEMORY_MB
 
 if TYPE_CHECKING:
+    from schedgap.instances.schema import Instance
     from schedgap.models.solve import SolveOptions
 
 
@@ -28,8 +30,7 @@ class Limits:
     Parameters
     ----------
     time_limit_s
-        Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached:
-        20 s keep ``gen/200jobs`` with all papers at two minutes on two cores.
+        Seconds for the solver, or for a task that does not solve. Models that cannot prove search until it is reached.
     rel_gap, threads, memory_mb
         Passed to the solver; memory cap of a worker process.
     all_sizes, cross_check
@@ -126,6 +127,27 @@ class Task(ABC, Generic[R]):
             raise  # a result needs memory as well; the pool makes it
         except Exception as error:  # any failure is a result, so that one task cannot end a run
             return self.failed("error", clean(f"{type(error).__name__}: {error}", 300))
+
+
+@dataclass(frozen=True)
+class InstanceTask(Task[R]):
+    """A task about an instance, which travels as JSON text; each worker parses it once."""
+
+    instance_json: str
+    instance_name: str
+    fingerprint: str
+
+    @property
+    def instance(self) -> Instance:
+        """The instance."""
+        return _parsed(self.fingerprint, self.instance_json)
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(fingerprint: str, text: str) -> Instance:
+    from schedgap.instances.canonical import validate
+
+    return validate(json.loads(text), where=fingerprint[:12])
 
 
 def _texts(value: Any) -> Iterator[str]:

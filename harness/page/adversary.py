@@ -6,7 +6,7 @@ import shlex
 
 from schedgap.harness.adversary.row import Adversary
 from schedgap.harness.page.columns import ADVERSARY
-from schedgap.harness.page.frame import Group, Page, Section, macro
+from schedgap.harness.page.frame import Group, Page, noted
 from schedgap.harness.table import USUALLY, Block, Command, Line, View, left_out, table
 from schedgap.instances.plugins import options
 
@@ -38,7 +38,7 @@ def page(found: Adversary) -> Page:
         headline=headline(found),
         groups=[Group("results-worst", "worst", "", [table("largest proved ratios", ADVERSARY, found.rows)])],
         legend=[],
-        last=[Section("replay", "Replay", macro("notes", replays(found)))],
+        last=noted("replay", "Replay", replays(found)),
     )
 
 

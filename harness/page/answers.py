@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from schedgap.harness.compare.row import Comparison, Row
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.stories import STORIES
 from schedgap.harness.text import clean, number, percent, seconds, some
@@ -17,7 +18,7 @@ KINDS = {"online": 0, "given": 1, "baseline": 2}
 def answers(run: Comparison, brief: bool = False) -> list[tuple[str, str]]:
     """Return the answer about each paper that has one, with the paper's id; a brief one names no baseline."""
     found = []
-    for rows in frame.grouped(run.rows, "paper"):
+    for rows in grouped(run.rows, "paper"):
         own = STORIES.get(rows[0].paper).answer(run, rows) if rows[0].paper in STORIES else ""
         found.append((rows[0].paper, own.removesuffix(".") or _answer(rows, brief)))
     return [(paper, text) for paper, text in found if text]
@@ -82,7 +83,9 @@ def _unasked(bounds: Sequence[Row]) -> str:
     found = f"; {some(none)} found none" if none else ""
     took = seconds(max((row.build_s or 0.0) + (row.solve_s or 0.0) for row in ran))
     whose = f"its bound, in {took}" if len(ran) == 1 else f"their bounds, in at most {took}"
-    return f"{_and(names)} ran, too, for {whose}{found} (off: --no-bound)."
+    *first, last = names
+    subject = " and ".join(filter(None, [", ".join(first), last]))
+    return f"{subject} ran, too, for {whose}{found} (off: --no-bound)."
 
 
 def _where(rows: Sequence[Row]) -> str:
@@ -92,12 +95,7 @@ def _where(rows: Sequence[Row]) -> str:
 def _by_method(rows: Iterable[Row]) -> list[list[Row]]:
     """Return the rows of each method, worst first, the method with the smallest worst gap first."""
     ordered = sorted(sorted(rows, key=_gap, reverse=True), key=lambda row: row.method)
-    return sorted(frame.grouped(ordered, "method"), key=lambda group: _gap(group[0]))
-
-
-def _and(texts: Iterable[str]) -> str:
-    *first, last = texts
-    return " and ".join(filter(None, [", ".join(first), last]))
+    return sorted(grouped(ordered, "method"), key=lambda group: _gap(group[0]))
 
 
 def _name(group: Sequence[Row]) -> str:

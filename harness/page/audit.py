@@ -63,7 +63,6 @@ def page(audit: Audit) -> Page:
     """Return the page of an audit; it has no figures."""
     counts = Counter(kind(finding) for finding in audit.rows)
     listed = [(name, f"{what}: {how}") for name, what, how in replays(audit.rows)]
-    witnesses = [Section("witnesses", "Witnesses", frame.macro("notes", listed))] if listed else []
     return Page(
         question="Does the theory hold?",
         title="Audit of the papers' claims",
@@ -72,5 +71,5 @@ def page(audit: Audit) -> Page:
         legend=explained(AUDIT, [audit.rows]),
         notes=[(finding.id, finding.text) for finding in audit.rows if not finding.ok],
         counts=[(str(count), name) for name, count in counts.items()],
-        last=witnesses,
+        last=frame.noted("witnesses", "Witnesses", listed),
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LONGEST = 600
 """Longest text of a cell with sentences."""
 
-Show = Callable[[Any], str]
+Show = Callable[[Any], Any]
 
 
 def words(key: str, header: str, explanation: str, text: Show | None = None, **more: Any) -> Column[Any]:
@@ -35,18 +35,25 @@ def words(key: str, header: str, explanation: str, text: Show | None = None, **m
 
 
 def numbers(
-    key: str, header: str, explanation: str, show: Show | str, text: Show | None = None, **more: Any
+    key: str,
+    header: str,
+    explanation: str,
+    show: Show | str,
+    text: Show | None = None,
+    of: Show | None = None,
+    **more: Any,
 ) -> Column[Any]:
-    """Return a column of the row's field, sorted by its value.
+    """Return a column of numbers, by default of the row's field, sorted by their values.
 
-    `show` formats a value that is there, `text` makes a cell of the whole row instead.
+    `show` formats a value that is there, `text` makes a cell of the whole row instead; `of` finds the value in the row.
     """
+    value = of or attrgetter(key)
 
     def cell(row: Any) -> str:
-        value = getattr(row, key)
-        return ABSENT if value is None else show.format(value) if isinstance(show, str) else show(value)
+        found = value(row)
+        return ABSENT if found is None else show.format(found) if isinstance(show, str) else show(found)
 
-    return Column(key, header, explanation, text or cell, attrgetter(key), align="right", **({"css": key} | more))
+    return Column(key, header, explanation, text or cell, value, align="right", **({"css": key} | more))
 
 
 def hours(value_s: float | None) -> str:
@@ -125,15 +132,14 @@ COMPARE: tuple[Column[Row], ...] = (
         lambda row: ratio(row.ratio, row.ratio_is_upper),
         priority=2,
     ),
-    Column(
+    numbers(
         "guarantee",
         "guarantee",
         "The paper's worst-case ratio, evaluated on this instance.",
+        number,
         _guarantee,
-        lambda row: row.guarantee_factor,
-        align="right",
+        attrgetter("guarantee_factor"),
         priority=3,
-        css="guarantee",
     ),
     words(
         "status",
@@ -210,15 +216,16 @@ SUMMARY: tuple[Column[MethodSummary], ...] = (
         css="",
         priority=4,
     ),
-    Column(
+    numbers(
         "trouble",
         "trouble",
         "Results that are WRONG, failed, or were skipped.",
+        number,
         _trouble,
         lambda s: s.failed + s.wrong,
-        align="right",
         bad=lambda s: bool(s.failed or s.wrong),
         priority=3,
+        css="",
     ),
     _gap("median_gap", "median gap", "Of the certified gaps."),
     _gap("mean_gap", "mean gap", f"Shifted geometric mean of the certified gaps, shift {GAP_SHIFT:.0%}."),

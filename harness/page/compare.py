@@ -13,6 +13,7 @@ import schedgap.instances.views  # noqa: F401 -- registers the papers whose view
 from schedgap.harness.compare.row import TOO_LARGE, Comparison, Row
 from schedgap.harness.compare.solvers import by_solver
 from schedgap.harness.compare.summary import CAVEAT, allowed_s, by_method
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import answers, frame
 from schedgap.harness.page.columns import COMPARE as COLUMNS
 from schedgap.harness.page.columns import SOLVERS, SUMMARY
@@ -21,7 +22,7 @@ from schedgap.harness.page.stories import STORIES
 from schedgap.harness.published import COMPARE
 from schedgap.harness.table import USUALLY, Block, Column, Line, Table, View, explained, left_out, table, visible
 from schedgap.harness.text import clean, numbers, plain
-from schedgap.instances.registry import PAPERS
+from schedgap.instances.registry import PAPERS, Problem
 
 
 def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
@@ -29,7 +30,7 @@ def parts(run: Comparison) -> list[tuple[str, list[Row]]]:
 
     A paper none of whose methods could run has no table beside others; the notes say why.
     """
-    groups = frame.grouped(run.rows, "paper")
+    groups = grouped(run.rows, "paper")
     told = [rows for rows in groups if any(row.status != "skipped" for row in rows)]
     return [(caption(run, rows), rows) for rows in told or groups]
 
@@ -95,7 +96,7 @@ def blocks(run: Comparison, view: View = USUALLY) -> list[Block]:
             shown += _listed(text, COLUMNS, ran, view, "gap", usual)
         shown += [*([] if view.everything else _skips(rows)), *story(run, rows)]
     tabled = {rows[0].paper for _, rows in tables}
-    shown += [line for rows in frame.grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
+    shown += [line for rows in grouped(run.rows, "paper") if rows[0].paper not in tabled for line in _skips(rows)]
     shown += solvers(run)
     ran = [row for row in run.rows if row.status != "skipped"]
     told = notes(run.rows if view.verbose or not ran else ran)
@@ -130,8 +131,12 @@ def _listed(
 def _heading(problem: str) -> str:
     """Return what stands above the rows about a problem: its name and title."""
     paper, _, name = clean(problem, 60).partition(".")
-    known = {p.id: f": {p.title} ({p.sense})" for p in PAPERS.get(paper).problems} if paper in PAPERS else {}
-    return name + known.get(problem, "")
+    known = [f": {one.title} ({one.sense})" for one in _known_problems(paper) if one.id == problem]
+    return name + "".join(known)
+
+
+def _known_problems(paper: str) -> Sequence[Problem]:
+    return PAPERS.get(paper).problems if paper in PAPERS else ()
 
 
 def _skips(rows: Sequence[Row]) -> list[Block]:
@@ -151,7 +156,8 @@ def groups(run: Comparison) -> list[Group]:
     for text, rows in parts(run):
         paper = rows[0].paper
         skipped = [row for row in rows if row.status == "skipped"]
-        ran = sorted((row for row in rows if row not in skipped), key=_by_gap) or rows
+        smallest = sorted(rows, key=lambda row: (row.gap is None, row.gap or 0.0))  # what has no gap last
+        ran = [row for row in smallest if row.status != "skipped"] or rows
         tables = [*story(run, rows), table(text, columns, ran), *_property_tables(rows)]
         kept = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
         kept.append(Column("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
@@ -182,11 +188,6 @@ def solvers(run: Comparison) -> list[Table]:
     return [
         table(f"Solvers · success is claimed, correct re-checked; means over {many} that none skipped", SOLVERS, lines)
     ]
-
-
-def _by_gap(row: Row) -> tuple[bool, float]:
-    """Return where a row stands in a table: the smallest gap first, what has none last."""
-    return row.gap is None, row.gap or 0.0
 
 
 def _property(name: str) -> Column[Row]:
@@ -237,12 +238,12 @@ def page(run: Comparison) -> Page:
 
 def _problems(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Return the problems of the rows with title, sense and unit."""
-    found = []
-    for paper, name in dict.fromkeys((row.paper, row.problem) for row in rows):
-        known = {problem.id: problem for problem in PAPERS.get(paper).problems} if paper in PAPERS else {}
-        if problem := known.get(name):
-            found.append((problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})"))
-    return found
+    return [
+        (problem.id, f"{problem.title} ({problem.sense}, in {problem.unit})")
+        for paper, name in dict.fromkeys((row.paper, row.problem) for row in rows)
+        for problem in _known_problems(paper)
+        if problem.id == name
+    ]
 
 
 def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:

@@ -13,15 +13,16 @@ from importlib import resources
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from schedgap.harness.compare.row import Row
-from schedgap.harness.engine.result import Found
+from schedgap.harness.engine.result import Found, grouped
 from schedgap.harness.figure import Drawing, theme, themed
 from schedgap.harness.published import Measures, not_shown
+from schedgap.harness.reproduce.setting import about
 from schedgap.harness.simulate.row import SimulationRow
 from schedgap.harness.table import LONG, Block, Cell, Note, Table, of_texts
 from schedgap.harness.text import clean, differs, published_cells, seconds, some
@@ -30,7 +31,6 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
 AnyRows = Sequence[Row | SimulationRow]
-R = TypeVar("R", Row, SimulationRow, Row | SimulationRow)
 
 NAMED = 3
 """So many methods are named one by one."""
@@ -79,14 +79,6 @@ def titled(rows: AnyRows) -> str:
 def counted(counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
     """Return counts as a page shows them: those that say something, and some in any case."""
     return [(f"{count:,}", name) for name, count in counts.items() if name in always or count > (name == "instances")]
-
-
-def grouped(rows: Sequence[R], field: str) -> list[list[R]]:
-    """Return the rows that have a field in common together, in the order in which they come first."""
-    groups: dict[Any, list[R]] = {}
-    for row in rows:
-        groups.setdefault(getattr(row, field), []).append(row)
-    return list(groups.values())
 
 
 def answered(found: Found[Any], noun: str, *sentences: str) -> str:
@@ -155,14 +147,13 @@ def render(
     found: Found[Any], page: Page, drawings: Sequence[Drawing], failures: Sequence[str], more: Sequence[Section]
 ) -> str:
     """Return the page as one self-contained HTML document; sections of `more` follow the published numbers."""
-    notes = [Section("notes", "Failures and skipped methods", macro("notes", page.notes))] if page.notes else []
     numbered = _numbered(page.groups, drawings)
     known = {group.name for group in page.groups}
     others = [item for item in numbered if item[1].group not in known]
     sections = [
         results_section("results", "Results", page.groups, page.legend, numbered),
         *page.more,
-        *notes,
+        *noted("notes", "Failures and skipped methods", page.notes),
         *(published_section(found.rows, found.instances, page.study) if page.study else []),
         *page.last,
         *more,
@@ -215,12 +206,8 @@ Numbered = Sequence[tuple[int, Drawing]]
 
 def _numbered(groups: Sequence[Group], drawings: Sequence[Drawing]) -> Numbered:
     """Return the figures in the order in which they stand in the page: of each group the answer first, folded last."""
-    names = [group.name for group in groups]
-    place = {
-        name: i
-        for i, name in enumerate([*names, *(drawing.group for drawing in drawings if drawing.group not in names)])
-    }
-    ordered = sorted(drawings, key=lambda drawing: (place[drawing.group], drawing.kind not in LEADING, drawing.minor))
+    names = list(dict.fromkeys([*(group.name for group in groups), *(drawing.group for drawing in drawings)]))
+    ordered = sorted(drawings, key=lambda one: (names.index(one.group), one.kind not in LEADING, one.minor))
     return list(enumerate(ordered, start=1))
 
 
@@ -237,10 +224,13 @@ def results_section(
     for group in groups:
         mine = [item for item in numbered if item[1].group == group.name]
         first = [item for item in mine if item[1].kind in LEADING]
-        rest = [item for item in mine if item not in first]
-        shown, folded = ([item for item in rest if item[1].minor == minor] for minor in (False, True))
-        parts.append((group, first, shown, folded))
+        parts.append((group, first, mine[len(first) :]))
     return Section(id, title, macro("results", parts, legend, len(groups) > 1), links)
+
+
+def noted(id: str, title: str, listed: Sequence[tuple[str, str]]) -> list[Section]:
+    """Return a section with what is said (about what, text), if anything is."""
+    return [Section(id, title, macro("notes", listed))] if listed else []
 
 
 def figures_section(numbered: Numbered, titles: Mapping[str, str], failures: Sequence[str]) -> list[Section]:
@@ -250,15 +240,8 @@ def figures_section(numbered: Numbered, titles: Mapping[str, str], failures: Seq
     """
     if not numbered and not failures:
         return []
-    groups = [
-        (
-            f"figures-{slug(name)}",
-            titles.get(name, name),
-            [[item for item in mine if item[1].minor == minor] for minor in (False, True)],
-        )
-        for name, each in groupby(numbered, key=lambda item: item[1].group)
-        for mine in [list(each)]
-    ]
+    each = groupby(numbered, key=lambda item: item[1].group)
+    groups = [(f"figures-{slug(name)}", titles.get(name, name), list(mine)) for name, mine in each]
     lines = [clean(line, 400) for line in failures]
     return [Section("figures", "Figures", macro("figures", groups, len(groups) > 1, lines))]
 
@@ -379,8 +362,11 @@ def published_section(rows: AnyRows, instances: Mapping[str, Instance], study: M
     """Return published numbers beside ours and what is to be said about them as a section, where there are any."""
     tables = published_table(rows, CAPTION)
     listed = [*published_notes(rows, only_differing=False), *not_compared(rows, instances, study)]
-    body = macro("published", tables[0] if tables else None, listed)
-    return [Section("published", "Published numbers", body)] if tables or listed else []
+    if not tables and not listed:
+        return []
+    if figures := about(instance.name for instance in instances.values()):
+        listed.append(("figures and tables of the papers on it", f"harness reproduce {' '.join(figures)}"))
+    return [Section("published", "Published numbers", macro("published", tables[0] if tables else None, listed))]
 
 
 def together(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import LONGEST
 from schedgap.harness.page.columns import REPRODUCE as COLUMNS
-from schedgap.harness.page.frame import Group, Page, Section
+from schedgap.harness.page.frame import Group, Page
 from schedgap.harness.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, Reproduction, kind
 from schedgap.harness.reproduce.setting import Setting
 from schedgap.harness.table import USUALLY, Block, Line, Note, Table, View, explained, left_out, table
@@ -79,7 +79,7 @@ def page(found: Reproduction) -> Page:
         headline=headline(found),
         groups=groups,
         legend=[*explained(COLUMNS, [found.rows]), *((name, text) for name, text in VERDICTS.items())],
-        more=[Section("notes", "Notes", frame.macro("notes", said))] if said else [],
+        more=frame.noted("notes", "Notes", said),
         counts=[(str(found.verdicts[name]), name) for name in VERDICTS if found.verdicts[name]],
         answers=_answers(found, papers),
     )
@@ -89,13 +89,8 @@ def _answers(found: Reproduction, papers: dict[str, list[Setting]]) -> Sequence[
     """Return the verdicts of each paper in a sentence."""
     told = []
     for paper, settings in papers.items():
-        by_verdict: dict[str, list[str]] = {}
-        for setting in settings:
-            by_verdict.setdefault(kind(found.verdict(setting.id)), []).append(setting.place)
-        told.append(
-            (
-                clean(paper, 60),
-                "; ".join(f"{name}: {', '.join(by_verdict[name])}" for name in VERDICTS if name in by_verdict) + ".",
-            )
-        )
+        places = [(kind(found.verdict(setting.id)), setting.place) for setting in settings]
+        by_verdict = {name: [place for verdict, place in places if verdict == name] for name in VERDICTS}
+        listed = "; ".join(f"{name}: {', '.join(where)}" for name, where in by_verdict.items() if where)
+        told.append((clean(paper, 60), f"{listed}."))
     return told

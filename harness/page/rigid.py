@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
-from schedgap.harness.certify.why import Group, Why
-from schedgap.harness.compare.row import Comparison, Row
-from schedgap.harness.compare.run import ratio
+from schedgap.harness.certify.why import Decision, Group, Why
+from schedgap.harness.compare.row import Comparison, Row, ratio
+from schedgap.harness.page.columns import numbers, words
 from schedgap.harness.page.stories import STORIES, Story
 from schedgap.harness.table import Column, Table, table
-from schedgap.harness.text import ABSENT, clean, number, percent
+from schedgap.harness.text import clean, number, percent
 from schedgap.harness.text import ratio as shown_ratio
 from schedgap.instances.parameters import base_id
 from schedgap.instances.plugins import importing
@@ -144,7 +144,8 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     instance = run.instances.get(rows[0].fingerprint)
     if len({row.fingerprint for row in rows}) > 1 or instance is None or not instance.jobs[0].history:
         return []
-    found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, measures(rows))]
+    known = [one for one in measures(rows) if {one.executed, one.best, one.bound} != {None}]
+    found = [table("as executed, the best found, and the bound", SIDE_BY_SIDE, known)] if known else []
     why = why_of(run, rows)
     if why is None:
         return found
@@ -156,42 +157,10 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
         " a job waited that would have fitted by count"
     )
     found.append(table(caption, GROUPS, why.groups()))
-    if decisions := why.decisions():
-        priced = [(decision, why) for decision in decisions]
-        found.append(
-            table("the most expensive decisions: starts while shorter jobs of no more GPUs waited", DECISIONS, priced)
-        )
+    if starts := why.decisions():
+        caption = "the most expensive decisions: starts while shorter jobs of no more GPUs waited"
+        found.append(table(caption, decisions(why), starts))
     return found
-
-
-def _text(key: str, header: str, explanation: str, text: Any) -> Column[Any]:
-    return Column(key, header, explanation, text)
-
-
-def _number(key: str, header: str, explanation: str, value: Any) -> Column[Any]:
-    def cell(row: Any) -> str:
-        found = value(row)
-        return ABSENT if found is None else number(found)
-
-    return Column(key, header, explanation, cell, value, align="right")
-
-
-SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
-    _text("objective", "objective", "What is measured.", lambda m: f"{WORDS[m.objective]}{_bracket(m.objective)}"),
-    _number("executed", "executed", "As executed.", lambda m: m.executed),
-    _number("best", "best found", "The best schedule found that interrupts nobody.", lambda m: m.best),
-    _number("bound", "bound ≥", "Certified for every schedule.", lambda m: m.bound),
-    Column(
-        "at_most",
-        "executed / optimum",
-        "How many times the optimum the executed schedule is, at most.",
-        lambda m: ABSENT if m.at_most is None else shown_ratio(m.at_most, True),
-        lambda m: m.at_most,
-        align="right",
-    ),
-    _text("best_by", "found by", "Which method found it.", lambda m: m.best_by or ABSENT),
-    _text("bound_by", "bound from", "Which model proved the bound.", lambda m: m.bound_by or ABSENT),
-)
 
 
 def _bracket(objective: str) -> str:
@@ -199,24 +168,44 @@ def _bracket(objective: str) -> str:
     return "" if unit == "1" or objective == "idle" else f" [{unit}]"
 
 
+SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
+    words("objective", "objective", "What is measured.", lambda m: f"{WORDS[m.objective]}{_bracket(m.objective)}"),
+    numbers("executed", "executed", "As executed.", number),
+    numbers("best", "best found", "The best schedule found that interrupts nobody.", number),
+    numbers("bound", "bound ≥", "Certified for every schedule.", number),
+    numbers(
+        "at_most",
+        "executed / optimum",
+        "How many times the optimum the executed schedule is, at most.",
+        partial(shown_ratio, is_upper=True),
+    ),
+    words("best_by", "found by", "Which method found it."),
+    words("bound_by", "bound from", "Which model proved the bound."),
+)
+
 GROUPS: tuple[Column[Group], ...] = (
-    _text("by", "by", "What jobs are grouped by.", lambda g: g.by),
-    _text("name", "group", "The groups of most avoidable waiting.", lambda g: clean(g.name, 40)),
-    _number("jobs", "jobs", "Jobs of the group.", lambda g: g.jobs),
-    _number("waited_h", "waited [h]", "Hours in sum.", lambda g: g.waited_h),
-    _number("avoidable_h", "avoidable [h]", "Hours beyond those in the bound's schedule.", lambda g: g.avoidable_h),
-    Column("share", "of all", "Part of all avoidable waiting.", lambda g: percent(g.share), lambda g: g.share, "right"),
+    words("by", "by", "What jobs are grouped by."),
+    words("name", "group", "The groups of most avoidable waiting.", lambda group: clean(group.name, 40)),
+    numbers("jobs", "jobs", "Jobs of the group.", number),
+    numbers("waited_h", "waited [h]", "Hours in sum.", number),
+    numbers("avoidable_h", "avoidable [h]", "Hours beyond those in the bound's schedule.", number),
+    numbers("share", "of all", "Part of all avoidable waiting.", percent),
 )
 
 
-DECISIONS: tuple[Column[Any], ...] = (
-    _text("job", "job", "Who started.", lambda d: clean(d[1].view.instance.jobs[d[0].job].id, 40)),
-    _text("when", "started", "When, by the clock of the log.", lambda d: when(d[0].start, d[1])),
-    _number("gpus", "GPUs", "What it holds.", lambda d: int(d[1].view.gpus[d[0].job])),
-    _number("lasted", "ran [h]", "How long.", lambda d: d[1].view.duration[d[0].job] / d[1].view.ticks_of_hour),
-    _number("others", "passed over", "Shorter jobs of no more GPUs that were waiting.", lambda d: d[0].others),
-    _number("cost_h", "their wait [h]", "How long these waited meanwhile, in sum.", lambda d: d[0].cost_h),
-)
+def decisions(why: Why) -> list[Column[Decision]]:
+    """Return the columns of starts."""
+    view = why.view
+    hours = view.duration / view.ticks_of_hour
+    return [
+        words("job", "job", "Who started.", lambda d: clean(view.instance.jobs[d.job].id, 40)),
+        words("start", "started", "When, by the clock of the log.", lambda d: when(d.start, why)),
+        numbers("gpus", "GPUs", "What it holds.", number, of=lambda d: int(view.gpus[d.job])),
+        numbers("lasted", "ran [h]", "How long.", number, of=lambda d: float(hours[d.job])),
+        numbers("others", "passed over", "Shorter jobs of no more GPUs that were waiting.", number),
+        numbers("cost_h", "their wait [h]", "How long these waited meanwhile, in sum.", number),
+    ]
+
 
 with importing(None):  # the package's own, whoever imports this first
     STORIES.register(Story("rigid", answer, tables))

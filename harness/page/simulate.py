@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.page import frame
 from schedgap.harness.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.page.columns import hours
@@ -17,7 +18,7 @@ from schedgap.models.simulated import SIMULATED
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
     """Return the rows that share a table, with its caption: one instance, seed and kind of options."""
-    return [(caption(group), group) for group in frame.grouped(rows, "case")]
+    return [(caption(group), group) for group in grouped(rows, "case")]
 
 
 def caption(rows: Sequence[SimulationRow]) -> str:
@@ -142,7 +143,7 @@ def headline(simulated: Simulation) -> str:
 def answers(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
     """Return the sentence about each instance, with its name; instances without a confirmed time are left out."""
     found = []
-    for here in frame.grouped(rows, "case"):
+    for here in grouped(rows, "case"):
         name, clauses = _named(here[0]), [_least(here, *metric) for metric in METRICS]
         if any(clauses):
             found.append((name, f"On {name}, {'; '.join(filter(None, clauses))}."))
@@ -180,7 +181,7 @@ def _over(rows: Sequence[SimulationRow]) -> str:
     over = f"Over {cases} {'instances' if cases == len({row.fingerprint for row in rows}) else 'cases'}"
     for field, ratio, _, beyond in METRICS:
         bounded = [row for row in rows if row.verified and None not in (getattr(row, ratio), getattr(row, field))]
-        whole = [group for group in frame.grouped(bounded, "policy") if len(group) == cases]
+        whole = [group for group in grouped(bounded, "policy") if len(group) == cases]
         if whole:
             furthest = {group[0].policy: max(getattr(row, ratio) for row in group) for group in whole}
             best = min(furthest, key=furthest.__getitem__)

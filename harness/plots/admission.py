@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -79,9 +79,7 @@ def steps(data: Compared) -> Drawn:
     free = len(view.machines.resources) - used
     words += f" Free throughout and not drawn: {style.counted(free, 'type')}." if free else ""
     words += f" The {MAX_TYPES} dearest of {used} types." if used > MAX_TYPES else ""
-    return style.in_panels(
-        chart, list(panels.values()), 2
-    ), f"{words} {style.counted(admitted, 'job')} admitted. {data.n(1)}"
+    return chart, f"{words} {style.counted(admitted, 'job')} admitted. {data.n(1)}"
 
 
 def _stacked(data: Compared, added: dict[str, Array], ids: Sequence[str]) -> Any:
@@ -92,18 +90,16 @@ def _stacked(data: Compared, added: dict[str, Array], ids: Sequence[str]) -> Any
         for title, each in added.items()
         for k, (job, row) in enumerate(zip(ids, each, strict=True))
     ]
-    colours = alt.Color("job:N", title=None, scale=alt.Scale(domain=list(ids), range=list(style.PALETTE[: len(ids)])))
-    chart = alt.Chart(style.rows(records), width=style.WIDTH // 2 - 40, height=140).transform_flatten(["time", "added"])
-    return (
-        chart.mark_area(interpolate="step-after")
-        .encode(
-            style.time_axis(data.clock, times[-1]),
-            style.y("added", "utility per slot").stack("zero"),
-            color=colours,
-            order="order:Q",
-            tooltip=style.tip("job", ("panel", "what")),
-        )
-        .add_params(style.zoom())
+    return style.plot(
+        records,
+        alt.MarkDef("area", interpolate="step-after"),
+        style.time_axis(data.clock, times[-1]),
+        style.y("added", "utility per slot").stack("zero"),
+        color=style.named("job", ids),
+        order="order:Q",
+        told=["job", ("panel", "what")],
+        flat=["time", "added"],
+        **_panels(added, 140),
     )
 
 
@@ -121,18 +117,14 @@ def _maps(data: Compared, prices: dict[str, Array], after: Ints) -> Any:
                 {"panel": title, "admitted": count, "time": a, "end": b, "value": v} for a, b, v in spans if v > dust
             ]
     down = alt.Y("admitted:O", title="admitted jobs", axis=alt.Axis(values=after[:: -(-len(after) // 6)].tolist()))
-    return (
-        alt.Chart(style.rows(cells), width=style.WIDTH // 2 - 40, height=160)
-        .mark_rect()
-        .encode(
-            style.time_axis(data.clock, times[-1]),
-            alt.X2("end:Q"),
-            down,
-            color=style.heat("utility per slot", [cell["value"] for cell in cells]),
-            tooltip=style.tip(("admitted", "admitted jobs"), "time", ("value", "price")),
-        )
-        .add_params(style.zoom())
-    )
+    across = style.time_axis(data.clock, times[-1]), alt.X2("end:Q")
+    colours = style.heat("utility per slot", [cell["value"] for cell in cells])
+    told = [("admitted", "admitted jobs"), "time", ("value", "price")]
+    return style.plot(cells, "rect", *across, down, color=colours, told=told, **_panels(prices, 160))
+
+
+def _panels(titles: Iterable[str], height: int) -> dict[str, Any]:
+    return {"size": (style.WIDTH // 2 - 40, height), "panels": list(titles), "columns": 2}
 
 
 @figure("admission.workers", "Admitted jobs", of="instance")

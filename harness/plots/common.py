@@ -84,15 +84,11 @@ def by_method(
     bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
     side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
     base = alt.Chart(width=style.WIDTH - 160, height=alt.Step(style.ROW)).encode(side, axis)
-    shapes = [
-        (what, shape)
-        for what, shape in zip(marks.names, ("circle", marks.arrow), strict=True)
-        if (table["what"] == what).any()
-    ]
-    kinds = alt.Scale(domain=[what for what, _ in shapes], range=[shape for _, shape in shapes])
+    shapes = dict(zip(marks.names, ("circle", marks.arrow), strict=True))
+    shapes = {what: shape for what, shape in shapes.items() if (table["what"] == what).any()}
     told = style.tip("method", "kind", "instance", ("text", what), "what", *(key.replace("_", " ") for key in fields))
     drawing = base.mark_point(filled=True, size=60, opacity=0.85).encode(
-        shape=alt.Shape("what:N", title=None, scale=kinds),
+        shape=style.keyed(alt.Shape, "what", shapes),
         tooltip=told,
         **style.colour(data.looks, order, legend=False),
     )
@@ -128,7 +124,7 @@ def _estimate(row: Row) -> bool:
 GAP = Marks(
     value=lambda row: 100.0 * (row.gap or 0.0),
     hollow=_estimate,
-    names=("optimum proved", "upper estimate: the optimum is not proved"),
+    names=("optimum proved", "upper estimate"),
     text=lambda row: ("≤ " if _estimate(row) else "") + percent(row.gap, up=_estimate(row)),
 )
 
@@ -159,7 +155,7 @@ def gap(data: Compared) -> Drawn:
 RATIO = Marks(
     value=lambda row: row.ratio or 1.0,
     hollow=_estimate,
-    names=("measured, optimum proved", "measured, upper estimate"),
+    names=("measured", "upper estimate"),
     text=lambda row: ratio(row.ratio, row.ratio_is_upper),
 )
 
@@ -175,7 +171,7 @@ def guarantees(data: Compared) -> Drawn:
     largest = max(max(row.guarantee_factor or 1.0, RATIO.value(row)) for row in drawn)
     axis = style.x("value", "ratio to the optimum [1 = optimal]", log=largest > 8.0, domain=[1.0, 1.05 * largest])
     reach = alt.Chart().mark_bar(color=style.FAINT, opacity=0.5, size=9).encode(x=alt.X("start:Q"), x2="guarantee:Q")
-    key = alt.Stroke("promise:N", title=None, scale=alt.Scale(domain=["guarantee"], range=[style.INK]))
+    key = style.keyed(alt.Stroke, "promise", {"guarantee": style.INK})
     end = alt.Chart().mark_tick(thickness=2, size=13).encode(x=alt.X("guarantee:Q"), stroke=key)
     columns: dict[str, Any] = {
         "guarantee": lambda row: row.guarantee_factor,
@@ -205,9 +201,8 @@ def times(data: Compared) -> Drawn:
     drawn = some([row for row in data.rows if timed(row)])
     values = [TIME.value(row) for row in drawn]
     ends = [10.0 ** np.floor(np.log10(min(values))), 10.0 ** np.ceil(np.log10(max(values) * 1.6))]
-    return by_method(data, drawn, TIME, "time", style.x("value", "solve time [s]", log=True, domain=ends)), data.sample(
-        drawn
-    )
+    axis = style.x("value", "solve time [s]", log=True, domain=ends)
+    return by_method(data, drawn, TIME, "time", axis), data.sample(drawn)
 
 
 # ---------------------------------------------------------------- bound over time

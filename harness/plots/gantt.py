@@ -195,14 +195,15 @@ def gantt(chart: Chart, bars: Mapping[str, Bars]) -> tuple[Any, str]:
     jobs = base.transform_filter("isValid(datum.job)").transform_flatten(["time", "end", "top", "bottom"])
     jobs = jobs.encode(style.time_axis(unit, end_s / unit.seconds), alt.X2("end:Q"), y2="bottom:Q")
     names = [style.label(job, 30) for job in chart.jobs]
-    named = alt.Color("job:N", scale=alt.Scale(domain=names, range=list(style.PALETTE[: len(names)])), title=None)
     places = alt.Scale(domain=[1, len(names)])  # Vega-Lite finds no domain where layers filter what is faceted
     ordered = alt.Color("order:Q", scale=places, title="job, in the order of the instance")
     piece = [("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]")]
     told = style.tip("job", *piece, "most GPUs", "runs in pieces", "first start", "last end", "GPU time")
     layers = [
         idle.mark_rect(color=style.IDLE).encode(y2="bottom:Q"),
-        jobs.mark_rect(clip=True).encode(color=named if few else ordered, tooltip=told).add_params(style.zoom()),
+        jobs.mark_rect(clip=True)
+        .encode(color=style.named("job", names) if few else ordered, tooltip=told)
+        .add_params(style.zoom()),
         idle.mark_rule(color=style.PAPER, strokeWidth=1),
     ]
     if few:

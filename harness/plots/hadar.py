@@ -9,7 +9,7 @@ from schedgap.harness.plots import style
 from schedgap.harness.plots.gantt import Chart, beside_online, of_schedule
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import number
-from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.hadar import COMPLETE, UTILITY, Schedule, View
 
@@ -73,7 +73,7 @@ def price_field(view: View, schedule: Schedule) -> Array:
     used = np.zeros((hosts.size, int(schedule.slot.max()) + 1), np.int64)
     np.add.at(used, (schedule.server, schedule.slot), schedule.gpus)
     full = np.maximum(hosts.gpus, 1)[:, None]
-    weighted = hosts.gpus[:, None] * prices(Market.of(view)).price(hosts.gpu_type[:, None], used, full)
+    weighted = hosts.gpus[:, None] * prices(view).price(hosts.gpu_type[:, None], used, full)
     total = np.zeros((view.capacity.size, used.shape[1]))
     np.add.at(total, hosts.gpu_type, weighted)
     return total / np.maximum(view.capacity, 1)[:, None]
@@ -95,6 +95,5 @@ def both_prices(data: Compared) -> Drawn:
         fields[f"dual prices of {COLUMNS}"] = style.no_dust(data.prices[COLUMNS], SMALL)
     last = max((int(d.slot.max()) + 1 for d in known.values()), default=max(f.shape[1] for f in some(fields).values()))
     panels = {title: (field, "utility per GPU and slot") for title, field in some(fields).items()}
-    return style.price_map(panels, view.workload.gpu_types, view.slot_s, data.clock, last * view.slot_s), data.n(
-        len(panels)
-    )
+    chart = style.price_map(panels, view.workload.gpu_types, view.slot_s, data.clock, last * view.slot_s)
+    return chart, data.n(len(panels))

@@ -7,6 +7,7 @@ type, and neighbours are averaged where cells would become too small.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -116,14 +117,15 @@ def _efficiency_map(view: View, relative: dict[str, Array]) -> Any:
     # one tenant that takes a whole type would leave no colour for all the others
     away = min(1.0, max(max(values) - 1.0, 1.0 - min(values), 0.05))
     colours = alt.Scale(scheme="purpleorange", domain=[1.0 - away, 1.0 + away], clamp=True, domainMid=1.0)
-    title = "tenants by speedup on the fastest type, lowest first"
-    across = alt.X("tenant:N", sort=names, title=title)
-    chart = alt.Chart(style.rows(cells), width=style.WIDTH - 120, height=alt.Step(style.ROW)).mark_rect()
-    return chart.encode(
-        across,
+    ratio = "efficiency / equal split"
+    return style.plot(
+        cells,
+        "rect",
+        alt.X("tenant:N", sort=names, title="tenants by speedup on the fastest type, lowest first"),
         alt.Y("method:N", sort=list(map(style.name, relative)), title=None),
-        color=alt.Color("value:Q", scale=colours, title="efficiency / equal split"),
-        tooltip=style.tip("method", "tenant", ("text", "efficiency / equal split")),
+        color=alt.Color("value:Q", scale=colours, title=ratio),
+        told=["method", "tenant", ("text", ratio)],
+        size=(style.WIDTH - 120, alt.Step(style.ROW)),
     )
 
 
@@ -165,65 +167,42 @@ def envies(data: Compared) -> Drawn:
             for (i, j), value in largest.items()
             if value > 0 or i == j  # the diagonal keeps all tenants on both axes; nobody envies itself
         ]
-    across, down = (
-        alt.Axis(title=f"{who} tenant", labels=len(names) <= FEW_TENANTS, ticks=False) for who in ("envied", "envying")
-    )
-    side: dict[str, Any] = {"sort": names, "scale": alt.Scale(domain=names)}
+    few = alt.Axis(labels=len(names) <= FEW_TENANTS, ticks=False)
+    sides = ((alt.X, "envied"), (alt.Y, "envying"))
+    axes = [style.listed(axis, who, names, f"{who} tenant").axis(few) for axis, who in sides]
     colours = alt.Color("gain:Q", scale=alt.Scale(domain=[0, 100], range=ENVY), title="gain [%]")
-    chart = (
-        alt.Chart(style.rows(cells), width=170, height=120, view=alt.ViewConfig(stroke=style.FAINT))
-        .mark_rect()
-        .encode(
-            alt.X("envied:N", axis=across, **side),
-            alt.Y("envying:N", axis=down, **side),
-            color=alt.when(alt.datum.gain > 0).then(colours).otherwise(alt.value("transparent")),
-            tooltip=style.tip("method", "envying", "envied", ("gain", "gain [%]")),
-        )
-    )
+    seen = alt.when(alt.datum.gain > 0).then(colours).otherwise(alt.value("transparent"))
+    told = "method", "envying", "envied", ("gain", "gain [%]")
+    place: dict[str, Any] = {"size": (170, 120), "frame": style.FAINT, "panels": list(titles.values()), "columns": 3}
+    chart = style.plot(cells, "rect", *axes, color=seen, told=told, **place)
     more = "" if len(groups) == view.size else "The largest of each group of neighbours in order of speedup."
-    return style.in_panels(chart, list(titles.values()), 3), _words(data, more).strip()
+    return chart, _words(data, more)
 
 
 @figure("oef.devices", "Devices by type and tenant", of="instance")
 def devices(data: Compared) -> Drawn:
     """Devices of each GPU type (slowest left) by tenant."""
     view: View = data.view
-    held = {method: per_tenant(view, d.devices) for method, d in _allocations(data).items()}
+    held = {style.name(method): per_tenant(view, d.devices) for method, d in _allocations(data).items()}
     kinds = [style.label(kind, 9) for kind in view.gpu_types]
-    across = alt.X("type:N", sort=kinds, title=None)
     few = len(view.tenants) <= FEW_TENANTS
-    groups, names = (
-        _ranked_tenants(view)
-        if not few
-        else ([np.array([i]) for i in range(len(view.tenants))], [style.label(t, 14) for t in view.tenants])
-    )
+    each = [np.array([i]) for i in range(len(view.tenants))], [style.label(tenant, 14) for tenant in view.tenants]
+    groups, names = each if few else _ranked_tenants(view)
     cells = [
-        {
-            "method": style.name(method),
-            "panel": style.name(method),
-            "type": kind,
-            "tenant": tenant,
-            "devices": value,
-            "order": i,
-        }
+        {"method": method, "panel": method, "type": kind, "tenant": tenant, "devices": value, "order": i}
         for method, amounts in held.items()
         for i, (tenant, group) in enumerate(zip(names, groups, strict=True))
         for kind, value in zip(kinds, amounts[group].mean(axis=0), strict=True)
         if value > 0
     ]
-    told, panels = style.tip("method", "tenant", "type", "devices"), list(map(style.name, held))
-    base = alt.Chart(style.rows(cells), width=150, height=130)
+    draw = partial(style.plot, cells, size=(150, 130), panels=list(held), columns=3)
+    across, told = alt.X("type:N", sort=kinds, title=None), ["method", "tenant", "type", "devices"]
     if few:
-        colours = alt.Color(
-            "tenant:N", title=None, scale=alt.Scale(domain=names, range=list(style.PALETTE[: len(names)]))
-        )
         height = style.y("devices", "devices", domain=[0.0, float(view.capacity.max())])
-        chart = base.mark_bar().encode(across, height, color=colours, order="order:Q", tooltip=told)
-        return style.in_panels(chart, panels, 3), _words(data, "")
+        chart = draw("bar", across, height, color=style.named("tenant", names), order="order:Q", told=told)
+        return chart, _words(data, "")
     # by the square root, so that small shares show beside whole types in one hand
     colours = alt.Color("devices:Q", scale=alt.Scale(type="sqrt"), title="devices per tenant")
-    side = alt.Y("tenant:N", sort=names, title=None, scale=alt.Scale(domain=names))
     words = "Tenants by speedup on the fastest type (lowest on top), neighbours averaged where there are many."
-    return style.in_panels(base.mark_rect().encode(across, side, color=colours, tooltip=told), panels, 3), _words(
-        data, words
-    )
+    chart = draw("rect", across, style.listed(alt.Y, "tenant", names), color=colours, told=told)
+    return chart, _words(data, words)

@@ -19,6 +19,14 @@ from schedgap.harness.text import clean, number
 HEIGHT = 260
 """Pixels of a plot."""
 
+AXES = {
+    "unit_worth": "F [weight per capacity and slot]",
+    "worker_type": "worker type",
+    "workers": "most workers of a job",
+    "round_s": "round [s]",
+}
+"""What an axis says of a parameter; others are called what references call them."""
+
 CELL = 34
 """Pixels of a map's row."""
 
@@ -51,17 +59,14 @@ def _(found: Reproduction) -> list[Drawable]:
 
 @figure("shape", "Reproduced", of="reproduction")
 def shape(data: Drawable) -> Drawn:
-    """Means over all cases with 95 % bootstrap intervals; crosses are printed values."""
+    """Means over all cases with 95 % bootstrap intervals; crosses are printed values, dashed lines certified bounds."""
     known = [record for record in data.records if "value" in record]
-    if not known:
-        return None
-    drawn: Drawn = KINDS[data.drawing.kind](data, known)
-    return drawn
+    return KINDS[data.drawing.kind](data, known) if known else None
 
 
-def _series(known: Sequence[Record]) -> tuple[list[str], dict[str, Any]]:
-    names = list(dict.fromkeys(record["series"] for record in known))
-    return names, style.colour(style.looks(names), names)
+def _look(known: Sequence[Record]) -> dict[str, Any]:
+    names = [record["series"] for record in known]
+    return style.colour(style.looks(names), names)
 
 
 def _told(records: Sequence[Record], numeric: bool) -> list[dict[str, Any]]:
@@ -72,61 +77,65 @@ def _told(records: Sequence[Record], numeric: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _axes(data: Drawable, known: Sequence[Record]) -> tuple[Any, Any, bool]:
-    numeric = drawn.is_numeric(known)
-    order = list(dict.fromkeys(str(record["x"]) for record in known))
-    across = (
-        style.x("x", data.drawing.along, log=style.wide([float(record["x"]) for record in known]))
-        if numeric
-        else alt.X("x:N", title=data.drawing.along, sort=order, axis=alt.Axis(labelAngle=0))
-    )
-    values = [record["value"] for record in known]
-    return across, style.y("value", _quantity(data.drawing), log=style.wide(values)), numeric
-
-
 def _quantity(drawing: Drawing) -> str:
     return drawing.quantity.replace(":", " to ").replace("_", " ")
 
 
-def _lines(data: Drawable, known: Sequence[Record]) -> Any:
-    across, height, numeric = _axes(data, known)
-    _, look = _series(known)
-    tip = style.tip("method", ("x", data.drawing.along), "value", "low", "high", "cases")
-    base = alt.Chart(style.rows(_told(known, numeric)), width=style.WIDTH, height=HEIGHT)
-    lines = base.mark_line(point=True).encode(across, height, tooltip=tip, **look)
-    spread = base.mark_rule(strokeWidth=1.0).encode(across, alt.Y("low:Q"), alt.Y2("high:Q"), color=look["color"])
+def _names(axis: type[alt.X] | type[alt.Y], field: str, title: str, known: Sequence[Record], **more: Any) -> Any:
+    order = list(dict.fromkeys(str(record[field]) for record in known))
+    return axis(f"{field}:N", title=AXES.get(title, title), sort=order, axis=alt.Axis(**more))
+
+
+def _curves(data: Drawable, known: Sequence[Record]) -> Any:
+    """Return lines, or bars beside one another, with their intervals and printed values."""
+    bars, along = data.drawing.kind == "bars", data.drawing.along
+    numeric, look = not bars and drawn.is_numeric(known), _look(known)
+    across = _names(alt.X, "x", along, known, labelAngle=0, **({"labelLimit": 200} if bars else {}))
+    if numeric:
+        places = [float(record["x"]) for record in known]
+        across = style.x("x", AXES.get(along, along), log=style.wide(places), domain=[min(places), max(places)])
+    log = not bars and style.wide([record["value"] for record in known])
+    beside = [alt.XOffset("method:N", sort=list(dict.fromkeys(record["series"] for record in known)))] if bars else []
+    ink = alt.value(style.INK) if bars else look["color"]
+
+    def base(records: Sequence[Record]) -> alt.Chart:
+        chart = alt.Chart(style.rows(_told(records, numeric)), width=style.WIDTH, height=HEIGHT)
+        return chart.encode(across, *beside)
+
+    marks = base(known).mark_bar() if bars else base(known).mark_line(point=True)
+    told = style.tip("method", ("x", along), "value", "low", "high", "cases")
+    means = marks.encode(style.y("value", _quantity(data.drawing), log=log), tooltip=told, **look)
+    spread = base(known).mark_rule().encode(alt.Y("low:Q"), alt.Y2("high:Q"), color=ink)
     printed = [record for record in data.records if "published" in record]
-    crosses = (
-        alt.Chart(style.rows(_told(printed, numeric)))
-        .mark_point(shape="cross", size=90, filled=True)
-        .encode(across, alt.Y("published:Q"), color=look["color"], tooltip=style.tip("method", "published"))
-    )
-    return alt.layer(spread, lines, *([crosses] if printed else []))
+    crosses = base(printed).mark_point(shape="cross", size=90, filled=True)
+    crosses = crosses.encode(alt.Y("published:Q"), color=ink, tooltip=style.tip("method", "published"))
+    bounds = alt.Chart(style.rows(_bounds(_told(known, numeric))))
+    bounds = bounds.mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
+    bounds = bounds.encode(across, alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=style.tip(("x", along), "bound", "of"))
+    layers = [means, spread] if bars else [spread, means]
+    return alt.layer(*layers, *([crosses] if printed else []), *([bounds] if not bars and _bounds(known) else []))
 
 
-def _bars(data: Drawable, known: Sequence[Record]) -> Any:
-    names, look = _series(known)
-    order = list(dict.fromkeys(str(record["x"]) for record in known))
-    base = alt.Chart(style.rows(_told(data.records, False)), width=style.WIDTH, height=HEIGHT).encode(
-        alt.X("x:N", title=data.drawing.along, sort=order, axis=alt.Axis(labelAngle=0, labelLimit=200)),
-        alt.XOffset("method:N", sort=names),
-    )
-    tip = style.tip("method", ("x", data.drawing.along), "value", "low", "high", "cases")
-    bars = base.mark_bar().encode(style.y("value", _quantity(data.drawing)), color=look["color"], tooltip=tip)
-    spread = base.mark_rule(color=style.INK).encode(alt.Y("low:Q"), alt.Y2("high:Q"))
-    marks = base.mark_point(shape="cross", size=90, filled=True, color=style.INK)
-    return alt.layer(bars, spread, marks.encode(alt.Y("published:Q"), tooltip=style.tip("method", "published")))
+def _bounds(known: Sequence[Record]) -> list[Record]:
+    """Return the points of each bound once, also where it is one on several methods."""
+    found = [
+        {"x": one["x"], "bound": one["bound"], "of": "".join((one["model"], *one["series"].partition(", ")[1:]))}
+        for one in known
+        if "bound" in one
+    ]
+    return list({tuple(one.values()): one for one in found}.values())
 
 
 def _map(data: Drawable, known: Sequence[Record]) -> Any:
+    along, across = data.drawing.along, data.drawing.across
     cells = [
         {**record, "x": str(record["x"]), "y": str(record["y"]), "text": number(record["value"], 3)} for record in known
     ]
-    columns, rows = (list(dict.fromkeys(record[axis] for record in cells)) for axis in ("x", "y"))
-    base = alt.Chart(style.rows(cells), width=style.WIDTH, height=CELL * len(rows)).encode(
-        alt.X("x:N", title=data.drawing.along, sort=columns, axis=alt.Axis(labelAngle=0)),
-        alt.Y("y:N", title=data.drawing.across, sort=rows, axis=alt.Axis(labelLimit=260)),
-        tooltip=style.tip(("x", data.drawing.along), ("y", data.drawing.across), "value", "low", "high", "cases"),
+    height = CELL * len({cell["y"] for cell in cells})
+    base = alt.Chart(style.rows(cells), width=style.WIDTH, height=height).encode(
+        _names(alt.X, "x", along, known, labelAngle=0),
+        _names(alt.Y, "y", across, known, labelLimit=260),
+        tooltip=style.tip(("x", along), ("y", across), "value", "low", "high", "cases"),
     )
     middle = alt.Scale(scheme="redblue", domainMid=1.0)
     heat = base.mark_rect(opacity=0.6).encode(color=alt.Color("value:Q", title=_quantity(data.drawing), scale=middle))
@@ -134,18 +143,16 @@ def _map(data: Drawable, known: Sequence[Record]) -> Any:
 
 
 def _distribution(data: Drawable, known: Sequence[Record]) -> Any:
-    _, look = _series(known)
-    base = alt.Chart(style.rows(_told(known, True)), width=style.WIDTH, height=HEIGHT)
-    across = style.x("x", "completion time [h]")
-    height = style.y("value", "part of the jobs", domain=[0.0, 1.0])
-    return base.mark_line(interpolate="step-after").encode(
-        across, height, tooltip=style.tip("method", "x", "value"), **look
-    )
+    rounds = data.drawing.quantity == "gru"
+    across = style.x("x", "part of the GPUs that works" if rounds else "completion time [h]")
+    axes = across, style.y("value", f"part of the {'rounds' if rounds else 'jobs'}", domain=[0.0, 1.0])
+    steps, size = alt.MarkDef("line", interpolate="step-after"), (style.WIDTH, HEIGHT)
+    return style.plot(_told(known, True), steps, *axes, told=["method", "x", "value"], size=size, **_look(known))
 
 
 KINDS: Mapping[str, Callable[[Drawable, Sequence[Record]], Any]] = {
-    "lines": _lines,
-    "bars": _bars,
+    "lines": _curves,
+    "bars": _curves,
     "map": _map,
     "cdf": _distribution,
 }

@@ -22,8 +22,10 @@ MAX_INSTANCES = 4
 """Instances of a run that have figures of their own, the first of them."""
 
 MOST_BARS = 20
-WIDTH, HEIGHT = 250, 150
+SIZE = 250, 150
 """Pixels of each chart about an instance."""
+
+BAR = alt.MarkDef("bar", color=style.ACCENT)
 
 MOST_ROWS = 60
 """Tenants' job types shown in the heat map, the first of them where there are more."""
@@ -154,11 +156,8 @@ def overview(data: Described) -> Drawn:
     hours = [job.submit_s / 3600 for job in jobs]
     if len(set(hours)) > 1:
         bins = alt.X("hour:Q", bin=alt.Bin(maxbins=40), title="submission [h]", axis=alt.Axis(grid=False))
-        arrivals = alt.Chart(style.rows({"hour": hour} for hour in hours), width=WIDTH, height=HEIGHT)
-        title = f"{style.counted(len(jobs), 'job')} by submission"
-        charts.append(
-            arrivals.mark_bar(color=style.ACCENT).encode(bins, style.y("count()", "jobs")).properties(title=title)
-        )
+        arrivals = style.plot([{"hour": hour} for hour in hours], BAR, bins, style.y("count()", "jobs"), size=SIZE)
+        charts.append(arrivals.properties(title=f"{style.counted(len(jobs), 'job')} by submission"))
     if jobs:
         sizes = {f"{size:,}": count for size, count in sorted(Counter(job.gpus for job in jobs).items())}
         charts.append(_bars(sizes, "jobs by gang size", "jobs"))
@@ -172,26 +171,21 @@ def _bars(counts: Mapping[str, int], title: str, ylabel: str) -> Any:
     """Return a bar for each of the first counts."""
     shown = [{"what": style.label(what, 20), "count": count} for what, count in counts.items()][:MOST_BARS]
     title += f" (the first {MOST_BARS})" if len(counts) > MOST_BARS else ""
-    chart = alt.Chart(style.rows(shown), width=WIDTH, height=HEIGHT, title=title)
-    return chart.mark_bar(color=style.ACCENT).encode(alt.X("what:N", sort=None, title=None), style.y("count", ylabel))
+    axes = alt.X("what:N", sort=None, title=None), style.y("count", ylabel)
+    return style.plot(shown, BAR, *axes, size=SIZE).properties(title=title)
 
 
 def _speedups(instance: Instance) -> Any:
     """Return the rates of the tenants' job types, relative to each one's slowest GPU type."""
     kinds = [(tenant.id, kind) for tenant in instance.tenants for kind in tenant.job_types]
     cells = [
-        {
-            "tenant": f"{i + 1} {style.label(tenant, 10)}",
-            "type": style.label(name, 12),
-            "speedup": rate / min(kind.rates.values()),
-        }
-        for i, (tenant, kind) in enumerate(kinds[:MOST_ROWS])
+        {"tenant": f"{i} {style.label(tenant, 10)}", "type": style.label(name, 12), "speedup": rate / slowest}
+        for i, (tenant, kind) in enumerate(kinds[:MOST_ROWS], 1)
+        for slowest in [min(kind.rates.values())]
         for name, rate in kind.rates.items()
     ]
     more = f" (first {MOST_ROWS} of {len(kinds)})" if len(kinds) > MOST_ROWS else ""
-    chart = alt.Chart(style.rows(cells), width=WIDTH, height=HEIGHT, title=f"speedup by tenant{more}").mark_rect()
-    side = alt.Y("tenant:N", sort=None, title=None)
+    axes = alt.X("type:N", sort=None, title=None), alt.Y("tenant:N", sort=None, title=None)
     colour = alt.Color("speedup:Q", title="rate / slowest type's rate")
-    return chart.encode(
-        alt.X("type:N", sort=None, title=None), side, color=colour, tooltip=style.tip("tenant", "type", "speedup")
-    )
+    chart = style.plot(cells, "rect", *axes, color=colour, told=["tenant", "type", "speedup"], size=SIZE)
+    return chart.properties(title=f"speedup by tenant{more}")

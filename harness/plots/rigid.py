@@ -48,11 +48,13 @@ def week(data: Compared) -> Drawn:
         for hour, waiting in enumerate(row)
         if waiting > 0
     ]
-    chart = alt.Chart(style.rows(hours), width=style.WIDTH, height=alt.Step(style.ROW)).mark_rect()
-    down = alt.Y("day:N", title=None, sort=list(DAYS), scale=alt.Scale(domain=list(DAYS)))
-    across = alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24))))
+    axes = (
+        alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24)))),
+        style.listed(alt.Y, "day", DAYS),
+    )
     colour = style.heat("avoidable waiting [h]", cells.ravel(), "waiting")
-    return chart.encode(across, down, color=colour, tooltip=style.tip("day", "hour", ("waiting", "[h]"))), data.n(1)
+    told = ["day", "hour", ("waiting", "[h]")]
+    return style.plot(hours, "rect", *axes, color=colour, told=told, size=(style.WIDTH, alt.Step(style.ROW))), data.n(1)
 
 
 @figure("rigid.decisions", "The most expensive decisions", of="instance")
@@ -66,7 +68,6 @@ def decisions(data: Compared) -> Drawn:
         {"job": f"{clean(data.view.instance.jobs[one.job].id, 24)} ({why.view.gpus[one.job]} GPUs)", "cost": one.cost_h}
         for one in found
     ]
-    chart = alt.Chart(style.rows(costs), width=style.WIDTH - 140, height=alt.Step(style.ROW))
-    cost = style.x("cost", "waiting of those passed over [h]")
-    side = alt.Y("job:N", title=None, sort=None)
-    return chart.mark_bar(color=style.ACCENT).encode(cost, side, tooltip=style.tip("job", "cost")), data.n(1)
+    axes = style.x("cost", "waiting of those passed over [h]"), alt.Y("job:N", title=None, sort=None)
+    size = style.WIDTH - 140, alt.Step(style.ROW)
+    return style.plot(costs, alt.MarkDef("bar", color=style.ACCENT), *axes, told=["job", "cost"], size=size), data.n(1)

@@ -89,14 +89,8 @@ def total_times(data: Histories) -> Drawn:
     bounds = list(dict.fromkeys(row.ttd_bound_s for row in rows))
     if len({row.fingerprint for row in data.rows}) > 1 or not any(bounds):
         return None
-    groups = [
-        style.Group(
-            {row.policy: row.ttd_s or 0.0 for row in rows if row.ttd_bound_s == b},
-            b,
-            f"bound {data.clock.text(b or 0.0)}",
-        )
-        for b in bounds
-    ]
+    times = {bound: {row.policy: row.ttd_s or 0.0 for row in rows if row.ttd_bound_s == bound} for bound in bounds}
+    groups = [style.Group(times[bound], bound, f"bound {data.clock.text(bound or 0.0)}") for bound in bounds]
     chart = style.beside_bounds(groups, data.clock.label("total time"), data.looks, data.clock.seconds)
     return chart, data.n(len(rows), len(data.rows))
 
@@ -195,9 +189,8 @@ def gpus_and_cpus(data: Histories) -> Drawn:
 def mean_times(data: Histories) -> Drawn:
     """Mean time from arrival to completion of the jobs that count."""
     here = {row.policy: row for row in data.rows if row.fingerprint == data.rows[-1].fingerprint}
-    shown = [here[policy] for policy in data.rounds if here[policy].jct_mean_s and here[policy].verified][
-        : style.MAX_ROWS
-    ]
+    known = [here[policy] for policy in data.rounds]
+    shown = [row for row in known if row.jct_mean_s and row.verified][: style.MAX_ROWS]
     if len(shown) < 2:
         return None
     bound_s = next((row.jct_bound_s for row in shown if row.jct_bound_s), None)
@@ -214,26 +207,15 @@ def times_by_load(data: Histories) -> Drawn:
     instances = len({row.fingerprint for row in known})
     if instances < 2:
         return None
+    names, means = (
+        [style.name(row.policy) for row in known],
+        [(row.jct_mean_s or 0.0) / data.clock.seconds for row in known],
+    )
     points = [
-        {
-            "method": style.name(row.policy),
-            "load": row.arrivals_per_h,
-            "mean": (row.jct_mean_s or 0.0) / data.clock.seconds,
-        }
-        for row in known
+        {"method": method, "load": row.arrivals_per_h, "mean": mean}
+        for method, row, mean in zip(names, known, means, strict=True)
     ]
-    methods = list(dict.fromkeys(row.policy for row in known))
-    height = style.y(
-        "mean", data.clock.label("mean completion time"), log=style.wide([point["mean"] for point in points])
-    )
-    chart = (
-        alt.Chart(style.rows(points), width=style.WIDTH)
-        .mark_line(point=True)
-        .encode(
-            style.x("load", "arrivals [jobs per hour]"),
-            height,
-            tooltip=style.tip("method", "load", "mean"),
-            **style.colour(data.looks, map(style.name, methods)),
-        )
-    )
-    return chart, f"n = {style.counted(instances, 'instance')}, {_policies(len(methods), len(methods))}."
+    height = style.y("mean", data.clock.label("mean completion time"), log=style.wide(means))
+    axes, look = (style.x("load", "arrivals [jobs per hour]"), height), style.colour(data.looks, names)
+    chart = style.plot(points, alt.MarkDef("line", point=True), *axes, told=["method", "load", "mean"], **look)
+    return chart, f"n = {style.counted(instances, 'instance')}, {_policies(len(set(names)), len(set(names)))}."

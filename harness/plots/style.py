@@ -89,9 +89,10 @@ def text_colour(background: str) -> str:
 # ---------------------------------------------------------------- data and words
 
 
-def rows(values: Iterable[Mapping[Any, Any]]) -> alt.InlineData:
+def rows(values: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
     """Return records as a chart's data: plain numbers of six digits, what is not finite is absent."""
-    return alt.InlineData(values=[{key: _plain(value) for key, value in row.items()} for row in values])
+    # Altair would check each record of its own class, and copy lists of them at every step of building a chart.
+    return {"values": tuple({key: _plain(value) for key, value in row.items()} for row in values)}
 
 
 def _plain(value: Any) -> Any:
@@ -140,6 +141,46 @@ def tip(*fields: str | tuple[str, str]) -> list[alt.Tooltip]:
     """Return what hovering tells: fields, or pairs of field and title."""
     pairs = [(each, each) if isinstance(each, str) else each for each in fields]
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in pairs]
+
+
+def plot(
+    records: Iterable[Mapping[Any, Any]],
+    mark: Any,
+    *axes: Any,
+    size: tuple[Any, Any] = (WIDTH, alt.Undefined),
+    flat: Sequence[str] = (),
+    told: Iterable[Any] = (),
+    panels: Sequence[str] = ("",),
+    columns: int = 1,
+    frame: str | None = None,
+    zooms: bool = True,
+    **channels: Any,
+) -> Any:
+    """Return records as marks (Altair's, or its name) along axes, a panel for each title; over ``time`` they zoom.
+
+    Records hold arrays in the fields `flat`; hovering tells the fields `told` (:func:`tip`). A `frame` has that colour.
+    """
+    view = alt.ViewConfig(stroke=frame) if frame else alt.Undefined
+    chart = alt.Chart(rows(records), mark=mark, width=size[0], height=size[1], view=view)
+    chart = chart.encode(*axes, tooltip=tip(*told), **channels)
+    chart = chart.transform_flatten(list(flat)) if flat else chart
+    zoomed = zooms and any(isinstance(axis, alt.X) and axis.shorthand == "time:Q" for axis in axes)
+    return in_panels(chart.add_params(zoom()) if zoomed else chart, panels, columns)
+
+
+def keyed(channel: Any, field: str, marks: Mapping[str, Any], title: str | None = None) -> Any:
+    """Return a channel of Altair that tells the values of a field apart by these marks: colours, dashes, shapes."""
+    return channel(f"{field}:N", title=title, scale=alt.Scale(domain=list(marks), range=list(marks.values())))
+
+
+def named(field: str, names: Sequence[str]) -> Any:
+    """Return a colour of its own for each of a few names."""
+    return keyed(alt.Color, field, dict(zip(names, PALETTE, strict=False)))
+
+
+def listed(axis: type[alt.X] | type[alt.Y], field: str, names: Sequence[str], title: str | None = None) -> Any:
+    """Return an axis on which all names stand, in their order."""
+    return axis(f"{field}:N", title=title, sort=list(names), scale=alt.Scale(domain=list(names)))
 
 
 def in_panels(chart: Any, titles: Sequence[str], columns: int = 1, field: str = "panel") -> Any:
@@ -220,8 +261,7 @@ def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock
     names = [record["method"] for record in records]
     look = colour(looks, names, legend=False)
     if len(kinds) > 1:
-        colours = alt.Scale(domain=kinds, range=["#9fb8d0", *PALETTE[1 : len(kinds)]])
-        look = {"color": alt.Color("kind:N", title=None, scale=colours)}
+        look = {"color": keyed(alt.Color, "kind", dict(zip(kinds, ["#9fb8d0", *PALETTE[1:]], strict=False)))}
     base = alt.Chart(rows(records), height=34 if len(values) > 4 else 70, width=WIDTH)
     base = base.transform_flatten(["time", "share"]).encode(
         time_axis(unit, times[-1]),
@@ -247,7 +287,10 @@ def between(
     low, high = series
     names = [name for name in (low, high) if any(np.isfinite(np.asarray(each[name], float)).any() for each in records)]
     looks = {low: (ACCENT, [1, 0]), high: (BOUND, DASHED)}
-    colours, dashes = (alt.Scale(domain=names, range=[looks[name][i] for name in names]) for i in (0, 1))
+    look = {
+        channel: keyed(kind, "series", {name: looks[name][i] for name in names})
+        for i, (channel, kind) in enumerate({"color": alt.Color, "strokeDash": alt.StrokeDash}.items())
+    }
     fields = [axis.shorthand.removesuffix(":Q"), low, high]
     base = alt.Chart(rows(records), width=WIDTH // 2 - 50, height=125).transform_flatten(fields).encode(axis)
     sides = {
@@ -256,12 +299,7 @@ def between(
     lines: list[Any] = [
         base.transform_calculate(series=json.dumps(name))
         .mark_line(interpolate="step-after")
-        .encode(
-            sides[name],
-            color=alt.Color("series:N", scale=colours, title=None),
-            strokeDash=alt.StrokeDash("series:N", scale=dashes, title=None),
-            tooltip=tip("method", "series", told),
-        )
+        .encode(sides[name], tooltip=tip("method", "series", told), **look)
         for name in names
     ]
     if len(names) == 2:
@@ -303,22 +341,18 @@ def price_map(
     Maps of the same unit have the same colours, which are logarithmic where prices differ a hundredfold.
     """
     charts, end = [], end_s / unit.seconds
-    named = [label(name, 22) for name in names]
-    cells = {title: _cells(field, named, slot_s, unit, end_s) for title, (field, _) in panels.items()}
+    names = [label(name, 22) for name in names]
+    cells = {title: _cells(field, names, slot_s, unit, end_s) for title, (field, _) in panels.items()}
     for title, (_, what) in panels.items():
         same = [cell["value"] for other, (_, unit_) in panels.items() if unit_ == what for cell in cells[other]]
-        chart = alt.Chart(rows(cells[title]), title=title if len(panels) > 1 else "", width=WIDTH, height=alt.Step(22))
-        side = alt.Y("name:N", title=None, sort=named, scale=alt.Scale(domain=named))
-        told = tip(("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what))
-        chart = chart.mark_rect().encode(
-            time_axis(unit, end), alt.X2("end:Q"), side, color=heat(what, same), tooltip=told
-        )
-        charts.append(chart.add_params(zoom()) if len(panels) == 1 else chart)
-    if len(charts) == 1:
-        return charts[0]
-    return alt.vconcat(*charts).resolve_scale(
-        color="shared" if len({u for _, u in panels.values()}) == 1 else "independent"
-    )
+        told = ("name", "what"), ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]"), ("value", what)
+        axes = time_axis(unit, end), alt.X2("end:Q"), listed(alt.Y, "name", names)
+        place: dict[str, Any] = {"size": (WIDTH, alt.Step(22)), "zooms": len(panels) == 1}
+        chart = plot(cells[title], "rect", *axes, color=heat(what, same), told=told, **place)
+        charts.append(chart.properties(title=title if len(panels) > 1 else ""))
+    alike = len({unit for _, unit in panels.values()}) == 1
+    together = alt.vconcat(*charts).resolve_scale(color="shared" if alike else "independent")
+    return charts[0] if len(charts) == 1 else together
 
 
 def _cells(field: Array, names: Sequence[str], slot_s: float, unit: Clock, end_s: float) -> list[dict[str, Any]]:
@@ -359,11 +393,10 @@ def share_lines(
     methods = list(dict.fromkeys(line["method"] for line in lines))
     panels = list(dict.fromkeys(line.get("panel", "") for line in lines))
     extra = [key for key in lines[0] if key not in ("method", "x", "share", "panel")]
-    chart = alt.Chart(rows(lines), width=WIDTH if columns == 1 else WIDTH // 2 - 30).transform_flatten(["x", "share"])
-    chart = chart.mark_line(interpolate="step-after", clip=True).encode(
-        axis, y("share", title, domain=[0, 1.02]), **colour(looks, methods), tooltip=tip("method", *extra)
-    )
-    return in_panels(chart, panels, columns)
+    mark, size = alt.MarkDef("line", interpolate="step-after", clip=True), WIDTH if columns == 1 else WIDTH // 2 - 30
+    axes, told = (axis, y("share", title, domain=[0, 1.02])), ["method", *extra]
+    place: dict[str, Any] = {"size": (size, alt.Undefined), "panels": panels, "columns": columns}
+    return plot(lines, mark, *axes, flat=["x", "share"], told=told, **place, **colour(looks, methods))
 
 
 def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit: Clock, split_s: float = 0.0) -> Any:
@@ -435,7 +468,7 @@ def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look]
         base.mark_text(align="left", dx=4).encode(text="text:N"),
     ]
     if any(group.bound for group in groups):
-        key = alt.StrokeDash("key:N", title=None, scale=alt.Scale(domain=["certified lower bound"], range=[DASHED]))
+        key = keyed(alt.StrokeDash, "key", {"certified lower bound": DASHED})
         rule = alt.Chart().transform_calculate(key="'certified lower bound'").mark_rule(color=INK)
         layers.append(rule.encode(alt.X("mean(bound):Q"), strokeDash=key))
     chart = alt.layer(*layers, data=rows(records))

@@ -120,33 +120,32 @@ def servers(data: Compared) -> Drawn:
     view: View = data.view
     known = np.flatnonzero(view.servers.gpus > 0)
     hosts = known[:MAX_SERVERS]
-    stacks: list[dict[str, Any]] = [
-        {
-            **{"panel": f"{style.name(method)}, {resource}", "method": style.name(method)},
-            **{
-                "server": server,
-                "job": style.label(view.workload.ids[job], 20),
-                "held": 100.0 * part,
-                "colour": style.PALETTE[job % len(style.PALETTE)],
-            },
-        }
-        for method, schedule in shown.items()
-        for resource, field in RESOURCES.items()
-        for server, job, part in _held(schedule, field, view, hosts)
-    ]
-    chart = alt.Chart(style.rows(stacks), width=165, height=85).mark_bar(stroke=style.PAPER, strokeWidth=0.5)
-    chart = chart.encode(
+    stacks: list[dict[str, Any]] = []
+    for method, schedule in shown.items():
+        for resource, field in RESOURCES.items():
+            about = {"panel": f"{style.name(method)}, {resource}", "method": style.name(method)}
+            for server, job, part in _held(schedule, field, view, hosts):
+                who = {
+                    "job": style.label(view.workload.ids[job], 20),
+                    "colour": style.PALETTE[job % len(style.PALETTE)],
+                }
+                stacks.append({**about, **who, "server": server, "held": 100.0 * part})
+    chart = style.plot(
+        stacks,
+        alt.MarkDef("bar", stroke=style.PAPER, strokeWidth=0.5),
         alt.X("server:O", title="server"),
         style.y("held", "held [%]", domain=[0.0, 103.0]),
         color=alt.Color("colour:N", scale=None),
         detail="job:N",
-        tooltip=style.tip("method", "job", "server", ("held", "held [%]")),
+        told=["method", "job", "server", ("held", "held [%]")],
+        size=(165, 85),
+        panels=list(dict.fromkeys(stack["panel"] for stack in stacks)),
+        columns=3,
     )
-    panels = list(dict.fromkeys(stack["panel"] for stack in stacks))
     of = f"the first {MAX_SERVERS} of " if known.size > MAX_SERVERS else ""
     jobs, mechanisms = style.counted(view.runnable.size, "job"), style.counted(len(shown), "mechanism")
     words = f"n = {jobs} of the round on {of}{style.counted(known.size, 'server')}, {mechanisms} on {data.where}."
-    return style.in_panels(chart, panels, 3), words
+    return chart, words
 
 
 def _held(schedule: Schedule, field: str, view: View, hosts: Ints) -> list[tuple[int, int, float]]:
@@ -166,10 +165,7 @@ def mean_times(data: Compared) -> Drawn:
     chart = style.beside_bounds([group], title, data.looks, data.clock.seconds)
     source = drawn[0].bound_from
     by = f"In brackets: at most so many times the best possible mean, by the bound of {clean(source)}. "
-    count = (
-        f"The {style.MAX_ROWS} fastest of {len(known)}"
-        if len(known) > style.MAX_ROWS
-        else style.counted(len(known), "method")
-    )
+    most = style.MAX_ROWS
+    count = f"The {most} fastest of {len(known)}" if len(known) > most else style.counted(len(known), "method")
     jobs = style.counted(data.view.possible.size, "job")
     return chart, f"{by if source else ''}n = {jobs}, {count} on {data.where}."

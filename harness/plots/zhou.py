@@ -1,19 +1,11 @@
-"""Figures of Zhou's schedulers: windows of A_online, who runs where, prices, completion times beside the bound; sweeps.
-
-Sweeps show what methods reach on several instances against a parameter that differs between these. Methods are compared
-on the same instances only: where one of them has no result, the instance counts for none.
-"""
+"""Figures of Zhou's schedulers: windows of A_online, who runs where, prices, completion times beside the bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl
 
 import altair as alt
 import numpy as np
-import pandas as pd
 
 from schedgap.harness.figure import Drawn, figure
 from schedgap.harness.plots import style
@@ -21,7 +13,6 @@ from schedgap.harness.plots.gantt import Bars, Chart, beside_online, of_runs, se
 from schedgap.harness.plots.results import Compared, some
 from schedgap.harness.text import clean, number
 from schedgap.instances.arrays import Array
-from schedgap.instances.schema import Instance
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule, View
 
 SMALL = 1e-4
@@ -42,25 +33,8 @@ MOST_SLOTS = 1_000_000
 NARROW = 0.035
 """Part of the axis below which a window has no room for its number of rounds."""
 
-MAX_PARAMETERS = 4
-
-PARAMETERS = {
-    "jobs": "jobs",
-    "servers": "servers",
-    "unit_worth": "F [weight per capacity and slot]",
-    "worker_type": "worker type",
-    "workers": "most workers of a job",
-    "slots": "timespan [slots]",
-}
-"""What an axis says of a parameter; others are called what references call them."""
-
-BRIEF = {"unit_worth": "F", "worker_type": "worker type"}
-"""What a title says of it, where that is shorter."""
-
 UNITS = ((1e7, 1e6, "10⁶ "), (1e5, 1e3, "10³ "), (0.0, 1.0, ""))
 """Smallest objective that is shown in a unit, the unit, and its name."""
-
-Value = float | str
 
 
 # ---------------------------------------------------------------- windows of A_online
@@ -102,13 +76,16 @@ def windows(data: Compared) -> Drawn:
         alt.X2("end:Q"),
         style.y("top", "jobs by start").scale(domain=[view.size, 0], nice=False).axis(None),
         alt.Y2("bottom:Q"),
-        color=alt.Color("what:N", title=None, scale=alt.Scale(domain=list(bars), range=list(bars.values()))),
+        color=style.keyed(alt.Color, "what", bars),
         tooltip=style.tip("job", "what", ("time", f"from [{unit.name}]"), ("end", f"to [{unit.name}]")),
     )
-    dashes = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=list(lines), range=list(lines.values())))
-    rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8).encode(strokeDash=dashes)
-    words = edges.mark_text(dy=-6).encode(text="text:N", y=alt.value(0))
-    chart = alt.layer(rules, rectangles.add_params(style.zoom()), words, data=style.rows(records))
+    rules = edges.mark_rule(clip=True, color=style.MUTED, strokeWidth=0.8)
+    rules = rules.encode(strokeDash=style.keyed(alt.StrokeDash, "what", lines))
+    # Above the plot, where marks that a reader can zoom are clipped unless they say otherwise.
+    zoom, words = style.zoom(), base.transform_filter(alt.datum.what == "words").mark_text(dy=-6, clip=False)
+    seen = alt.when(zoom).then(alt.value(1)).otherwise(alt.value(0))
+    words = words.encode(text="text:N", y=alt.value(0), opacity=seen)
+    chart = alt.layer(rules, rectangles.add_params(zoom), words, data=style.rows(records))
     heads = alt.Row("panel:N", title=None, header=alt.Header(labelPadding=14))
     return chart.facet(row=heads), data.n(len(online))
 
@@ -118,16 +95,12 @@ def _windows(schedule: Schedule, last: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     columns = (schedule.window_start, schedule.window_slots, schedule.window_rounds, schedule.window_tau)
     for start, slots, rounds, tau in np.stack(columns, axis=1).tolist():
-        text = (
-            style.counted(rounds, "round")
-            if slots >= 2 * NARROW * last
-            else str(rounds)
-            if slots >= NARROW * last
-            else ""
-        )
+        seen = min(slots, last - start)  # the axis ends where work ends, the last window does not
+        text = style.counted(rounds, "round") if seen >= 2 * NARROW * last else str(rounds)
+        text = text if seen >= NARROW * last else ""
         found += [{"what": "window", "time": edge} for edge in (start, start + slots)]
         found += [{"what": "round of A_maxweight", "time": start + k * tau} for k in range(1, rounds)]
-        found.append({"what": "words", "time": start + slots / 2, "text": text})
+        found.append({"what": "words", "time": start + seen / 2, "text": text})
     return [{**record, "end": record["time"]} for record in found]
 
 
@@ -138,13 +111,8 @@ def _runs(view: View, schedule: Schedule) -> list[dict[str, Any]]:
         job, start = int(schedule.job[k]), int(schedule.start[k])
         about = {"job": style.label(view.ids[job], 30)}
         waits = {"what": "waits", "time": int(view.arrival[job]), "end": start, "top": i + 0.38, "bottom": i + 0.62}
-        runs = {
-            "what": "runs",
-            "time": start,
-            "end": start + int(schedule.slots[k]),
-            "top": i + 0.08,
-            "bottom": i + 0.92,
-        }
+        ends = start + int(schedule.slots[k])
+        runs = {"what": "runs", "time": start, "end": ends, "top": i + 0.08, "bottom": i + 0.92}
         found += [{**about, **waits}, {**about, **runs}]
     return found
 
@@ -236,9 +204,8 @@ def both_prices(data: Compared, arch: str) -> Drawn:
     ends = [int((d.start + d.slots).max()) - 1 for d in data.running(Schedule).values()]
     last = max(field.shape[1] for field, _ in fields.values())
     end_s = min(last, max(ends, default=last)) * data.view.slot_s
-    return style.price_map(panels, [names[i] for i in shown], data.view.slot_s, data.clock, end_s), words + data.n(
-        len(panels)
-    )
+    chart = style.price_map(panels, [names[i] for i in shown], data.view.slot_s, data.clock, end_s)
+    return chart, words + data.n(len(panels))
 
 
 # ---------------------------------------------------------------- weighted completion times
@@ -257,172 +224,6 @@ def completion_times(data: Compared, arch: str) -> Drawn:
     drawn = some([row for each in known.values() for row in each])
     sources = " and ".join(dict.fromkeys(clean(row.bound_from) for row in drawn if row.bound_from))
     bound = f"In brackets: at most so many times the best possible, by the bound of {sources}. " if sources else ""
-    unit, size = next(
-        (unit, text) for least, unit, text in UNITS if max(row.objective or 0.0 for row in drawn) >= least
-    )
+    largest = max(row.objective or 0.0 for row in drawn)
+    unit, size = next((unit, text) for least, unit, text in UNITS if largest >= least)
     return style.beside_bounds(groups, f"Σ w·c [{size}weight × slots]", data.looks, unit), bound + data.n(len(drawn))
-
-
-# ---------------------------------------------------------------- several instances
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """Results of one architecture at different values of a parameter, in order, all others being the same.
-
-    `places` on the x axis are by value, `others` differ elsewhere; `results` are the rows by their place in the
-    comparison, with ``value`` and ``bound``.
-    """
-
-    arch: str
-    parameter: str
-    places: Mapping[Value, float]
-    others: Mapping[str, Value]
-    results: pd.DataFrame
-
-
-def settings(name: str, instance: Instance) -> dict[str, Value]:
-    """Return the parameters of an instance: those that its reference names, and those that it shows itself."""
-    texts = pd.Series(dict(parse_qsl(name.partition("?")[2])), dtype=object)
-    numbers = pd.to_numeric(texts, errors="coerce").astype(float)
-    kinds = [worker.name for worker in instance.worker_types]
-    shown: dict[str, Value] = {
-        "jobs": float(len(instance.jobs)),
-        "servers": float(sum(group.count for group in instance.cluster.servers)),
-        "unit_worth": "jobs' own" if instance.unit_worth is None else instance.unit_worth,
-        "worker_type": kinds[0] if len(kinds) == 1 else "any",
-    }
-    given = {**texts, **numbers[np.isfinite(numbers)], **shown}
-    return {key: value for key, value in given.items() if key != "seed"}
-
-
-def found(data: Compared, kinds: Sequence[str]) -> list[Panel]:
-    """Return a panel for each parameter that differs, and architecture, where there are two values or more."""
-    instances, rows = data.run.instances, pd.DataFrame(map(vars, data.rows))
-    rows[["arch", "kind"]] = rows["problem"].str.split(".", expand=True)[[1, 2]]
-    rows = rows[rows["verified"].eq(True) & rows["objective"].notna() & rows["fingerprint"].isin(list(instances))]
-    rows = rows[rows["kind"].isin(kinds)]
-    rows["method"] = rows["method"].str.split(".", n=2).str[2]
-    rows["bound"] = rows["best_bound"].where(rows["kind"] != "preemptive").astype(float)
-    known = [settings(name, instances[mark]) for name, mark in zip(rows["instance"], rows["fingerprint"], strict=True)]
-    parameters = pd.DataFrame(known, rows.index, dtype=object)
-    differ = [str(key) for key in parameters if len(parameters[key].unique()) > 1]
-    differ = sorted(differ, key=lambda key: [*PARAMETERS, key].index(key))[:MAX_PARAMETERS]
-    made = [_panel(arch, key, rows, parameters[differ]) for key in differ for arch in ARCHITECTURES]
-    return [panel for panel in made if panel]
-
-
-def _panel(arch: str, parameter: str, rows: pd.DataFrame, parameters: pd.DataFrame) -> Panel | None:
-    """Return the results at those values of the other parameters for which this one has most values."""
-    known = parameters[rows["arch"] == arch].dropna(subset=[parameter])
-    others = [key for key in known if key != parameter]
-    groups: Iterable[tuple[Any, pd.DataFrame]]
-    groups = known.groupby(others, sort=False, dropna=False) if others else [((), known)]
-    same, best = max(groups, key=lambda group: group[1][parameter].nunique(), default=((), known))
-    values = list(best[parameter].unique())
-    if len(values) < 2:
-        return None
-    numeric = all(isinstance(value, float) for value in values)
-    places = {value: value for value in sorted(values)} if numeric else {v: float(i) for i, v in enumerate(values)}
-    fixed = {str(key): value for key, value in zip(others, same, strict=True) if not pd.isna(value)}
-    return Panel(arch, parameter, places, fixed, rows.loc[best.index].assign(value=best[parameter]))
-
-
-def compared(panel: Panel, methods: Iterable[str]) -> pd.DataFrame:
-    """Return the results of the instances on which each of these methods that has results for the value has one."""
-    mine = panel.results[panel.results["method"].isin(list(methods))]
-    there = mine.groupby("value")["method"].transform("nunique")
-    here = mine.groupby(["value", "fingerprint"])["method"].transform("nunique")
-    return mine[here == there]
-
-
-@figure("zhou.sweep-completion", "Weighted completion times by parameter")
-def completion_by_parameter(data: Compared) -> Drawn:
-    """Total weighted completion time Σ w·c, in weight × slots, by method and parameter of the instances.
-
-    Means over the instances on which all methods of a value have results, upright lines from the least to the largest.
-    Dashed: mean certified bound (no method without interruptions gets below it).
-    """
-    return _sweep(data, ("completion", "preemptive"), "Σ w·c [{}weight × slots]")
-
-
-@figure("zhou.sweep-weight", "Completed weight by parameter")
-def weight_by_parameter(data: Compared) -> Drawn:
-    """Total weight of the jobs that complete by τ (it depends on the instance), by method and parameter.
-
-    Means over the instances on which all methods of a value have results, upright lines from the least to the largest.
-    Dashed: mean certified bound (no method gets above it).
-    """
-    return _sweep(data, ("weight",), "completed by τ [{}weight]")
-
-
-def _sweep(data: Compared, kinds: Sequence[str], ylabel: str) -> Drawn:
-    """Return a line per method for each parameter that differs, parameter servers beside rings."""
-    shown = some(found(data, kinds))
-    heights = pd.concat([panel.results["objective"] for panel in shown]).abs()
-    unit, size = next((unit, text) for least, unit, text in UNITS if heights.max() >= least)
-    log = style.wide(heights)
-    made, methods = [], list(dict.fromkeys(method for panel in shown for method in panel.results["method"]))
-    looks = {method: next(look for known, look in data.looks.items() if known.endswith(method)) for method in methods}
-    for panel in shown:
-        others = ", ".join(
-            f"{style.label(BRIEF.get(key, key), 14)} = {_text(value)}" for key, value in panel.others.items()
-        )
-        title = [ARCHITECTURES[panel.arch], *([others] if others else [])]
-        height = style.y("mean", ylabel.format(size), log=log)
-        made.append(
-            _lines(panel, compared(panel, methods), looks, unit, height).properties(
-                title=title, width=style.WIDTH // 2 - 60, height=180
-            )
-        )
-    drawn = sorted({i for panel in shown for i in compared(panel, methods).index})
-    return alt.concat(*made, columns=2), data.sample(data.rows[i] for i in drawn)
-
-
-def _lines(panel: Panel, results: pd.DataFrame, looks: Mapping[str, style.Look], unit: float, height: alt.Y) -> Any:
-    """Return means over instances, from the least to the largest result, and the mean bound."""
-    placed = results.assign(objective=results["objective"] / unit, bound=results["bound"] / unit)
-    values: list[Any] = list(panel.places)
-    means = placed.groupby(["method", "value"], sort=False)["objective"].agg(["mean", "min", "max"]).reset_index()
-    means = means.sort_values("value", key=lambda each: each.map(panel.places), kind="stable")
-    each = placed.groupby(["value", "fingerprint"])["bound"].first()
-    bounds = each.groupby("value").agg(lambda found: found.mean(skipna=False)).dropna()
-    points = [
-        {**point, "method": style.name(point["method"]), "value": _place(point["value"])}
-        for point in means.to_dict("records")
-    ]
-    lines = [
-        {"value": _place(value), "mean": bound, "what": "certified bound"}
-        for value, bound in bounds.reindex(list(panel.places)).dropna().items()
-    ]
-    title = PARAMETERS.get(panel.parameter, style.label(panel.parameter, 30))
-    if all(isinstance(value, float) for value in values):
-        ends = [min(values), max(values)]
-        axis = alt.Axis(values=values, format=".4~g", grid=False)
-        across: Any = style.x("value", title, log=style.wide(values), domain=ends, axis=axis)
-    else:
-        across = alt.X(
-            "value:N", title=title, sort=[str(_place(value)) for value in values], axis=alt.Axis(labelAngle=-30)
-        )
-    look = style.colour({style.name(method): look for method, look in looks.items()}, map(style.name, looks))
-    base = alt.Chart(style.rows(points)).encode(
-        across, height, tooltip=style.tip("method", "value", "mean", "min", "max"), **look
-    )
-    spread = base.mark_rule(strokeWidth=0.8, strokeDash=[1, 0]).encode(alt.Y("min:Q"), alt.Y2("max:Q"))
-    layers = [spread, base.mark_line(point=True)]
-    if lines:
-        key = alt.Detail("what:N")
-        layers.append(
-            alt.Chart(style.rows(lines))
-            .mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
-            .encode(across, height, key)
-        )
-    return alt.layer(*layers)
-
-
-def _place(value: Any) -> Value:
-    return style.label(value, 14) if isinstance(value, str) else value
-
-
-def _text(value: Value) -> str:
-    return style.label(value, 14) if isinstance(value, str) else number(value)

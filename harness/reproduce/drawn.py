@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.published import split
-from schedgap.harness.reproduce.measure import Found, curve, fits, groups, plain_number, statistic
+from schedgap.harness.reproduce.measure import Found, curve, fits, groups, plain_number, shared, statistic
 from schedgap.harness.reproduce.row import Case
 from schedgap.harness.reproduce.setting import Drawing, Item, Number, Setting
 
@@ -22,17 +22,18 @@ STEPS = 400
 
 
 def records(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> list[Record]:
-    """Return what is drawn, one record per mark: ``x``, ``series``, ``value``, and where known ``low`` and ``high``.
+    """Return what is drawn, one record per mark: ``x``, ``series``, ``value``; if known ``low``, ``high``, ``bound``.
 
-    Records with ``published`` are marks of printed values. A map has ``y`` in place of the series, a distribution
-    shares of the jobs by hours.
+    Methods are compared at a point on those cases only in which all of them have a result. Records with ``published``
+    are marks of printed values. A map has ``y`` in place of the series, a distribution shares of jobs by hours, or of
+    rounds by the part of the GPUs that works.
     """
     about = Item(at=drawing.at)
     here = [case for case in cases if case.run == setting.run_of(drawing.run).name and fits(case, about)]
     here = [case for case in here if not case.trouble]
     methods = drawing.methods or tuple(dict.fromkeys(case.method for case in here))
     if drawing.kind == "cdf":
-        return [record for method in methods for record in _distribution(method, here)]
+        return [record for method in methods for record in _distribution(method, drawing.quantity, here)]
     if drawing.kind == "map":
         return list(_map(drawing, methods, here))
     return [*_curves(drawing, methods, here), *_printed(setting, drawing, methods)]
@@ -40,15 +41,19 @@ def records(setting: Setting, drawing: Drawing, cases: Sequence[Case]) -> list[R
 
 def _curves(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
     """Yield means with intervals along a parameter, for each method and value of another parameter."""
-    for method in methods:
-        for other, among in groups(drawing.across, cases).items():
+    for other, among in groups(drawing.across, cases).items():
+        alike = [
+            one for here in groups(drawing.along, among).values() for one in shared(methods, drawing.quantity, here)
+        ]
+        for method in methods:
             name = f"{method}, {drawing.across} = {other}" if drawing.across else method
-            for at, found in curve(method, drawing.quantity, drawing.along, among).items():
+            for at, found in curve(method, drawing.quantity, drawing.along, alike).items():
                 yield {"x": at, "series": name, **_mean(found)}
 
 
 def _mean(found: Found) -> Record:
-    return {"value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
+    told = {"value": found.value, "low": found.low, "high": found.high, "cases": found.cases}
+    return told if found.bound is None else {**told, "bound": found.bound, "model": found.model}
 
 
 def _map(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Iterator[Record]:
@@ -61,14 +66,15 @@ def _map(drawing: Drawing, methods: Sequence[str], cases: Sequence[Case]) -> Ite
                     yield {"x": at, "y": method if of_methods else other, "series": method, **_mean(found)}
 
 
-def _distribution(method: str, cases: Sequence[Case]) -> Iterator[Record]:
-    """Yield the part of all jobs that is completed by a time, in the first case of a method."""
+def _distribution(method: str, quantity: str, cases: Sequence[Case]) -> Iterator[Record]:
+    """Yield the part of all jobs completed by a time, or of all rounds up to a use of GPUs, in the first case."""
     case = next((one for one in cases if one.method == method and one.trace), None)
     if case is None or (trace := case.trace.value if case.trace else None) is None:
         return
-    hours = np.sort(trace.jct_s[np.isfinite(trace.jct_s)]) / 3600.0
-    for i in np.unique(np.linspace(0, hours.size - 1, min(STEPS, hours.size)).astype(int)).tolist():
-        yield {"x": float(hours[i]), "series": method, "value": (i + 1) / trace.jct_s.size}
+    every = trace.utilisation if quantity == "gru" else trace.jct_s / 3600.0
+    known = np.sort(every[np.isfinite(every)])
+    for i in np.unique(np.linspace(0, known.size - 1, min(STEPS, known.size)).astype(int)).tolist():
+        yield {"x": float(known[i]), "series": method, "value": (i + 1) / every.size}
 
 
 def _printed(setting: Setting, drawing: Drawing, methods: Sequence[str]) -> Iterator[Record]:

@@ -26,8 +26,11 @@ WIDE = 0.5
 """An interval wider than this part of the printed value decides nothing: the mean does."""
 
 
+NOT_RUN = "Nothing of this run is about it; --quick leaves out what takes longest."
+"""What is said of something that could be measured, but was not."""
+
 TRACE = 0.002
-"""Ratios nearer to one point nowhere."""
+"""Values that differ by a smaller part are no ordering, and ratios nearer to one point nowhere."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Found:
 
 def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
     """Yield a row for everything that is compared in a setting; for one that cannot be tested, a row that says so."""
-    for text in (setting.printed or ("",)) if setting.needs and not setting.items else ():
+    for text in setting.printed or (("",) if not setting.runs else ()):
         what, _, printed = text.rpartition(": ")
         yield ReproducedRow(setting.id, setting.place, what or setting.title, published=printed or None)
     for item in setting.items:
@@ -75,7 +78,7 @@ def _row(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) 
         place=item.place or setting.place,
         verdict=decide(stated, others),
         elsewhere=tuple(elsewhere),
-        note=item.note,
+        note=item.note if stated.agrees is not None or trouble or setting.needs else f"{item.note} {NOT_RUN}".strip(),
         trouble=trouble,
         **fields,
     )
@@ -141,6 +144,12 @@ def values(method: str, quantity: str, cases: Sequence[Case]) -> dict[tuple[str,
             peers.setdefault(case.key, {})[case.method] = case.measured
     found = ((key, value_of(quantity, method, beside)) for key, beside in peers.items())
     return {key: value for key, value in found if value is not None}
+
+
+def shared(methods: Sequence[str], quantity: str, cases: Sequence[Case]) -> list[Case]:
+    """Return the cases in which each of these methods has a value that has one in any: all means are over the same."""
+    found = [known for method in methods if (known := values(method, quantity, cases).keys())]
+    return [case for case in cases if all(case.key in known for known in found)]
 
 
 def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Found | None:
@@ -268,7 +277,7 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
         "what": f"{item.quantity}: ordering{_points(item)}",
         "published": " before ".join(item.order),
     }
-    divided = groups(item.along, cases)
+    divided = {at: shared(item.order, item.quantity, here) for at, here in groups(item.along, cases).items()}
     known = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in divided.items()}
     known = {at: found for at, found in known.items() if all(found)}
     if not known:
@@ -289,7 +298,7 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
 
 
 def _ordered(values: Sequence[float], less: bool) -> bool:
-    return all(a < b if less else a > b for a, b in pairwise(values))
+    return all((b - a if less else a - b) > TRACE * abs(a) for a, b in pairwise(values))
 
 
 def groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:
@@ -339,4 +348,5 @@ def _points(item: Item) -> str:
         f"{name} = {some([str(one) for one in value]) if isinstance(value, tuple) else value}"
         for name, value in item.at.items()
     ]
-    return f" ({', '.join(said)})" if said else ""
+    told = [*([item.run] if item.run else []), *said]
+    return f" ({', '.join(told)})" if told else ""

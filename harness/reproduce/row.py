@@ -6,16 +6,21 @@ A verdict is written down nowhere: :func:`decide` makes it of what was measured.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from schedgap.harness.compare.row import Comparison
 from schedgap.harness.engine.result import DataRow, Found, Later
 from schedgap.harness.reproduce.setting import Setting
 from schedgap.harness.simulate.row import Simulation
+from schedgap.harness.text import clean
 from schedgap.heuristics.simulator import Trace
+from schedgap.instances.canonical import read_bytes
+from schedgap.instances.errors import UsageError
 
 REPRODUCED, ONLY, DIRECTION = "reproduced", "only if", "direction"
 NOT, IMPOSSIBLE, NOT_TESTABLE = "not reproduced", "impossible", "not testable here"
@@ -182,3 +187,15 @@ class Reproduction(Found[ReproducedRow]):
     def verdicts(self) -> Counter[str]:
         """Number of figures and tables by verdict."""
         return Counter(kind(self.verdict(figure)) for figure in self.settings)
+
+
+def read_rows(path: Path) -> Reproduction:
+    """Return the rows in the ``figures.json`` of a run, without what they are made of.
+
+    It raises `UsageError` if the file is something else.
+    """
+    try:
+        rows = [ReproducedRow.of(one) for one in json.loads(read_bytes(path))]
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{path}: no figures.json of harness reproduce ({clean(error, 100)})") from None
+    return Reproduction(meta={}, rows=rows, instances={})

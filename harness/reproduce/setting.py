@@ -22,16 +22,19 @@
 A run is a sweep (:mod:`schedgap.harness.sweep`); its ``quick`` says what is smaller under ``--quick``. A number is a
 mean over everything that ``at`` does not fix. ``[[published]]`` takes the numbers that stand in an instance's file.
 What is compared names its run where there are several; ``needs`` says what a figure would take that cannot be tested
-here.
+here. Said once: ``runs = "hadar/fig4"`` are those of another figure, ``only_if`` at the top is tried on everything, and
+a table with ``each`` stands for several: ``each = ["aws", "testbed"]`` fills these into its ``{}``, and
+``each = [{ value = 3.0, at = … }, …]`` adds these keys to it.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -136,7 +139,10 @@ class Quoted(Item):
 
 
 class Drawing(Record):
-    """How a figure is drawn: lines or bars along a parameter, a map of two, or the jobs done by a time."""
+    """How a figure is drawn: lines or bars along a parameter, a map of two, or a distribution.
+
+    A distribution is of jobs by completion time, or with the quantity ``gru`` of rounds by the part of the GPUs in use.
+    """
 
     kind: Literal["lines", "bars", "map", "cdf"]
     run: Text = ""
@@ -149,7 +155,7 @@ class Drawing(Record):
 
 
 class Setting(Record):
-    """A figure or table: what is run, what is compared, what it would need where it cannot be tested."""
+    """A figure or table: what is run and compared; what is printed, but cannot be tested, and what that would need."""
 
     id: Text = ""
     title: Text = rule("what the figure shows, in a line")
@@ -169,8 +175,8 @@ class Setting(Record):
         names = [run.name for run in self.runs]
         if len(set(names)) < len(names):
             raise violation("runs", ", ".join(names), "runs of different names")
-        if bool(self.runs) == bool(self.needs):
-            raise violation("needs", repr(self.needs), "either runs, or what it would need to test it")
+        if not self.runs and not self.needs:
+            raise violation("needs", repr(self.needs), "runs, or what it would need to test it")
         wanted = [("run", item.run) for item in self.compared]
         wanted += [("drawings.run", drawing.run) for drawing in self.drawings]
         wanted += [("only_if.run", other.run) for item in self.compared for other in item.only_if]
@@ -209,8 +215,50 @@ def read(path: Path) -> Setting:
     return _checked(read_mapping(path), path.stem, str(path))
 
 
+COMPARED = ("numbers", "published", "orders", "trends")
+
+
+def _written_out(content: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a file's content with every table that stands for several, and what is said once, written out."""
+    found = {name: value for name, value in content.items() if name != "only_if"}
+    if isinstance(runs := found.get("runs"), str):
+        found["runs"] = _runs_of(runs, where)
+    for name in ("runs", *COMPARED, "drawings"):
+        if isinstance(tables := found.get(name), list):
+            shared = {"only_if": content["only_if"]} if "only_if" in content and name in COMPARED else {}
+            several = [one for table in tables for one in _several(table)]
+            found[name] = [{**shared, **one} if isinstance(one, dict) else one for one in several]
+    return found
+
+
+def _runs_of(figure: str, where: str) -> Any:
+    """Return the runs of another figure, as its file has them."""
+    file = _folder().joinpath(f"{figure}.toml")
+    if not re.fullmatch(r"[a-z]+/[a-z0-9-]+", figure) or not file.is_file():
+        raise UsageError(f"{where}: runs = {figure!r}: a figure that has runs is expected (harness list figures)")
+    return tomllib.loads(file.read_text("utf-8")).get("runs")
+
+
+def _several(table: Any) -> Iterator[Any]:
+    if not isinstance(table, dict) or not isinstance(table.get("each"), list):
+        yield table
+        return
+    shared = {name: value for name, value in table.items() if name != "each"}
+    for one in table["each"]:
+        yield {**shared, **one} if isinstance(one, dict) else _filled(shared, str(one))
+
+
+def _filled(value: Any, text: str) -> Any:
+    """Return a value with a text in place of each ``{}``."""
+    if isinstance(value, dict):
+        return {_filled(key, text): _filled(one, text) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, text) for one in value]
+    return value.replace("{}", text) if isinstance(value, str) else value
+
+
 def _checked(content: Mapping[str, Any], id: str, where: str) -> Setting:
-    found = parse(Setting, {**content, "id": id}, where)
+    found = parse(Setting, {**_written_out(content, where), "id": id}, where)
     try:
         for run in found.runs:
             run.check()
@@ -219,12 +267,15 @@ def _checked(content: Mapping[str, Any], id: str, where: str) -> Setting:
     return found
 
 
+def _folder() -> Traversable:
+    return resources.files("schedgap").joinpath("reproductions")
+
+
 @cache
 def known() -> Mapping[str, Setting]:
     """Return the settings that come with the package, by id (``hadar/fig4``), in the order of papers and places."""
     found = {}
-    root = resources.files("schedgap").joinpath("reproductions")
-    for paper in sorted((one for one in root.iterdir() if one.is_dir()), key=lambda one: one.name):
+    for paper in sorted((one for one in _folder().iterdir() if one.is_dir()), key=lambda one: one.name):
         for file in paper.iterdir():
             if file.name.endswith(".toml"):
                 id = f"{paper.name}/{file.name.removesuffix('.toml')}"
@@ -255,3 +306,10 @@ def find(names: Sequence[str]) -> list[Setting]:
             raise UnknownNameError(unknown("figure", name, [*known(), *papers, "all"]))
         chosen |= {one.id: one for one in found}
     return list(chosen.values())
+
+
+def about(instances: Iterable[str]) -> list[str]:
+    """Return the figures and tables that are about some of these instances, whatever the parameters are."""
+    asked = {name.partition("?")[0] for name in instances}
+    references = {id: (ref for run in one.runs for ref in run.references) for id, one in known().items()}
+    return [id for id, named in references.items() if any(ref.partition("?")[0] in asked for ref in named)]

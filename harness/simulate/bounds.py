@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.certificates import certificate
-from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.engine.result import grouped
+from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.published import with_published
 from schedgap.harness.simulate.row import Bound, SimulationRow
 from schedgap.harness.verify import TOLERANCE
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
 from schedgap.instances import clock
-from schedgap.instances.canonical import validate
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Horizon, Instance
@@ -34,11 +33,9 @@ def applies(bound: SimulationBound, policy: PolicySpec) -> bool:
 
 
 @dataclass(frozen=True)
-class BoundTask(Task[Bound]):
+class BoundTask(InstanceTask[Bound]):
     """A lower bound of a model on a metric of any schedule on an instance, in rounds of some length."""
 
-    instance_json: str
-    fingerprint: str
     round_s: float
     model: str
 
@@ -52,8 +49,7 @@ class BoundTask(Task[Bound]):
 
     def attempt(self) -> Bound:
         """Solve the model."""
-        instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
-        began = clock.now()
+        instance, began = self.instance, clock.now()
         found, proof = lower_bound(SIMULATED[self.model], instance, self.round_s)
         bound = Bound(self.fingerprint, self.model, found, None, clock.now() - began, self.key, self.round_s)
         if proof is None:
@@ -154,9 +150,7 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
 
 def _beside(rows: Sequence[SimulationRow]) -> Iterator[Mapping[str, SimulationRow]]:
     """Yield, for each row, the rows that are compared with it by policy, itself among them."""
-    cases: dict[tuple[str, ...], dict[str, SimulationRow]] = {}
-    for row in rows:
-        cases.setdefault(row.case, {})[row.policy] = row
+    cases = {case[0].case: {row.policy: row for row in case} for case in grouped(rows, "case")}
     yield from (cases[row.case] for row in rows)
 
 

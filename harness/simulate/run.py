@@ -161,9 +161,7 @@ def plan(
     for one in instances:
         text = to_json(one)
         for label, asked in options.items():
-            rules = rules_for(
-                one, asked.round_s, asked.restart_s, asked.spread_factor, asked.until_s, asked.profiling_s
-            )
+            rules = rules_for(one, asked)
             if asked.window.first >= len(one.jobs):
                 raise UsageError(f"window = {asked.window}: {one.name} has {len(one.jobs)} jobs, none of them is in it")
             tasks += [
@@ -183,7 +181,8 @@ def plan(
                 for spec in chosen
             ]
             bounds += [
-                BoundTask(text, one.fingerprint, rules.round_s, model) for model in wanted(chosen, asked.window == ALL)
+                BoundTask(text, one.name, one.fingerprint, rules.round_s, model)
+                for model in wanted(chosen, asked.window == ALL)
             ]
     return [*tasks, *{task.key: task for task in bounds}.values()]
 
@@ -214,25 +213,19 @@ def _tables(simulation: Simulation) -> Mapping[str, bytes]:
 STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables)
 
 
-def rules_for(
-    instance: Instance,
-    round_s: float | None,
-    restart_s: float | None,
-    spread_factor: float,
-    until_s: float,
-    profiling_s: float = 0.0,
-) -> Rules:
+def rules_for(instance: Instance, asked: Options) -> Rules:
     """Return the rules of a simulation of `instance`, with the defaults of :func:`simulate`.
 
     It raises `UsageError` if the instance has no jobs, an option is out of range, or the jobs need too many rounds.
     """
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")
+    round_s, restart_s = asked.round_s, asked.restart_s
     if round_s is None:
         round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
-    rules = Rules(round_s, restart_s, spread_factor, until_s, profiling_s=profiling_s)
+    rules = Rules(round_s, restart_s, asked.spread_factor, asked.until_s, profiling_s=asked.profiling_s)
     if (least := least_rounds(instance, rules)) > MAX_ROUNDS:
         wanted = f"its jobs take at least {least:.3g} rounds, at most {MAX_ROUNDS:.3g} can be simulated"
         raise UsageError(f"round_s = {round_s:g}: {instance.name}: {wanted}")

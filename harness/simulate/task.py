@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -17,7 +16,7 @@ import numpy as np
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import Later, RowResult, Stored, opened, packed
 from schedgap.harness.engine.sealed import KeptFile
-from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.simulate.row import Rounds, SimulationRow
 from schedgap.harness.text import plain
 from schedgap.harness.verify import differ
@@ -28,7 +27,6 @@ from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, serve
 from schedgap.heuristics.simulator.metrics import ALL, Window, measure, part_used
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import profiles
 
@@ -179,15 +177,12 @@ class SimulationResult(RowResult):
 
 
 @dataclass(frozen=True)
-class SimulationTask(Task[SimulationResult]):
-    """A policy to simulate on an instance, which travels as JSON text.
+class SimulationTask(InstanceTask[SimulationResult]):
+    """A policy to simulate on an instance.
 
     `program` is what the policy runs, if any, `options` how rows of a sweep name its rules.
     """
 
-    instance_json: str
-    instance_name: str
-    fingerprint: str
     policy: str
     seed: int
     rules: Rules
@@ -226,7 +221,7 @@ class SimulationTask(Task[SimulationResult]):
 
     def attempt(self) -> SimulationResult:
         """Simulate, check, measure."""
-        instance = validate(json.loads(self.instance_json), where=self.fingerprint[:12])
+        instance = self.instance
         spec = POLICIES.get(self.policy)
         began = clock.now()
         rules = spec.rules(self.rules)

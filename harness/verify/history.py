@@ -97,10 +97,9 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
 
 def _equal(one: Any, other: Any) -> bool:
     """Return whether two records of arrays, strings and numbers say the same."""
-    if is_dataclass(one):
-        return type(one) is type(other) and all(
-            _equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one)
-        )
+    names = [f.name for f in fields(one)] if is_dataclass(one) else getattr(one, "_fields", ())
+    if names:
+        return type(one) is type(other) and all(_equal(getattr(one, name), getattr(other, name)) for name in names)
     return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
 
 

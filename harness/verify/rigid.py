@@ -29,8 +29,8 @@ def check(view: View, decision: Schedule, problem: str, claims: tuple[str, ...])
     well_formed(decision, {"job": view.size, "start": (0, HORIZON), "end": (0, HORIZON)})
     runs = _rows(view, whole(decision, "job", "start", "end"))
     lines = runs.broken(runs.end < runs.start, "job {job} ends at {end}, before it starts at {start}{more}")
-    jobs = runs.by("job")
-    refuse([*lines, *_missing(view, jobs.job)])
+    jobs, everybody = runs.by("job"), Rows(runs.names, job=np.arange(view.size))
+    refuse([*lines, *everybody.broken(~np.isin(everybody.job, jobs.job), "job {job} does not run{more}")])
     lines = runs.broken(
         runs.start < view.release[runs.job],
         "job {job} starts at {start}, before its release at {release}{more}",
@@ -59,12 +59,6 @@ def _rows(view: View, arrays: dict[str, Ints]) -> Rows:
     tick = "" if view.tick_s == 1 else f" (in ticks of {view.tick_s:g} s)"
     names = {"job": lambda j: view.instance.jobs[j].id, "start": lambda t: f"{t}{tick}", "end": lambda t: f"{t}{tick}"}
     return Rows(names, **arrays)
-
-
-def _missing(view: View, there: Ints) -> list[str]:
-    absent = np.setdiff1d(np.arange(view.size), there)
-    more = f" (and {absent.size - 1} more)" if absent.size > 1 else ""
-    return [f"job {view.instance.jobs[absent[0]].id} does not run{more}"] if absent.size else []
 
 
 def _sweep(view: View, runs: Rows, pool: int) -> tuple[list[str], int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.clock import njit
-from schedgap.instances.utility import DEADLINE, SIGMOID
+from schedgap.instances.utility import DEADLINE, SIGMOID, Utilities
 
 SLACK = 1 - 1e-9
 """Factor on costs in bounds: these must not exceed the sum of a gang's costs, however it is rounded."""
@@ -26,15 +26,6 @@ class Hosts(NamedTuple):
     gpus: Ints
     first: Ints
     price: Array
-
-
-class Curves(NamedTuple):
-    """Utility functions of ``n`` jobs, as :class:`schedgap.instances.utility.Utilities` has them."""
-
-    shape: Ints
-    a: Array
-    b: Array
-    c: Array
 
 
 class Queue(NamedTuple):
@@ -84,19 +75,19 @@ def states(rows, servers, types):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def utility(curves, j, duration_s):  # type: ignore[no-untyped-def]
+def utility(utilities, j, duration_s):  # type: ignore[no-untyped-def]
     """Return the utility of completing a job so long after its arrival, to the last bit that of ``Utilities.value``."""
-    a, b, c = curves.a[j], curves.b[j], curves.c[j]
-    if curves.shape[j] == SIGMOID:
+    a, b, c = utilities.a[j], utilities.b[j], utilities.c[j]
+    if utilities.shape[j] == SIGMOID:
         return a * (1.0 / (1.0 + math.exp(b * (duration_s - c))))
-    if curves.shape[j] == DEADLINE:
+    if utilities.shape[j] == DEADLINE:
         late = 0.0 if duration_s <= b else (duration_s - b) / c
         return a * (1.0 - min(late, 1.0))
     return a / duration_s
 
 
 @compiled
-def worths(curves, jobs, waited, rounds, most, slot_s):  # type: ignore[no-untyped-def]
+def worths(utilities, jobs, waited, rounds, most, slot_s):  # type: ignore[no-untyped-def]
     """Return the ``(q, k)`` utilities of `jobs` that complete after so many more rounds; 0 for more than `most`.
 
     `waited` ``(q,)`` rounds are over since each job's arrival.
@@ -105,7 +96,7 @@ def worths(curves, jobs, waited, rounds, most, slot_s):  # type: ignore[no-untyp
     for i in range(jobs.size):
         for k in range(rounds.shape[1]):
             if rounds[i, k] <= most:
-                worth[i, k] = utility(curves, jobs[i], (waited[i] + rounds[i, k]) * slot_s)
+                worth[i, k] = utility(utilities, jobs[i], (waited[i] + rounds[i, k]) * slot_s)
     return worth
 
 
@@ -340,7 +331,7 @@ class Forking(NamedTuple):
     remaining: Array
     waited_s: Array
     rate: Array
-    curves: Curves
+    utilities: Utilities
 
 
 class Copies(NamedTuple):
@@ -361,7 +352,7 @@ def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-de
         return -np.inf, 0
     left_s = jobs.remaining[i] / (copies.rate[i] + own)
     cost = copies.cost[i] + gpus * hosts.price[hosts.first[h] + used[h]]
-    worth = utility(jobs.curves, i, jobs.waited_s[i] + left_s)
+    worth = utility(jobs.utilities, i, jobs.waited_s[i] + left_s)
     return worth - left_s / slot_s * cost - copies.payoff[i], gpus
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.heuristics.hadar.slotted import baseline
-from schedgap.heuristics.simulator import Assignment, Servers, State, Workload
-from schedgap.heuristics.simulator.gangs import Gangs
+from schedgap.heuristics.simulator import Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import GangPolicy
 from schedgap.instances.arrays import Array, Ints
 
 
@@ -42,7 +42,7 @@ def match(times: Array, devices: Ints) -> tuple[Ints, Ints]:
 
 
 @baseline("hadar.allox", "AlloX (Le et al., EuroSys 2020), min-cost bipartite matching")
-class AlloX:
+class AlloX(GangPolicy):
     """AlloX as a simulation policy.
 
     It matches anew whenever the set of jobs changes, which may move running jobs. Jobs start in the order of
@@ -50,12 +50,11 @@ class AlloX:
     """
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
-        self.gangs = Gangs(work, cluster)
+        super().__init__(work, cluster)
         self._jobs: Ints = np.zeros(0, np.int64)
         self._kind = self._position = self._jobs
 
-    def __call__(self, state: State) -> Assignment:
-        """Return the gangs that run this round."""
+    def _chosen(self, state: State) -> Ints:
         types = self.gangs.capacity.size
         with np.errstate(divide="ignore"):
             seconds = state.remaining[:, None] / self.gangs.rates[state.jobs]
@@ -68,4 +67,4 @@ class AlloX:
             self._jobs = state.jobs
         own = seconds[np.arange(state.jobs.size), self._kind]
         order = np.lexsort((own, -self._position))
-        return self.gangs.assignment(state, self.gangs.take(state.jobs[order], self._kind[order]))
+        return self.gangs.take(state.jobs[order], self._kind[order])

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from schedgap.heuristics.hadar.slotted import baseline
-from schedgap.heuristics.simulator import Assignment, Servers, State, Workload
-from schedgap.heuristics.simulator.gangs import SEED, TYPES, Gangs, Types, in_order
+from schedgap.heuristics.simulator import Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import SEED, TYPES, GangPolicy, Types, in_order
 from schedgap.instances.arrays import Ints
 from schedgap.instances.parameters import Parameter
 
@@ -20,7 +20,7 @@ THRESHOLD_GPU_S = 3600.0
 @baseline(
     "hadar.fifo", "first in, first out; the fastest type with room, as in Gavel's FIFO (Narayanan et al., OSDI 2020)"
 )
-class Fifo:
+class Fifo(GangPolicy):
     """FIFO: jobs in the order of their arrival, each on the fastest type that has room.
 
     In every round the queue is served anew from its head. A job that fits on none of its types stops those behind it
@@ -28,16 +28,12 @@ class Fifo:
     preempted by a later one, but it moves to a faster type as soon as that has room. Ties by index.
     """
 
-    def __init__(self, work: Workload, cluster: Servers) -> None:
-        self.gangs = Gangs(work, cluster)
-
-    def __call__(self, state: State) -> Assignment:
-        """Return the gangs that run this round."""
-        return self.gangs.assignment(state, self.gangs.take_fastest(in_order(state), in_turn=True))
+    def _chosen(self, state: State) -> Ints:
+        return self.gangs.take_fastest(in_order(state), in_turn=True)
 
 
 @baseline("hadar.srtf", "shortest remaining time first, at each job's best rate")
-class Srtf:
+class Srtf(GangPolicy):
     """SRTF: the job with the shortest remaining time first, each on the fastest type that has room.
 
     The remaining time is that of the whole gang at its best rate, ``remaining / (W · max rate)``. In every round the
@@ -45,13 +41,9 @@ class Srtf:
     Ties by arrival, then index.
     """
 
-    def __init__(self, work: Workload, cluster: Servers) -> None:
-        self.gangs = Gangs(work, cluster)
-
-    def __call__(self, state: State) -> Assignment:
-        """Return the gangs that run this round."""
+    def _chosen(self, state: State) -> Ints:
         left_s = state.remaining / (state.gpus * self.gangs.best_rate[state.jobs])
-        return self.gangs.assignment(state, self.gangs.take_fastest(in_order(state, left_s)))
+        return self.gangs.take_fastest(in_order(state, left_s))
 
 
 @baseline(
@@ -65,7 +57,7 @@ class Srtf:
     ),
     variants=("types=fastest&stay=false",),
 )
-class Tiresias:
+class Tiresias(GangPolicy):
     """Tiresias (Gu et al., NSDI 2019) as Hadar runs it: two queues, discretised 2D-LAS, PromoteKnob off.
 
     A job's attained service is two-dimensional: GPUs times seconds. Jobs start in the first queue and fall into the
@@ -102,17 +94,16 @@ class Tiresias:
         seed: int = 0,
         stay: bool = True,
     ) -> None:
-        self.gangs = Gangs(work, cluster)
+        super().__init__(work, cluster)
         self.threshold_gpu_s, self.types, self.stay = threshold_gpu_s, types, stay
         self.rng = np.random.default_rng(seed)
         self._held: Ints = np.full(work.size, -1, np.int64)
 
-    def __call__(self, state: State) -> Assignment:
-        """Return the gangs that run this round."""
+    def _chosen(self, state: State) -> Ints:
         second = (state.attained_s >= self.threshold_gpu_s).astype(float)
         held = self._held if self.stay else np.full_like(self._held, -1)
         self._held = self.gangs.take_anywhere(in_order(state, second), held, self.types, self.rng)
-        return self.gangs.assignment(state, self._held)
+        return self._held
 
 
 @baseline(
@@ -121,7 +112,7 @@ class Tiresias:
     parameters=(TYPES, SEED),
     variants=("types=fastest",),
 )
-class YarnCS:
+class YarnCS(GangPolicy):
     """YARN-CS: Apache YARN's capacity scheduler with one queue, first in, first out, without preemption.
 
     A job keeps its GPUs from its start to its end. Those that wait are served in the order of arrival (ties by index);
@@ -143,12 +134,12 @@ class YarnCS:
     """
 
     def __init__(self, work: Workload, cluster: Servers, *, types: Types = "free", seed: int = 0) -> None:
-        self.gangs = Gangs(work, cluster)
+        super().__init__(work, cluster)
         self.types, self.rng = types, np.random.default_rng(seed)
         self._held: Ints = np.full(work.size, -1, np.int64)
 
-    def __call__(self, state: State) -> Assignment:
-        """Return the gangs that run this round: those that run already, and whoever fits beside them."""
+    def _chosen(self, state: State) -> Ints:
+        """Return the options of those that run already, and of whoever fits beside them."""
         waits = (self._held[state.jobs] < 0).astype(float)
         self._held = self.gangs.take_anywhere(in_order(state, waits), self._held, self.types, self.rng)
-        return self.gangs.assignment(state, self._held)
+        return self._held

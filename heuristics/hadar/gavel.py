@@ -40,8 +40,8 @@ from typing import Literal
 import numpy as np
 
 from schedgap.heuristics.hadar.slotted import baseline
-from schedgap.heuristics.simulator import Assignment, Servers, State, Workload
-from schedgap.heuristics.simulator.gangs import Gangs, in_order
+from schedgap.heuristics.simulator import Servers, State, Workload
+from schedgap.heuristics.simulator.gangs import GangPolicy, Gangs, in_order
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 
@@ -179,11 +179,11 @@ def classes(work: Workload, gangs: Gangs, goal: Goal) -> tuple[Ints, ShareProgra
     "hadar.gavel",
     "Gavel (Narayanan et al., OSDI 2020), section 4.1, max-min fairness with the rounds of section 5",
 )
-class Gavel:
+class Gavel(GangPolicy):
     """Gavel as a simulation policy."""
 
     def __init__(self, work: Workload, cluster: Servers, goal: Goal = "max_min") -> None:
-        self.gangs = Gangs(work, cluster)
+        super().__init__(work, cluster)
         self.member, self.program = classes(work, self.gangs, goal)
         self._rounds: Ints = np.zeros(work.size, np.int64)
         self._received: Ints = np.zeros(self.gangs.rates.shape, np.int64)
@@ -191,8 +191,7 @@ class Gavel:
         self._row, self._option, self._share = self._order, self._order, np.zeros(0)
         self._rest = (self._order, self._order)
 
-    def __call__(self, state: State) -> Assignment:
-        """Return the gangs that run this round."""
+    def _chosen(self, state: State) -> Ints:
         if not np.array_equal(state.jobs, self._jobs):
             self._renew(state)
         received = self._received[self._row, self._option]
@@ -205,7 +204,7 @@ class Gavel:
         self._rounds[state.jobs] += 1
         running = np.flatnonzero(chosen >= 0)
         self._received[running, chosen[running]] += 1
-        return self.gangs.assignment(state, chosen)
+        return chosen
 
     def _renew(self, state: State) -> None:
         """Compute shares for another set of jobs, and put its pairs into the order in which ties go."""

@@ -21,14 +21,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedgap.heuristics.hadar.online import market
-from schedgap.heuristics.hadar.planning import curves, price_list
-from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.online import in_rounds
+from schedgap.heuristics.hadar.planning import price_list
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.model_catalogue import CatalogueModel, find, gpu_type
 from schedgap.instances.schema import GpuType, Instance
+from schedgap.instances.views.hadar import View
 
 BATCH_SIZE = 64
 GRADIENT_MB = (50.0, 200.0, 500.0)
@@ -57,7 +58,7 @@ class HadarE:
         self._instance, self._overhead_s = instance, overhead_s
         self._initial = initial(instance)
         self._measured = np.zeros(self._initial.shape, bool)
-        self._market: Market | None = None
+        self._view: View | None = None
         self.dispatched: list[Dispatch] = []
 
     def __call__(self, state: State) -> Assignment:
@@ -65,11 +66,11 @@ class HadarE:
         if not 0 <= self._overhead_s < state.round_s:
             given = f"HadarE: overhead_s = {self._overhead_s:g}"
             raise UsageError(f"{given}: 0 or more, and less than a round of {state.round_s:g} s")
-        if self._market is None:
-            self._market = market(self._instance, state)
-            self._hosts = price_list(self._market.servers, prices(self._market))
+        if self._view is None:
+            self._view = in_rounds(self._instance, state)
+            self._hosts = price_list(self._view.servers, prices(self._view))
         known = estimate(self._initial[state.jobs], state.rates, self._measured[state.jobs])
-        row, server, gpus = self._place(state, self._market, known)
+        row, server, gpus = self._place(state, self._view, known)
         if not row.size:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
@@ -81,12 +82,12 @@ class HadarE:
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
 
-    def _place(self, state: State, here: Market, known: Array) -> tuple[Ints, Ints, Ints]:
+    def _place(self, state: State, here: View, known: Array) -> tuple[Ints, Ints, Ints]:
         """Return row of the job, server and GPUs of every copy, by ascending row and server."""
         from schedgap.heuristics.hadar._kernels import Forking, fork
 
         waited_s = np.asarray((state.round - here.arrival[state.jobs]) * here.slot_s, float)
-        jobs = Forking(state.gpus, state.remaining, waited_s, known, curves(here.utilities, state.jobs))
+        jobs = Forking(state.gpus, state.remaining, waited_s, known, here.utilities.of(state.jobs))
         row, server, gpus = fork(self._hosts, jobs, here.slot_s).T
         order = np.argsort(row * state.servers.size + server)
         return row[order], server[order], gpus[order]

@@ -29,7 +29,7 @@ def literal_dp(planner: Planner, around: Round) -> Ints:
 
 def _branch(planner: Planner, around: Round, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
     """Return allocations and server state, as the recursion does."""
-    gpus = planner.market.servers.gpus
+    gpus = planner.view.servers.gpus
     if index >= len(placed) or np.all(used >= gpus):
         return placed, used
     found, payoff = planner.find_alloc(replace(around, used=used), index)

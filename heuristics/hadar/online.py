@@ -37,34 +37,38 @@ the GPUs that the plan leaves idle, since they give way again in the next round;
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from schedgap.heuristics.hadar.planning import Plan, Planner, Planning, Round
-from schedgap.heuristics.hadar.prices import ROUNDING, Market, prices
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import Assignment, State
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import utilities
+from schedgap.instances.views.hadar import ROUNDING, View
+from schedgap.instances.workload import slots_from
 
 Mode = Literal["incremental", "replan"]
 Period = Literal["run", "round", "learned"]
 
 
-def market(instance: Instance, state: State) -> Market:
-    """Return the market of an instance in rounds of the simulator.
+def in_rounds(instance: Instance, state: State) -> View:
+    """Return Hadar's view of an instance in rounds of the simulator instead of its slots.
 
     The horizon is the instance's own; without one, the view's: long enough for all jobs, first come, first served.
     """
-    seen = PAPERS.get("hadar").view(instance)
+    seen: View = PAPERS.get("hadar").view(instance)
     jobs, round_s = state.workload, state.round_s
-    arrival = np.ceil(jobs.arrival_s / round_s * (1 - ROUNDING)).astype(np.int64)
+    arrival = slots_from(jobs.arrival_s, round_s)
     slots = max(1, int(np.floor(seen.slots * seen.slot_s / round_s * (1 + ROUNDING))))
     worth = utilities(instance.jobs, np.asarray(arrival * round_s, float), jobs.rates.max(axis=1))
-    return Market(jobs, state.servers, round_s, slots, arrival, worth)
+    seen = replace(seen, workload=jobs, servers=state.servers, utilities=worth)
+    return replace(seen, slot_s=round_s, slots=slots, arrival=arrival)
 
 
 class Hadar:
@@ -141,10 +145,10 @@ class Hadar:
         """Return the planner, with the prices of this round."""
         before, self._counted = self._counted, self._count(state)
         if self._planner is None:
-            here = market(self._instance, state)
+            here = in_rounds(self._instance, state)
             self._planner = Planner(here, prices(here, self._counted), self._how)
         elif self._counted is not None and before is not None and not np.array_equal(self._counted, before):
-            self._planner.reprice(prices(self._planner.market, self._counted))
+            self._planner.reprice(prices(self._planner.view, self._counted))
         return self._planner
 
     def _count(self, state: State) -> Ints | None:

@@ -55,13 +55,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from schedgap.heuristics.hadar.prices import Market, Prices
+from schedgap.heuristics.hadar.prices import Prices
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.utility import Utilities
+from schedgap.instances.views.hadar import View
 from schedgap.instances.workload import Servers
 
 if TYPE_CHECKING:
-    from schedgap.heuristics.hadar._kernels import Curves, Hosts, Queue
+    from schedgap.heuristics.hadar._kernels import Hosts, Queue
 
 Payoff = Literal["lifetime", "round"]
 Alloc = Literal["payoff", "cost"]
@@ -150,16 +150,15 @@ class Planning:
 
 
 class Planner:
-    """Hadar's planning of rounds in one market."""
+    """Hadar's planning of rounds in the slots of one view."""
 
-    def __init__(self, market: Market, prices: Prices, how: Planning = Planning()) -> None:
-        self.market, self.how = market, how
+    def __init__(self, view: View, prices: Prices, how: Planning = Planning()) -> None:
+        self.view, self.how = view, how
         self.reprice(prices)
-        self._curves = curves(market.utilities, np.arange(market.workload.size))
 
     def reprice(self, prices: Prices) -> None:
         """Plan with other prices from now on."""
-        self.hosts = price_list(self.market.servers, prices)
+        self.hosts = price_list(self.view.servers, prices)
 
     def find_alloc(self, around: Round, row: int) -> tuple[Ints, float]:
         """Return the ``(entries, 3)`` allocation of one job of the queue and its payoff (``-inf`` if it has none)."""
@@ -180,7 +179,7 @@ class Planner:
         if self.how.order == "density":
             payoff /= queue.gpus * rounds
         first = np.zeros(payoff.size) if self.how.order == "arrival" else -payoff
-        order = np.lexsort((around.jobs, self.market.arrival[around.jobs], first))
+        order = np.lexsort((around.jobs, self.view.arrival[around.jobs], first))
         # A job that fits nowhere now fits nowhere later in this round; it is asked only where it stops the others.
         return Line(around, queue, order[(payoff[order] > -np.inf) | self.how.stop])
 
@@ -231,16 +230,16 @@ class Planner:
         """Return the jobs of a round with what their payoffs are computed from."""
         from schedgap.heuristics.hadar._kernels import Queue, worths
 
-        market, jobs = self.market, around.jobs
-        rounds = market.rounds(jobs, around.remaining)
-        waited, left = around.slot - market.arrival[jobs], market.slots - around.slot
-        rate = np.where(np.isfinite(rounds), market.workload.rates[jobs], 0.0)
+        view, jobs = self.view, around.jobs
+        rounds = view.rounds(jobs, around.remaining)
+        waited, left = around.slot - view.arrival[jobs], view.slots - around.slot
+        rate = np.where(np.isfinite(rounds), view.workload.rates[jobs], 0.0)
         held = around.held if self.how.keep else around.held[:0]
         return Queue(
-            gpus=market.workload.gpus[jobs],
+            gpus=view.workload.gpus[jobs],
             rate=rate,
             by_rate=np.argsort(-rate, axis=1, kind="stable"),
-            worth=worths(self._curves, jobs, waited, rounds, left, market.slot_s),
+            worth=worths(view.utilities, jobs, waited, rounds, left, view.slot_s),
             rounds=rounds,
             paid=rounds if self.how.payoff == "lifetime" else np.ones(rounds.shape),
             held=np.searchsorted(held[:, 0], np.arange(jobs.size + 1)),
@@ -250,13 +249,6 @@ class Planner:
             by_cost=self.how.alloc == "cost",
             stop=self.how.stop,
         )
-
-
-def curves(utilities: Utilities, jobs: Ints) -> Curves:
-    """Return the utilities of these jobs for compiled functions."""
-    from schedgap.heuristics.hadar._kernels import Curves
-
-    return Curves(utilities.shape[jobs], utilities.a[jobs], utilities.b[jobs], utilities.c[jobs])
 
 
 def price_list(servers: Servers, prices: Prices) -> Hosts:

@@ -30,50 +30,10 @@ import numpy as np
 
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.utility import Utilities
 from schedgap.instances.views.hadar import View
-from schedgap.instances.workload import Servers, Workload
 
 FLOOR = 1e-9
 """Least ``U_j(T − a_j)``, as a part of ``U_j(t_j^min)``."""
-
-ROUNDING = 1e-9
-"""Relative error of slots that counts as equal."""
-
-
-@dataclass(frozen=True, eq=False)
-class Market:
-    """Hadar's jobs in slots: what prices and payoffs are computed from.
-
-    Attributes
-    ----------
-    workload, servers
-        ``n`` jobs on ``h`` servers of ``k`` GPU types.
-    slot_s, slots
-        Length of a slot (a round of the simulator) in seconds, and ``T``.
-    arrival
-        ``(n,)`` first slot of every job.
-    utilities
-        Utilities by seconds since the start of the arrival slot.
-    """
-
-    workload: Workload
-    servers: Servers
-    slot_s: float
-    slots: int
-    arrival: Ints
-    utilities: Utilities
-
-    @staticmethod
-    def of(view: View) -> Market:
-        """Return the market of a view."""
-        return Market(view.workload, view.servers, view.slot_s, view.slots, view.arrival, view.utilities)
-
-    def rounds(self, jobs: Ints, remaining: Array) -> Array:
-        """Return the ``(len(jobs), k)`` whole slots that gangs need for work, by slowest type; ``inf`` for never."""
-        progress = self.workload.gpus[jobs, None] * self.workload.rates[jobs] * self.slot_s
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.asarray(np.maximum(np.ceil(remaining[:, None] / progress * (1 - ROUNDING)), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,28 +59,28 @@ class Prices:
         return np.asarray(np.exp(low + (high - low) * share))
 
 
-def prices(market: Market, counted: Ints | None = None) -> Prices:
-    """Return the prices of a workload, (6) and (7): positive and finite whatever the utilities.
+def prices(view: View, counted: Ints | None = None) -> Prices:
+    """Return the prices of the jobs of a view, (6) and (7): positive and finite whatever the utilities.
 
     The least and the largest utility are taken over the jobs `counted`, by default all.
     """
-    jobs, gangs = np.arange(market.workload.size), market.workload.gpus
-    rounds = market.rounds(jobs, market.workload.work)
-    there = np.bincount(market.servers.gpu_type, market.servers.gpus, rounds.shape[1]) > 0
+    jobs, gangs = np.arange(view.workload.size), view.workload.gpus
+    rounds = view.rounds(jobs, view.workload.work)
+    there = np.bincount(view.servers.gpu_type, view.servers.gpus, rounds.shape[1]) > 0
     rounds[:, ~there] = np.inf
-    shortest, left = rounds.min(axis=1), market.slots - market.arrival
-    best = _value(market, shortest)
+    shortest, left = rounds.min(axis=1), view.slots - view.arrival
+    best = _value(view, shortest)
     able = (shortest <= left) & (best > 0)
     if counted is not None:
         able &= np.isin(jobs, counted)
     if not able.any():
         return Prices(np.ones(there.size), np.ones(there.size))
-    last = _value(market, np.maximum(left, shortest))
+    last = _value(view, np.maximum(left, shortest))
     floored = able & (last < FLOOR * best)
     last = np.where(floored, FLOOR * best, last)
     longest = np.where(np.isfinite(rounds), rounds, 0.0).max(axis=1)
     demand = longest * gangs
-    one_by_eta = min(1.0, float(demand[able].min()) / (market.slots * float(market.servers.gpus.sum())))
+    one_by_eta = min(1.0, float(demand[able].min()) / (view.slots * float(view.servers.gpus.sum())))
     uses = able[:, None] & np.isfinite(rounds)
     uses |= able[:, None] & ~uses.any(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -129,16 +89,16 @@ def prices(market: Market, counted: Ints | None = None) -> Prices:
     return Prices(np.maximum(low, np.finfo(float).tiny), high, bool(floored.any()))
 
 
-def _value(market: Market, slots: Array) -> Array:
+def _value(view: View, slots: Array) -> Array:
     """``(n,)`` utilities of completing after the given numbers of slots (``inf`` for never)."""
     possible = np.isfinite(slots)
-    value = market.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * market.slot_s)
+    value = view.utilities.value(np.arange(slots.size), np.where(possible, slots, 1.0) * view.slot_s)
     return np.where(possible, value, 0.0)
 
 
 def guarantee(view: View) -> Guarantee:
     """Return the ratio of Theorem 2 on that instance."""
-    found = prices(Market.of(view))
+    found = prices(view)
     if found.floored:
         return Guarantee("2α = ∞ (a utility is 0 at the horizon)")
     return Guarantee(f"2α = {2 * found.alpha:.1f}", 2 * found.alpha)

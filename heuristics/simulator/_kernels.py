@@ -11,6 +11,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
+from schedgap.instances.sensitivity import Profiles
 
 compiled = njit(cache=True)
 
@@ -38,15 +39,6 @@ class Limits(NamedTuple):
     server_gpus: Ints
     cpus: Array
     memory_gb: Array
-
-
-class Tables(NamedTuple):
-    """Kinds of the jobs, levels and rates, as :class:`schedgap.instances.sensitivity.Profiles` has them."""
-
-    kind: Ints
-    cpus: Array
-    memory_gb: Array
-    rate: Array
 
 
 class Held(NamedTuple):
@@ -313,7 +305,7 @@ def level(levels: Array, amount: float) -> int:
 
 @compiled
 def speeds(
-    entries: Entries, cpus: Array, memory_gb: Array, first: Ints, limits: Limits, tables: Tables
+    entries: Entries, cpus: Array, memory_gb: Array, first: Ints, limits: Limits, tables: Profiles
 ) -> tuple[int, int, Array]:
     """Check CPUs and memory of valid entries, and find the factors that they make on the rates of gangs.
 

@@ -18,7 +18,7 @@ from schedgap.instances.sensitivity import Profiles, advancing
 from schedgap.instances.workload import Servers, Workload
 
 if TYPE_CHECKING:
-    from schedgap.heuristics.simulator._kernels import Entries, Held, Tables
+    from schedgap.heuristics.simulator._kernels import Entries, Held
 
 ROUNDING = 1e-12
 """Relative error of times and work that counts as equal."""
@@ -149,10 +149,9 @@ class _Run:
         )
         self.previous, self.before = NOTHING, _kernels.Held(_NONE, _NONE, np.zeros(1, np.int64), _NONE)
         self.possible = runnable(work, cluster, rules.forks)
-        self.tables: Tables | None = None
-        if rules.sensitive and profiles:
-            self.possible &= advancing(profiles, cluster)
-            self.tables = _kernels.Tables(profiles.kind, profiles.cpus, profiles.memory_gb, profiles.rate)
+        self.tables = profiles if rules.sensitive else None
+        if self.tables:
+            self.possible &= advancing(self.tables, cluster)
         in_order = np.argsort(self.ready_s, kind="stable")
         self.to_come = in_order[self.possible[in_order]]
         self.log: list[_Record] = []

@@ -12,6 +12,7 @@ each on the fullest server that has enough, or over several, the emptiest first.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
@@ -110,6 +111,21 @@ class Gangs:
         need = self.usage[jobs, chosen[jobs]]
         entries = self._kernels.place(jobs, need, chosen.size, held, self.cluster.gpu_type, self.cluster.gpus)
         return Assignment(*np.ascontiguousarray(entries.T))
+
+
+class GangPolicy(ABC):
+    """A policy that gives out GPUs by type: it chooses the option in which each job runs."""
+
+    def __init__(self, work: Workload, cluster: Servers) -> None:
+        self.gangs = Gangs(work, cluster)
+
+    def __call__(self, state: State) -> Assignment:
+        """Return the gangs that run this round."""
+        return self.gangs.assignment(state, self._chosen(state))
+
+    @abstractmethod
+    def _chosen(self, state: State) -> Ints:
+        """Return ``(n,)`` options of the jobs, −1 for none."""
 
 
 def built(policy: Callable[..., Policy], **fixed: Any) -> Callable[..., Policy]:

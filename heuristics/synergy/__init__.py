@@ -24,6 +24,7 @@ all of them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from schedgap.heuristics.registry import Guarantee, heuristic
@@ -117,7 +118,7 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
         source=source,
         parameters=settings,
         claims=CLAIMS if scheduler.fair else (),
-        too_large=_many_programs if scheduler.mechanism == "opt" else _many_rounds,
+        too_large=partial(_too_large, programs=scheduler.mechanism == "opt"),
     )(whole_run(scheduler))
     policy(
         f"synergy.{name}",
@@ -129,16 +130,12 @@ def _register_run(name: str, scheduler: Scheduler, kind: Kind, source: str, refe
     )(built(scheduler))
 
 
-def _many_rounds(view: View) -> str | None:
-    """Say how many rounds a run has, where these are more than :data:`ROUNDS`."""
-    return None if view.rounds <= ROUNDS else f"about {view.rounds:,} rounds, more than {ROUNDS:,}"
-
-
-def _many_programs(view: View) -> str | None:
-    """Say how many rounds Synergy-Opt would solve, where these are more than :data:`PROGRAMS`."""
-    if view.rounds <= PROGRAMS:
-        return None
-    return f"about {view.rounds:,} rounds with two programs each, more than {PROGRAMS:,}; harness simulate runs it, too"
+def _too_large(view: View, programs: bool) -> str | None:
+    """Say how many rounds a run has, with programs to solve in each or without, where these are too many."""
+    if programs and view.rounds > PROGRAMS:
+        more = f"more than {PROGRAMS:,}; harness simulate runs it, too"
+        return f"about {view.rounds:,} rounds with two programs each, {more}"
+    return None if programs or view.rounds <= ROUNDS else f"about {view.rounds:,} rounds, more than {ROUNDS:,}"
 
 
 _MECHANISMS: tuple[tuple[str, Kind, str], ...] = (

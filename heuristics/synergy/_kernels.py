@@ -11,6 +11,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import njit
+from schedgap.instances.sensitivity import Profiles
 
 SLACK = 1e-9
 """Relative CPUs or memory that a fit may exceed what is free by, so that thirds of a server fit three times."""
@@ -38,14 +39,6 @@ class Gangs(NamedTuple):
     base: Array
     fallen: Bools
     entries: Ints
-
-
-class Tables(NamedTuple):
-    """Levels and rates by kind of gang, as :class:`schedgap.instances.sensitivity.Profiles` has them."""
-
-    cpus: Array
-    memory_gb: Array
-    rate: Array
 
 
 @compiled
@@ -242,7 +235,7 @@ def spare(hosts: Hosts, gangs: Gangs, p: int, r: int) -> float:
 
 @compiled
 def refill(
-    entries: Ints, gpus: Ints, amount: Array, want: Array, servers: Hosts, kind: Ints, types: Ints, tables: Tables
+    entries: Ints, gpus: Ints, amount: Array, want: Array, servers: Hosts, kind: Ints, types: Ints, tables: Profiles
 ) -> Array:
     """Return what placed gangs hold when servers' leftovers are given out, to one gang after the other.
 

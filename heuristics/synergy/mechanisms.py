@@ -19,14 +19,14 @@ at once: a job that is switched to its share, as the paper prints it, may hold m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from schedgap.heuristics.registry import Oracle
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
-from schedgap.instances.views.synergy import Schedule, View, replace_round
+from schedgap.instances.views.synergy import Schedule, View
 
 PLACEMENT = "synergy.lp2.vertex"
 """Model whose decision Synergy-Opt rounds."""
@@ -181,9 +181,8 @@ class Mechanisms:
     def _refilled(self, jobs: Ints, types: Ints, entries: Ints, amount: Array) -> Array:
         """Return what placed jobs hold in all when leftovers go to them, one after the other."""
         kind, seen = self.kind[jobs], self.view
-        tables = self.kernels.Tables(seen.profiles.cpus, seen.profiles.memory_gb, seen.profiles.rate)
         want = seen.needs.demand[kind, types]
-        return self.kernels.refill(entries, self.gpus[jobs], amount, want, self.hosts, kind, types, tables)
+        return self.kernels.refill(entries, self.gpus[jobs], amount, want, self.hosts, kind, types, seen.profiles)
 
     def greedy(self, asked: Round) -> Placement:
         """Give jobs in the queue's order their whole demands, on the first server that holds them (§3.3).
@@ -219,7 +218,7 @@ class Mechanisms:
 
     def _rounded(self, jobs: Ints) -> Placement:
         """Place what the optimum gives jobs, by the vertex and by best fit, and take what makes more progress."""
-        asked = replace_round(self.view, jobs)
+        asked = replace(self.view, runnable=jobs)
         try:
             found = self.oracle(PLACEMENT, asked)
         except NotApplicableError:

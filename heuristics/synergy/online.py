@@ -11,7 +11,7 @@ import numpy as np
 from schedgap.heuristics.registry import Context, Oracle
 from schedgap.heuristics.simulator import Assignment, Shares, State
 from schedgap.heuristics.simulator.engine import in_slots
-from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Placement, Round
+from schedgap.heuristics.synergy.mechanisms import Mechanism, Mechanisms, Round
 from schedgap.heuristics.synergy.profiling import believed
 from schedgap.heuristics.synergy.queues import ORDERS, Waiting
 from schedgap.instances.arrays import Array, Ints
@@ -138,23 +138,11 @@ def one_round(scheduler: Scheduler) -> Callable[..., Schedule]:
         zero = np.zeros(jobs.size)
         queue = np.argsort(chosen.ranks(view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
         found = chosen.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
-        return _schedule(found, np.zeros(found.job.size, np.int64), np.zeros(jobs.size, np.int64), jobs)
+        held = found.gpus.astype(float), found.cpus, found.memory_gb
+        return Schedule(np.zeros_like(found.job), found.job, found.server, *held, np.zeros_like(jobs), jobs)
 
     run.__doc__ = scheduler.stated
     return passing(run, Scheduler)
-
-
-def _schedule(found: Placement, rounds: Ints, offered_round: Ints, offered_job: Ints) -> Schedule:
-    return Schedule(
-        round=rounds,
-        job=found.job,
-        server=found.server,
-        gpus=np.asarray(found.gpus, float),
-        cpus=found.cpus,
-        memory_gb=found.memory_gb,
-        offered_round=offered_round,
-        offered_job=offered_job,
-    )
 
 
 def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
@@ -165,9 +153,9 @@ def whole_run(scheduler: Scheduler) -> Callable[..., Schedule]:
         trace, number = in_slots(
             view.workload, view.servers, policy, view.slot_s, profiles=view.profiles, sensitive=True
         )
-        row, job, server, gpus = trace.allocation.T
-        found = Placement(job, server, gpus, trace.cpus, trace.memory_gb)
-        return _schedule(found, number[row], number[trace.offered[:, 0]], trace.offered[:, 1])
+        (row, job, server, gpus), (offered_row, offered) = trace.allocation.T, trace.offered.T
+        held = gpus.astype(float), trace.cpus, trace.memory_gb
+        return Schedule(number[row], job, server, *held, number[offered_row], offered)
 
     run.__doc__ = scheduler.stated
     return passing(run, Scheduler)

@@ -13,7 +13,7 @@ pipeline of the catalogue model that the matrix belongs to, and with an unknown 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def believed(seen: View, source: str = "true", noise: float = 0.0, seed: int = 0
     true = seen.profiles.rate
     rate = true if source == "true" else profiling(seen).profiles.rate
     rate = rate * (1.0 + noise * np.random.default_rng(seed).uniform(-1.0, 1.0, rate.shape))
-    return replace(seen.profiles, rate=np.where((rate > 0) & (true > 0), rate, true))
+    return seen.profiles._replace(rate=np.where((rate > 0) & (true > 0), rate, true))
 
 
 def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = THRESHOLD) -> Profiling:
@@ -113,7 +113,7 @@ def profiled(tables: Profiles, fetched: Array, limit: Array, threshold: float = 
         rate[kind, i] = np.pad(found, [(0, rate.shape[2] - a), (0, rate.shape[3] - b)], mode="edge")
         points[kind, i], levels[kind, i], top[kind, i] = len(measured), a, b - 1
         error[kind, i, :b] = relative_error(found, true).max(axis=0)
-    return Profiling(replace(tables, rate=rate), points, levels, top, error)
+    return Profiling(tables._replace(rate=rate), points, levels, top, error)
 
 
 def estimated(

@@ -14,13 +14,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from schedgap.heuristics.registry import Context
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Bools, Ints, members
 from schedgap.instances.elastic import Found, Ledger, Options, runs_of
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import Architecture, Schedule
@@ -63,25 +61,18 @@ class Configurations:
         wanted = np.array([int(f.workers.sum()) for f in best])
         fitting = largest(a.classes, a.rates.ring, int(a.most.max())).max(axis=2)
         most = np.minimum(a.most, [fitting[f.worker_type, f.ps_type] for f in best])
-        rows = [_rows(a, j, f, int(most[j])) for j, f in enumerate(best)]
-        first = np.cumsum([0, *(2 * most)])
-        worker_type, ps_type, together, workers, rate = (np.concatenate([row[i] for row in rows]) for i in range(5))
-        kept = (worker_type.astype(np.int64), ps_type.astype(np.int64), together.astype(bool), workers.astype(np.int64))
-        return Configurations(Options(first, np.ones(len(rate), np.int64), *kept), rate, most, wanted)
+        job, option = members(2 * most)
+        workers, together = option // 2 + 1, option % 2 == 0
+        worker_type, ps_type = np.array([(f.worker_type, f.ps_type) for f in best])[job].T
+        each = zip(*(x.tolist() for x in (job, worker_type, ps_type, workers, together)), strict=True)
+        rate = workers / np.array([a.rates.slots(*one) for one in each])
+        first, slots = np.cumsum([0, *(2 * most)]), np.ones(len(job), np.int64)
+        return Configurations(Options(first, slots, worker_type, ps_type, together, workers), rate, most, wanted)
 
     def among(self, job: int, workers: int) -> slice:
         """Return the options of a job with so many workers."""
         at = int(self.options.first[job]) + 2 * (workers - 1)
         return slice(at, at + 2)
-
-
-def _rows(a: Architecture, job: int, found: Found, most: int) -> tuple[NDArray[Any], ...]:
-    """Return types, togetherness, workers and rates of one job with 1 to `most` workers."""
-    number = np.repeat(np.arange(1, most + 1), 2)
-    together = np.tile([True, False], most)
-    m, p = found.worker_type, found.ps_type
-    slots = [a.rates.slots(job, m, p, int(k), bool(q)) for k, q in zip(number, together, strict=True)]
-    return np.full(2 * most, m), np.full(2 * most, p), together, number, number / np.array(slots)
 
 
 @dataclass(frozen=True, eq=False)

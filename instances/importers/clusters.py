@@ -1,4 +1,4 @@
-"""The cluster of an imported trace: the user's, a list of servers, or the default (see `filling`)."""
+"""The instance of an imported trace, and its cluster: the user's, a list of servers, or the default (see `filling`)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.registry import Options, Trace, TraceJob
-from schedgap.instances.importers.table import Column, parse_headed, read_text
+from schedgap.instances.importers.registry import IMPORTERS, Options, Trace, TraceJob
+from schedgap.instances.importers.table import CONTROL, Column, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
-from schedgap.instances.schema import Cluster
+from schedgap.instances.schema import Cluster, Instance, Job, Tenant
 
 CPUS_PER_GPU = 3.0
 MEMORY_GB_PER_GPU = 62.5
@@ -129,3 +129,48 @@ def told_left_out(left_out: Mapping[str, int], rest: int, noun: str = "job") -> 
     """Return one sentence for every reason why jobs were left out, beside the `rest`."""
     total = count(rest + sum(left_out.values()), noun)
     return [f"{n} of {total} left out: {reason}" for reason, n in left_out.items() if n > 0]
+
+
+class Source(Protocol):
+    """What was read: of which format, and where."""
+
+    @property
+    def format(self) -> str:
+        """Id of the importer."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+
+def instance_of(
+    source: Source,
+    name: str,
+    options: Options,
+    derived: Iterable[str],
+    tenants: Iterable[str],
+    jobs: Iterable[Job],
+    **about: Any,
+) -> Instance:
+    """Return the instance of what was read, called by its format and `name` unless the user says how.
+
+    Raises
+    ------
+    InstanceError
+        If it is none by the schema.
+    """
+    spec = IMPORTERS.get(source.format)
+    try:
+        found = tuple(jobs)
+        return Instance(
+            name=options.name or f"{source.format}/{CONTROL.sub('_', name)}"[:200],
+            title=f"{spec.title}, {count(len(found))}",
+            source=spec.source,
+            licence=spec.licence,
+            derived=tuple(derived),
+            tenants=tuple(Tenant(id=tenant) for tenant in dict.fromkeys(tenants)),
+            jobs=found,
+            **about,
+        )
+    except ValidationError as error:
+        raise InstanceError(f"{source.path}: {describe(error)}") from None

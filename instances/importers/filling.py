@@ -26,15 +26,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from pydantic import ValidationError
-
-from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers.clusters import chip, cluster_for, count, told_left_out
-from schedgap.instances.importers.registry import IMPORTERS, REFERENCE, Options, Trace, TraceJob
-from schedgap.instances.importers.table import CONTROL
+from schedgap.instances.importers.clusters import chip, cluster_for, count, instance_of, told_left_out
+from schedgap.instances.importers.registry import REFERENCE, Options, Trace, TraceJob
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
-from schedgap.instances.schema import Instance, Job, Tenant, limits
+from schedgap.instances.schema import Instance, Job, limits
 
 Naming = Literal["named", "unnamed", "unknown"]
 Rating = Literal["recorded", "measured", "catalogue"]
@@ -75,20 +71,8 @@ def to_instance(trace: Trace, options: Options) -> Instance:
     types = [g.name for g in cluster.gpu_types]
     derived += told_fillings(filled, types, trace)
     tenants = [tenant_of(f) for f in filled]
-    spec = IMPORTERS.get(trace.format)
-    try:
-        return Instance(
-            name=options.name or f"{trace.format}/{CONTROL.sub('_', trace.path.stem)}"[:200],
-            title=f"{spec.title}, {count(len(jobs))}",
-            source=spec.source,
-            licence=spec.licence,
-            derived=tuple(derived),
-            cluster=cluster,
-            tenants=tuple(Tenant(id=name) for name in dict.fromkeys(tenants)),
-            jobs=tuple(to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True)),
-        )
-    except ValidationError as error:
-        raise InstanceError(f"{trace.path}: {describe(error)}") from None
+    made = (to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True))
+    return instance_of(trace, trace.path.stem, options, derived, tenants, made, cluster=cluster)
 
 
 def in_order(jobs: Sequence[TraceJob], max_jobs: int | None, derived: list[str]) -> list[TraceJob]:

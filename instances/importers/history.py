@@ -20,17 +20,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import ValidationError
 
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import count, told_left_out
-from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX_GANG, Options
+from schedgap.instances.importers.clusters import count, instance_of, told_left_out
+from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, parse_headed, read_text, seconds, shown
 from schedgap.instances.importers.table import Column as TableColumn
 from schedgap.instances.rigid import steps
-from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, Tenant, limits
+from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, limits
 
 LARGEST_HOST = 10_000
 """Most GPUs of a server; a pool without known servers is one, or as few as that allows."""
@@ -151,24 +149,12 @@ def to_instance(log: Log, options: Options) -> Instance:
     frame["pool"] = _pools(log, frame, options)
     capacity = _capacity(log, frame, options, derived)
     origin = float(frame["submit"].min())
-    spec, users = IMPORTERS.get(log.format), list(dict.fromkeys(filter(None, frame["user"])))
     if frame["weight"].isna().any():
         frame["weight"] = frame["weight"].fillna(frame["gpus"])
         derived.append("weights of jobs are their GPUs: the log has none")
-    try:
-        return Instance(
-            name=options.name or f"{log.format}/{CONTROL.sub('_', log.path.name.split('.')[0])}"[:200],
-            title=f"{spec.title}, {count(frame['id'].nunique())}",
-            source=spec.source,
-            licence=spec.licence,
-            derived=tuple(derived),
-            began_s=origin + ahead if log.dates else None,
-            cluster=_cluster(capacity),
-            tenants=tuple(Tenant(id=name) for name in users),
-            jobs=tuple(_instance_jobs(frame, origin)),
-        )
-    except ValidationError as error:
-        raise InstanceError(f"{log.path}: {describe(error)}") from None
+    name, users, began = log.path.name.split(".")[0], filter(None, frame["user"]), origin + ahead if log.dates else None
+    jobs = _instance_jobs(frame, origin)
+    return instance_of(log, name, options, derived, users, jobs, cluster=_cluster(capacity), began_s=began)
 
 
 def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance, PSType, WorkerType
 from schedgap.instances.utility import Utilities, utilities
-from schedgap.instances.workload import MAX_SERVERS
+from schedgap.instances.workload import MAX_SERVERS, slots_from
 
 ROUNDING = 1e-9
 
@@ -87,7 +87,7 @@ def view(instance: Instance) -> View:
     except InstanceError as error:
         raise NotApplicableError(f"admission: {error}") from error
     jobs = instance.jobs
-    arrival = np.ceil(np.array([job.submit_s for job in jobs]) / slot_s * (1 - ROUNDING)).astype(np.int64)
+    arrival = slots_from(np.array([job.submit_s for job in jobs]), slot_s)
     due = [math.inf if job.deadline_s is None else job.deadline_s / slot_s * (1 + ROUNDING) for job in jobs]
     best = np.array([max(job.rates.values(), default=0.0) for job in jobs])
     return View(

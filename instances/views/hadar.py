@@ -16,21 +16,18 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.decision import Decision
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.utility import Utilities, utilities
-from schedgap.instances.workload import GangView, Workload, servers, told_hopeless, workload
+from schedgap.instances.workload import GangView, Workload, servers, slots_from, told_hopeless, workload
 
 SLOT_LENGTHS_S = (360.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Slot lengths to choose from where an instance has no horizon: the first with at most :data:`SLOTS` slots."""
 
 SLOTS = 2000
-
-NEVER = 2.0**53
-"""Slot of arrivals that no horizon reaches."""
 
 ROUNDING = 1e-9
 """Relative error of work and times that counts as equal."""
@@ -61,6 +58,11 @@ class View(GangView):
     def progress(self) -> Array:
         """``(n, k)`` iterations of the whole gang in one slot when its slowest type is that one."""
         return np.asarray(self.workload.gpus[:, None] * self.workload.rates * self.slot_s)
+
+    def rounds(self, jobs: Ints, remaining: Array) -> Array:
+        """Return the ``(len(jobs), k)`` whole slots that gangs need for work, by slowest type; ``inf`` for never."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(np.maximum(np.ceil(remaining[:, None] / self.progress[jobs] * (1 - ROUNDING)), 1.0))
 
     def utility(self, job: int) -> Array:
         """Return ``(T,)`` utilities of `job` by its last slot; 0 before its arrival."""
@@ -125,9 +127,8 @@ def placed(view: View, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -> Sch
         mine = gpu_type == r
         a, b = first[mine], last[mine]
         lo, hi = np.searchsorted(ends, a, "right"), np.searchsorted(ends, b, "left")
-        pieces = hi - lo + 1
-        which = np.repeat(np.arange(len(a)), pieces)
-        host = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces) + np.repeat(lo, pieces)
+        which, piece = members(hi - lo + 1)
+        host = lo[which] + piece
         begin = np.maximum(a[which], ends[host] - view.servers.gpus[hosts[host]])
         count = np.minimum(b[which], ends[host]) - begin
         rows.append(np.column_stack((job[mine][which], slot[mine][which], hosts[host], count)))
@@ -152,7 +153,7 @@ def view(instance: Instance) -> View:
     capacity = np.bincount(hosts.gpu_type, hosts.gpus, len(jobs.gpu_types)).astype(np.int64)
     with np.errstate(over="ignore", divide="ignore"):  # what is beyond all numbers is beyond every horizon as well
         slot_s, slots = _horizon(instance, jobs, capacity)
-        arrival = np.minimum(np.ceil(jobs.arrival_s / slot_s * (1 - ROUNDING)), NEVER).astype(np.int64)
+        arrival = slots_from(jobs.arrival_s, slot_s)
         return View(
             instance=instance,
             workload=jobs,

@@ -153,5 +153,6 @@ PAPERS.register(
         problems=tuple(sorted(problems(), key=lambda p: (p.id.partition(".flow")[1] == "", p.restricts is None))),
         decision=Schedule,
         describe=describe,
+        usual=lambda instance: any(job.history for job in instance.jobs),
     )
 )

@@ -31,7 +31,7 @@ from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
 from schedgap.instances.sensitivity import ROUNDING, Profiles, least_per_gpu, profiles
-from schedgap.instances.workload import GangView, Servers, Workload, servers, told_hopeless, workload
+from schedgap.instances.workload import GangView, Servers, Workload, servers, slots_from, told_hopeless, workload
 
 ROUNDS_S = (300.0, 900.0, 1800.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 """Seconds of a round where an instance has no horizon: 5 minutes (Synergy, section 1), or the first of these by which
@@ -107,6 +107,8 @@ class Needs:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class View(GangView):
     """Jobs, servers, tables, and what follows from them. ``n`` jobs, ``k`` GPU types, ``K`` kinds. A slot is a round.
+
+    ``replace(view, runnable=jobs)`` is the view of the same cluster in a round with other jobs.
 
     Attributes
     ----------
@@ -249,7 +251,7 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
         profiles=tables,
         slot_s=slot_s,
         rounds=int(min(lasts_s / slot_s, 1e15)) + 1,
-        arrival=np.ceil(np.minimum(jobs.arrival_s / slot_s * (1 - ROUNDING), 2.0**53)).astype(np.int64),
+        arrival=slots_from(jobs.arrival_s, slot_s),
         pools=pools,
         needs=needs,
         fair=fair,
@@ -258,7 +260,7 @@ def view(instance: Instance, *, raw: bool = False, tables: Profiles | None = Non
         runnable=np.zeros(0, np.int64),
     )
     queue = seen.possible[np.argsort(jobs.arrival_s[seen.possible], kind="stable")]
-    return replace_round(seen, seen.pick(queue.tolist())[0])
+    return replace(seen, runnable=seen.pick(queue.tolist())[0])
 
 
 def _lasts_s(jobs: Workload, fair: Array, gpus: int) -> float:
@@ -268,11 +270,6 @@ def _lasts_s(jobs: Workload, fair: Array, gpus: int) -> float:
     used_s = float((alone_s * jobs.gpus[able]).sum())
     last_s = float((jobs.arrival_s[able] + alone_s).max() - jobs.arrival_s[able].min())
     return min(max(used_s / gpus, last_s), float(alone_s.sum()))
-
-
-def replace_round(seen: View, runnable: Ints) -> View:
-    """Return the view of the same cluster in a round with other jobs."""
-    return replace(seen, runnable=runnable)
 
 
 def _needs(tables: Profiles, pools: Pools, saturation: float) -> Needs:

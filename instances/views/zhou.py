@@ -25,7 +25,7 @@ from schedgap.instances.elastic.options import rates
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Instance
-from schedgap.instances.workload import MAX_SERVERS
+from schedgap.instances.workload import MAX_SERVERS, slots_from
 
 HOUR_S = 3600.0
 SHORT_S = 24 * HOUR_S
@@ -276,7 +276,7 @@ def view(instance: Instance) -> View:
     except InstanceError as error:
         raise NotApplicableError(f"Zhou: {error}") from error
     jobs = instance.jobs
-    arrival = 1 + np.ceil(np.array([job.submit_s for job in jobs]) / slot_s * (1 - ROUNDING)).astype(np.int64)
+    arrival = 1 + slots_from(np.array([job.submit_s for job in jobs]), slot_s)
     end = math.ceil(horizon.end_s / slot_s * (1 - ROUNDING)) if horizon else 0
     fields = {
         "ids": tuple(job.id for job in jobs),

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from schedgap.models.certificates import fluid, prices, programs
+from schedgap.models.certificates import fluid, prices, programs, rigid
 from schedgap.models.certificates.proof import Proof, Prover
 from schedgap.models.registry import Outcome
 from schedgap.models.solve import SolveOptions
 
 __all__ = ["PROVERS", "UNPROVED", "Proof", "prove"]
 
-PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROVERS}
+PROVERS: dict[str, Prover] = {**prices.PROVERS, **fluid.PROVERS, **programs.PROVERS, **rigid.PROVERS}
 """Provers by problem."""
-
-RIGID = ("flow", "slowdown", "weighted", "makespan", "idle")
 
 UNPROVED = {
     **{
@@ -29,11 +27,6 @@ UNPROVED = {
         for a in ("ps", "ra")
     },
     "synergy.placement": "it is about one of the optima of ILP1, which the instance does not fix",
-    **{
-        f"rigid.{what}{how}": "each busy period has a relaxation of its own, which no rule of the checker knows"
-        for what in RIGID
-        for how in ("", ".preemptive")
-    },
 }
 """Why problems have none: their bounds are the solver's, or the model's, word."""
 

@@ -74,32 +74,33 @@ def completing(evidence: Any, there: Array) -> Value:
     return Value(-value, size, told)
 
 
+def mean(evidence: Any, there: Array, slot_s: float, unit_s: float, arrival_s: Array) -> Proof | None:
+    """Prove a bound on the mean of completion times since arrivals ``(n,)``; with one arrival at 0, on their sum.
+
+    The `evidence` counts time in units of `unit_s`, and there is so much ``(d,)`` of each resource.
+    """
+    if evidence is None:
+        return None
+    value, size, told = completing(evidence, there)
+    arrived, n = float(arrival_s.sum()), len(arrival_s)
+    return Proof.of((value * unit_s - arrived) / n, (size * unit_s + arrived) / n, -1, told | {"slot_s": slot_s}, WIDE)
+
+
 def mean_of_gangs(view: hadar.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
     """Prove a bound on the mean completion time of gangs, or of copies."""
-    if outcome.evidence is None:
-        return None
-    value, size, told = completing(outcome.evidence, view.capacity.astype(float))
-    arrived, n = float(view.workload.arrival_s.sum()), view.size
-    told["slot_s"] = view.slot_s
-    return Proof.of((value * view.slot_s - arrived) / n, (size * view.slot_s + arrived) / n, -1, told, WIDE)
+    there = view.capacity.astype(float)
+    return mean(outcome.evidence, there, view.slot_s, view.slot_s, view.workload.arrival_s)
 
 
 def mean_of_rounds(view: synergy.View, outcome: Outcome, options: SolveOptions) -> Proof | None:
     """Prove a bound on Synergy's mean completion time."""
-    if outcome.evidence is None:
-        return None
-    value, size, told = completing(outcome.evidence, totals(view).ravel())
-    arrived, n = float(view.workload.arrival_s[view.possible].sum()), len(view.possible)
-    return Proof.of((value - arrived) / n, (size + arrived) / n, -1, told | {"slot_s": view.slot_s}, WIDE)
+    return mean(outcome.evidence, totals(view).ravel(), view.slot_s, 1.0, view.workload.arrival_s[view.possible])
 
 
 def interrupted(view: zhou.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:
-    """Prove Zhou's bound for jobs that may be interrupted."""
-    if outcome.evidence is None:
-        return None
+    """Prove Zhou's bound for jobs that may be interrupted: the weighted sum of their completion times, in slots."""
     classes = view.of(problem).classes
-    value, size, told = completing(outcome.evidence, (classes.capacity * classes.count[:, None]).ravel())
-    return Proof.of(value, size, -1, told | {"slot_s": view.slot_s}, WIDE)
+    return mean(outcome.evidence, (classes.capacity * classes.count[:, None]).ravel(), view.slot_s, 1.0, np.zeros(1))
 
 
 def valued(view: hadar.View, found: Tightest) -> Proof | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
 
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.hadar import ROUNDING, View
@@ -25,6 +24,8 @@ def gang_schedules(view: View) -> tuple[float, bool]:
     which pace does not matter for that, only how many; the number of ways to pick them is a multinomial coefficient,
     times the mixes of GPU types of each pace.
     """
+    from scipy.special import logsumexp  # takes 0.05 s, and few count
+
     jobs = view.possible.tolist()
     counts = [_of_gang(view, j, BUDGET // max(1, len(jobs))) for j in jobs]
     logs = np.array([log for log, _ in counts])
@@ -33,6 +34,8 @@ def gang_schedules(view: View) -> tuple[float, bool]:
 
 def _of_gang(view: View, job: int, budget: int) -> tuple[float, bool]:
     """Return the natural logarithm for one job, and whether paces were left out."""
+    from scipy.special import logsumexp
+
     paces, partly = _paces(view, job)
     need = float(view.workload.work[job]) * (1 - ROUNDING)
     slots = int(view.slots - view.arrival[job])
@@ -57,6 +60,8 @@ def _frontier(need: float, slots: int, paces: list[tuple[float, int]]) -> Array:
 
     With the first pace the slowest in use, its number of slots follows from those of the others.
     """
+    from scipy.special import gammaln
+
     rate = np.array([pace for pace, _ in paces])
     ways = np.log([number for _, number in paces])
     axes = [np.arange(min(slots, math.ceil(need / pace)) + 1) for pace in rate[1:]]

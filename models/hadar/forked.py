@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
-from scipy.special import gammaln, logsumexp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
@@ -209,6 +208,8 @@ def some_columns(view: View) -> tuple[float, bool]:
 
     Counted are, on the class that does most in a slot, as many whole slots as a job needs, and what is left in another.
     """
+    from scipy.special import gammaln, logsumexp  # takes 0.05 s, and few count
+
     pricing = ForkedPricing(view)
     total = [-np.inf]
     for job in pricing.possible.tolist():

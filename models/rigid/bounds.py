@@ -25,7 +25,7 @@ earlier than :math:`t + \sum_{r_j \ge t} v_j`, nor than any :math:`r_j + p_j`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -43,6 +43,9 @@ from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
 
 TINY = 1e-9
 """Ticks that a run of no length counts as, where something is divided by it."""
+
+PARTS = 1024
+"""Parts of weights on mean busy times are multiples of one in so many, which certificates have as whole numbers."""
 
 ROUNDING = 1e-15
 """Relative error of one operation, several times over."""
@@ -96,46 +99,60 @@ def goal_of(view: View, objective: str) -> Goal:
     return Goal(weight / (total or 1.0) / view.ticks_of_hour, alone.astype(float))
 
 
-def shares(gpus: Ints, capacity: int) -> dict[str, Array]:
-    """Return by name ``(n,)`` values of dual feasible functions at the parts of the pool that gangs are."""
+class Share(NamedTuple):
+    """A dual feasible function: its name, how certificates write it, and ``(n,)`` values at parts of a pool."""
+
+    name: str
+    code: tuple[Any, ...]
+    value: Array
+
+
+def shares(gpus: Ints, capacity: int) -> list[Share]:
+    """Return dual feasible functions at the parts of the pool that gangs are."""
     part = gpus / capacity
-    found = {"squashed area": part}
+    found = [Share("squashed area", ("area",), part)]
     for least in np.unique(np.minimum(gpus, capacity - gpus)).tolist():
         if 0 < 2 * least <= capacity and len(found) < 8:
             value = np.where(gpus > capacity - least, 1.0, np.where(gpus < least, 0.0, part))
-            found[f"area of gangs of {least:g} GPUs and more"] = value
+            found.append(Share(f"area of gangs of {least:g} GPUs and more", ("from", least), value))
     for k in (1, 2, 3):
         whole = (k + 1) * gpus % capacity == 0
         value = np.where(whole, part, (k + 1) * gpus // capacity / k)
-        found[f"gangs above {f'1/{k + 1}'} of the pool"] = value
+        found.append(Share(f"gangs above {f'1/{k + 1}'} of the pool", ("above", k), value))
     return found
 
 
 class Least(NamedTuple):
-    """A bound: which one, its value, and ``(n,)`` completions with which it counts; single ones may be too early."""
+    """A bound: which one, its value, and ``(n,)`` completions with which it counts; single ones may be too early.
+
+    `pools` has for each pool with jobs what certificates say: the function, and parts on mean busy times.
+    """
 
     name: str
     value: float
     completion: Array
+    pools: Sequence[Mapping[str, Any]] = ()
 
 
 def least_sum(view: View, objective: str) -> Least:
     """Return the best bound on a weighted sum of flow times."""
-    goal, names, total = goal_of(view, objective), [], 0.0
+    goal, names, total, told = goal_of(view, objective), [], 0.0, []
     completion = np.zeros(view.size)
     for jobs, capacity in view.by_pool():
+        release, duration = view.release[jobs].astype(float), view.duration[jobs].astype(float)
         found = shares(view.gpus[jobs], capacity)
-        volumes = {name: view.duration[jobs] * part for name, part in found.items()}
-        release = view.release[jobs].astype(float)
-        best = max(volumes, key=lambda name: shortest_first(release, volumes[name]))
-        alone = np.maximum(view.duration[jobs].astype(float), TINY)
-        how, ends = _by_period(gangs(release, alone, goal, jobs, volumes[best][:, None]), volumes[best])
+        best = max(found, key=lambda share: shortest_first(release, duration * share.value))
+        volume, alone = duration * best.value, np.maximum(duration, TINY)
+        run = gangs(release, alone, goal, jobs, volume[:, None])
+        part = np.rint(blended(run, volume)[1] * PARTS)
+        how, ends = _by_period(run, volume, part / PARTS)
         completion[jobs] = ends
-        names.append(f"{how} ({best})")
-        rounding = ROUNDING * len(jobs) * float(release[-1] + volumes[best].sum() + alone.max())
+        names.append(f"{how} ({best.name})")
+        told.append({"share": list(best.code), "parts": part.astype(int).tolist()})
+        rounding = ROUNDING * len(jobs) * float(release[-1] + volume.sum() + alone.max())
         total += float(goal.weight[jobs] @ (ends - release)) - rounding * float(goal.weight[jobs].sum())
-    alone = float(goal.weight @ (goal.earliest - view.release)) * (1 - MARGIN)
-    return Least("; ".join(dict.fromkeys(names)), max(total, alone), completion)
+    sure = float(goal.weight @ (goal.earliest - view.release)) * (1 - MARGIN)
+    return Least("; ".join(dict.fromkeys(names)), max(total, sure), completion, told)
 
 
 def gangs(start: Array, alone: Array, goal: Goal, jobs: Ints, uses: Array) -> Gangs:
@@ -145,9 +162,8 @@ def gangs(start: Array, alone: Array, goal: Goal, jobs: Ints, uses: Array) -> Ga
     return Gangs(start, alone, earliest, weight, np.zeros(machines, np.int64), np.ones(machines), uses)
 
 
-def _by_period(run: Gangs, volumes: Array) -> tuple[str, Array]:
+def _by_period(run: Gangs, volumes: Array, part: Array) -> tuple[str, Array]:
     """Return the best bound in each busy period of the machine: which one it is for most jobs, and its completions."""
-    part = blended(run, volumes)[1]
     busy = mean_busy_times(run.start, volumes, part * run.weight)
     bounds = {
         "every job alone": run.earliest,
@@ -166,14 +182,17 @@ def _by_period(run: Gangs, volumes: Array) -> tuple[str, Array]:
 
 def least_makespan(view: View) -> Least:
     """Return the best bound on the makespan, in hours."""
-    found = [("every job alone", float((view.release + view.duration).max()))]
+    name, last, told = "every job alone", float((view.release + view.duration).max()), []
     for jobs, capacity in view.by_pool():
-        for name, part in shares(view.gpus[jobs], capacity).items():
-            after = np.cumsum((view.duration[jobs] * part)[::-1])[::-1]
-            found.append((name, float((view.release[jobs] + after).max())))
-    name, last = max(found, key=lambda bound: bound[1])
+        found = []
+        for share in shares(view.gpus[jobs], capacity):
+            after = np.cumsum((view.duration[jobs] * share.value)[::-1])[::-1]
+            found.append((float((view.release[jobs] + after).max()), share.name, share.code))
+        best = max(found, key=lambda bound: bound[0])
+        told.append({"share": list(best[2])})
+        last, name = max((last, name), best[:2], key=lambda bound: bound[0])
     value = (last * (1 - ROUNDING * view.size) - float(view.release.min())) / view.ticks_of_hour
-    return Least(name, max(value, 0.0), (view.release + view.duration).astype(float))
+    return Least(name, max(value, 0.0), (view.release + view.duration).astype(float), told)
 
 
 def least(view: View, objective: str) -> Least:
@@ -199,7 +218,7 @@ def bound(view: View, options: SolveOptions, objective: str = "flow") -> Outcome
         times=Times(solve_s=clock.now() - began),
         peak_mb=peak_mb(),
     )
-    return Outcome(solution, None, prices=found.completion)
+    return Outcome(solution, None, prices=found.completion, evidence=found)
 
 
 def build(view: View, objective: str = "flow") -> pyo.ConcreteModel:
@@ -314,22 +333,26 @@ def by_intervals(view: View, options: SolveOptions, objective: str = "flow") -> 
     weight, earliest = goal_of(view, objective)
     start, alone = view.release / hour, np.maximum(view.duration / hour, TINY)
     goal = Goal(weight * hour, earliest / hour)
-    run = gangs(start, alone, goal, np.arange(view.size), _machines(view, alone))
+    machines = machines_of(view)
+    uses = alone[:, None] * np.stack([machine.value for machine in machines], axis=1)
+    run = gangs(start, alone, goal, np.arange(view.size), uses)
     found = intervals.least_completion(run, 0.0, options)
     solution = found.generated.solution(-1)
     least = None if solution.bound is None else solution.bound * (1 - MARGIN) - float(goal.weight @ start)
-    return Outcome(replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began)), None)
+    solution = replace(solution, bound=least, times=replace(solution.times, solve_s=clock.now() - began))
+    return Outcome(solution, None, evidence=found)
 
 
-def _machines(view: View, alone: Array) -> Array:
-    """Return ``(n, d)`` volumes of the runs by all shares: each is a machine that its pool is at the same time."""
-    columns = []
+def machines_of(view: View) -> list[Share]:
+    """Return all shares, whose codes begin with their pools, at all jobs: machines that pools are at the same time."""
+    found: dict[bytes, Share] = {}
     for jobs, capacity in view.by_pool():
-        for part in np.unique(np.stack(list(shares(view.gpus[jobs], capacity).values())), axis=0):
-            if part.any():
-                columns.append(np.zeros(view.size))
-                columns[-1][jobs] = alone[jobs] * part
-    return np.stack(columns, axis=1)
+        for name, code, value in shares(view.gpus[jobs], capacity):
+            if value.any():
+                everywhere = np.zeros(view.size)
+                everywhere[jobs] = value
+                found.setdefault(everywhere.tobytes(), Share(name, (int(view.pool[jobs[0]]), code), everywhere))
+    return list(found.values())
 
 
 def _too_many(view: View) -> str | None:

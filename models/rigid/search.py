@@ -214,7 +214,7 @@ def search(view: View, options: SolveOptions, objective: str = "flow", seeded: b
         size=Size(),
         peak_mb=peak_mb(),
     )
-    return Outcome(solution, starts_of(view, starts), prices=bound.completion)
+    return Outcome(solution, starts_of(view, starts), prices=bound.completion, evidence=bound)
 
 
 def _value(view: View, objective: str, found: list[Pool]) -> float:

@@ -19,13 +19,11 @@ from dataclasses import replace
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.common.errors import InfeasibleConstraintException
 
 from schedgap.instances import clock
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import Status
 from schedgap.models.solve import solvers
-from schedgap.models.solve.fallback import solve_through_pyomo
 from schedgap.models.solve.form import TIES, NotLinearError, StandardForm, build, building, compile_model, counted
 from schedgap.models.solve.scaling import NotCertifiableError
 from schedgap.models.solve.session import Session, dual_bound, peak_mb
@@ -75,6 +73,8 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     NotCertifiableError
         If coefficients of one row are too far apart for any solver.
     """
+    from pyomo.common.errors import InfeasibleConstraintException
+
     options = options or SolveOptions()
     began = clock.now()
     try:
@@ -84,6 +84,8 @@ def solve(model: pyo.ConcreteModel, options: SolveOptions | None = None) -> Solu
     except NotLinearError as error:
         if options.solver != "highs":
             raise NotApplicableError(f"{options.solver} takes linear models only: {error}") from None
+        from schedgap.models.solve.fallback import solve_through_pyomo
+
         return checked(solve_through_pyomo(model, options), options, lambda: model)
     compile_s = clock.now() - began
     solution = solvers.run(form, options)

@@ -138,13 +138,9 @@ class Classes:
 def classes(view: View, jobs: Ints, floor: Array) -> Classes:
     """Return the classes of `jobs` ``(m,)`` with floors ``(m, k)``."""
     kind, weight = view.profiles.kind[jobs], view.weight[jobs]
-    key = np.column_stack((kind, weight, floor))
-    order = np.lexsort((np.arange(len(jobs)), *key.T[::-1]))
-    new = np.ones(len(jobs), bool)
-    new[1:] = (key[order][1:] != key[order][:-1]).any(axis=1)
-    first = order[new]
-    count = np.diff(np.append(np.flatnonzero(new), len(jobs)))
-    return Classes(jobs[order], count, kind[first], weight[first], floor[first])
+    alike = np.column_stack((kind, weight, floor))
+    _, first, which, count = np.unique(alike, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    return Classes(jobs[np.argsort(which.ravel(), kind="stable")], count, kind[first], weight[first], floor[first])
 
 
 def one_round(view: View, job: Ints, server: Ints, amount: Array) -> Schedule:

@@ -11,16 +11,15 @@ the first half of LP2, whose demands are thus those of the registered ``synergy.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Bools, Ints
 from schedgap.instances.views.synergy import IDEAL, Schedule, View
-from schedgap.models.registry import Outcome, model, total
+from schedgap.models.registry import Outcome, total
 from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, checked
+from schedgap.models.solve.form import RowBlocks
 from schedgap.models.synergy import throughput
 from schedgap.models.synergy.configurations import capacity, units
 
@@ -31,42 +30,19 @@ FRACTION = 1e-6
 """Distance from a whole number at which a column of the LP counts as fractional."""
 
 
-def array_form(
-    entries: list[tuple[Array, Ints, Ints]], *, cost: Array, lower: Array, upper: Array, integer: bool
-) -> StandardForm:
-    """Return a form with variables ≥ 0, to maximise where they are integer, from entries (value, row, column)."""
-    value, row, column = (np.concatenate(parts) for parts in zip(*entries, strict=True))
-    return StandardForm(
-        cost=cost,
-        offset=0.0,
-        maximise=integer,
-        matrix=sp.csc_array((value, (row, column)), shape=(len(lower), len(cost))),
-        row_lower=lower,
-        row_upper=upper,
-        lower=np.zeros(len(cost)),
-        upper=np.full(len(cost), np.inf),
-        integer=np.full(len(cost), integer),
-    )
-
-
 def round_form(view: View, chosen: throughput.Choices) -> StandardForm:
     """Return the integer model of a round in which every job runs at its floor: eq. (1)–(5) with GPU rows."""
     group, held, at = chosen.classes, chosen.held, chosen.at
     gpu_type = held.gpu_type[at]
     types = np.unique(gpu_type)
-    place = np.searchsorted(types, gpu_type)
-    columns = np.arange(len(at))
+    place, columns, rows = np.searchsorted(types, gpu_type), np.arange(len(at)), RowBlocks()
     amount = (held.amount(view) / units(view)[held.gpu_type])[at]
-    resources = [(amount[:, r], place + r * len(types), columns) for r in range(3)]
-    one_each = (np.ones(len(at)), 3 * len(types) + chosen.owner, columns)
-    room = (capacity(view) / units(view))[types].T.ravel()
-    return array_form(
-        [*resources, one_each],
-        cost=group.weight[chosen.owner] * held.rate[at],
-        lower=np.r_[np.full(len(room), -np.inf), group.count],
-        upper=np.r_[room, group.count],
-        integer=True,
-    )
+    room = (capacity(view) / units(view))[types].T
+    for r in range(3):
+        rows.add(np.full(len(types), -np.inf), room[r], (amount[:, r], place, columns))
+    rows.add(group.count, group.count, (1.0, chosen.owner, columns))
+    gain = group.weight[chosen.owner] * held.rate[at]
+    return rows.form(gain, integer=np.ones(len(at), bool), maximise=True)
 
 
 def ideal_round(view: View, options: SolveOptions) -> tuple[Solution, Schedule | None]:
@@ -136,21 +112,8 @@ def solve_ideal(view: View, options: SolveOptions) -> Outcome:
     return Outcome(checked(solution, options, throughput.build_round, view, throughput.FLOORED), found)
 
 
-for _name, _skip, _example, _source in (
-    ("ilp1", throughput.mixed_cluster, "paper/synergy-example", "section 4.1, eq. (1)–(5) with integers"),
-    (
-        "hetero.ilp1",
-        throughput.one_type,
-        "gen/20jobs",
-        "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers",
-    ),
+for _name, _skip, _source in (
+    ("ilp1", throughput.mixed_cluster, "section 4.1, eq. (1)–(5) with integers"),
+    ("hetero.ilp1", throughput.one_type, "A.2, eq. (22)–(25) with (5) on each GPU type, GPU rows, integers"),
 ):
-    model(
-        f"synergy.{_name}",
-        problem=IDEAL.id,
-        decode=throughput.decode_round,
-        source=f"Synergy {_source}",
-        procedure=solve_ideal,
-        skip=_skip,
-        example=_example,
-    )(partial(throughput.build_round, rule=throughput.FLOORED))
+    throughput.register(_name, throughput.FLOORED, IDEAL, _source, _skip, procedure=solve_ideal)

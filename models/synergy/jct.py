@@ -7,20 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import RUN, View
 from schedgap.models import single_machine
 from schedgap.models.registry import Outcome, model, no_decision
 from schedgap.models.simulated import bounds_simulations
-from schedgap.models.single_machine import (
-    INTERVALS,
-    Jobs,
-    Ways,
-    best_bound,
-)
-from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+from schedgap.models.single_machine import INTERVALS, Jobs, Ways, closed_form
+from schedgap.models.solve import SolveOptions
 from schedgap.models.synergy.configurations import configurations, fitting, totals
 
 
@@ -90,23 +84,12 @@ def bound(view: View, options: SolveOptions) -> Outcome:
 
     See Also
     --------
-    best_bound : the relaxations.
+    schedgap.models.single_machine.best_bound : the relaxations.
     """
-    began = clock.now()
-    run = run_of(view)
-    built = clock.now()
-    best = best_bound(run)
-    # Levels have a rounding; nothing else here is inexact by more than floating point.
-    total = best.value * (1 - 2 * ROUNDING)
     jobs = view.possible
-    solution = Solution(
-        status="optimal",
-        termination=f"bound: {best.name}",
-        bound=(total - float(view.workload.arrival_s[jobs].sum())) / len(jobs),
-        times=Times(build_s=built - began, solve_s=clock.now() - built),
-        peak_mb=peak_mb(),
-    )
-    return Outcome(solution, None, evidence=best)
+    arrived_s = float(view.workload.arrival_s[jobs].sum())
+    # Levels have a rounding; nothing else here is inexact by more than floating point.
+    return closed_form(lambda: run_of(view), lambda total: (total * (1 - 2 * ROUNDING) - arrived_s) / len(jobs))
 
 
 def build_intervals(

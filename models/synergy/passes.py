@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.synergy import Schedule, View, replace_round
+from schedgap.instances.views.synergy import Schedule, View
 from schedgap.models.registry import solve_built
 from schedgap.models.solve import SolveOptions
 from schedgap.models.synergy.throughput import Rule, build_round, decode_round, equal_split
@@ -41,7 +41,7 @@ def passes(
         jobs, _ = view.pick(waiting)
         if not jobs.size:
             break
-        view = replace_round(view, jobs)
+        view = replace(view, runnable=jobs)
         done.append(solve_built(partial(build_round, rule=rule), decode_round, view, SolveOptions()).decision)
         tried = set(jobs.tolist())
         waiting = [j for j in waiting if j not in tried]

@@ -20,10 +20,11 @@ from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import PLACEMENT, Schedule, View
 from schedgap.models.registry import Outcome, model, no_decision, total
-from schedgap.models.solve import Session, Solution, SolveOptions, StandardForm, build, checked, counted, solve
+from schedgap.models.solve import Session, Solution, SolveOptions, build, checked, counted, solve
+from schedgap.models.solve.form import RowBlocks, StandardForm
 from schedgap.models.statements import grouped
 from schedgap.models.synergy.configurations import SMALLEST, one_round
-from schedgap.models.synergy.ideal import FRACTION, array_form, ideal_round
+from schedgap.models.synergy.ideal import FRACTION, ideal_round
 
 LARGEST = 2_500
 """Jobs times servers up to which the fewest fragments are searched unasked; 128 jobs on 16 servers take a second."""
@@ -271,17 +272,11 @@ def placement_form(held: Array, server: Ints, demand: Ints, jobs: Ints, room: Ar
     takes parts `held` ``(x, 3)`` of the server's GPUs, CPUs and memory, of which `room` ``(3, s)`` is free. Demands
     have ``(d,)`` `jobs`.
     """
-    columns, servers = np.arange(len(server)), room.shape[1]
-    resources = [(held[:, r], server + r * servers, columns) for r in range(3)]
-    all_of_it = (np.ones(len(server)), 3 * servers + demand, columns)
-    count = jobs.astype(float)
-    return array_form(
-        [*resources, all_of_it],
-        cost=cost,
-        lower=np.r_[np.full(3 * servers, -np.inf), count],
-        upper=np.r_[room.ravel(), count],
-        integer=False,
-    )
+    rows, columns = RowBlocks(), np.arange(len(server))
+    for r in range(3):
+        rows.add(np.full(room.shape[1], -np.inf), room[r], (held[:, r], server, columns))
+    rows.add(jobs, jobs, (1.0, demand, columns))
+    return rows.form(cost, integer=np.zeros(len(cost), bool))
 
 
 def fewest(view: View, options: SolveOptions) -> Outcome:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.arrays import Array, Ints, members
 from schedgap.instances.registry import Problem
 from schedgap.instances.sensitivity import ROUNDING
 from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, Schedule, View
@@ -108,9 +108,8 @@ def choices(view: View, rule: Rule) -> Choices:
     asked[found.kind] = where[found.kind]
     held = configurations(view, asked, pruned=rule.pruned, idle=rule.floor is not None)
     start = np.searchsorted(held.kind, found.kind)
-    count = np.searchsorted(held.kind, found.kind, side="right") - start
-    owner = np.repeat(np.arange(len(found.kind)), count)
-    at = np.arange(count.sum()) + np.repeat(start - (np.cumsum(count) - count), count)
+    owner, number = members(np.searchsorted(held.kind, found.kind, side="right") - start)
+    at = start[owner] + number
     if rule.integer:
         high = held.rate[at] >= found.floor[owner, held.gpu_type[at]] * (1 - ROUNDING)
         owner, at = owner[high], at[high]
@@ -273,8 +272,7 @@ def held_by(view: View, chosen: Choices, times: Ints) -> Schedule:
     """Return the round in which ``times`` ``(q,)`` jobs make each choice; the jobs of a class choose in turn."""
     order = np.argsort(chosen.owner, kind="stable")
     owner, at = np.repeat(chosen.owner[order], times[order]), np.repeat(chosen.at[order], times[order])
-    taken = np.bincount(owner, minlength=len(chosen.classes.count))
-    turn = np.arange(len(owner)) - np.repeat(np.cumsum(taken) - taken, taken)
+    _, turn = members(np.bincount(owner, minlength=len(chosen.classes.count)))
     return ideal_schedule(view, chosen.classes.jobs[chosen.classes.first[owner] + turn], chosen.held, at)
 
 
@@ -294,7 +292,10 @@ OPEN = Rule(None, integer=False, everybody=False)
 WITH_ORACLE = Rule(oracle_floor, integer=True)
 
 
-def _register(name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[View], str | None]) -> None:
+def register(
+    name: str, rule: Rule, problem: Problem, source: str, skip: Callable[[View], str | None], **more: Any
+) -> None:
+    """Register the model of a rule; `more` are other fields of its spec."""
     kind: Kind = "exact" if rule.integer else "relaxation"
     model(
         f"synergy.{name}",
@@ -304,10 +305,11 @@ def _register(name: str, rule: Rule, problem: Problem, source: str, skip: Callab
         source=f"Synergy {source}",
         skip=skip,
         example="paper/synergy-example" if skip is mixed_cluster else "gen/20jobs",
+        **more,
     )(partial(build_round, rule=rule))
 
 
-_register("lp1", RELAXED, IDEAL, "section 4.1, eq. (1)–(5)", mixed_cluster)
-_register("hetero.lp1", RELAXED, IDEAL, "A.2, eq. (22)–(25) with (5) on each GPU type and GPU rows", one_type)
-_register("lp1.free", OPEN, FREE, "section 4.1, eq. (1)–(4) with jobs left out, GPU rows", no_reason)
-_register("hetero", WITH_ORACLE, ORACLE, "A.2, eq. (22)–(26) with GPU rows; the oracle is 1/n of every type", no_reason)
+register("lp1", RELAXED, IDEAL, "section 4.1, eq. (1)–(5)", mixed_cluster)
+register("hetero.lp1", RELAXED, IDEAL, "A.2, eq. (22)–(25) with (5) on each GPU type and GPU rows", one_type)
+register("lp1.free", OPEN, FREE, "section 4.1, eq. (1)–(4) with jobs left out, GPU rows", no_reason)
+register("hetero", WITH_ORACLE, ORACLE, "A.2, eq. (22)–(26) with GPU rows; the oracle is 1/n of every type", no_reason)

@@ -7,24 +7,20 @@ is :func:`schedgap.models.zhou.mincost.build_mincost`, of which (13) is one choi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import ROOM, fitting
 from schedgap.instances.views.zhou import ROUNDING
 from schedgap.models.solve import Session, SolveOptions, StandardForm
+from schedgap.models.solve.form import RowBlocks
 from schedgap.models.statements import largest
 
 PRECISE = 1e-3
 """Part of the dearest column that a cost must reach: below it, tolerances of the solver are too large for it."""
-
-
-Part = NDArray[Any] | float
 
 
 class Choice(NamedTuple):
@@ -44,31 +40,6 @@ class Placed:
     cost: float
     workers: Ints
     ps: Ints
-
-
-class _Rows:
-    """Rows of a form, in blocks."""
-
-    def __init__(self) -> None:
-        self.lower: list[Array] = []
-        self.upper: list[Array] = []
-        self.entries: list[tuple[Array, Ints, Ints]] = []
-        self.size = 0
-
-    def add(self, lower: Array, upper: Array, *entries: tuple[Part, Part, Part]) -> None:
-        """Append ``lower ≤ … ≤ upper``, with entries (values, rows of this block, columns)."""
-        for entry in entries:
-            value, row, column = np.broadcast_arrays(*map(np.atleast_1d, entry))
-            self.entries.append((value.astype(float), row + self.size, column))
-        self.lower.append(lower)
-        self.upper.append(upper)
-        self.size += len(lower)
-
-    def matrix(self, columns: int) -> sp.csc_array:
-        """Return the coefficients, but for those that HiGHS refuses: needs of less than that of a server."""
-        value, row, column = (np.concatenate(part) for part in zip(*self.entries, strict=True))
-        kept = np.abs(value) > ROUNDING
-        return sp.csc_array((value[kept], (row[kept], column[kept])), shape=(self.size, columns))
 
 
 def placement_form(
@@ -97,22 +68,20 @@ def placement_form(
     lower = np.zeros(3 * size + 2)
     lower[3 * size :] = choice.workers, 0 if ring else 1
     most = choice.workers if ring else min(choice.most, int(workers.sum()))
-    form = StandardForm(
+    form = rows.form(
         # What is left out must not make the unit of the objective large.
         cost=np.concatenate([cost[0, servers] * (workers > 0), cost[1, servers] * (ps > 0), np.zeros(size + 2)]),
-        offset=0.0,
-        maximise=False,
-        matrix=rows.matrix(3 * size + 2),
-        row_lower=np.concatenate(rows.lower),
-        row_upper=np.concatenate(rows.upper),
+        integer=np.arange(3 * size + 2) < 3 * size,
         lower=lower,
         upper=np.concatenate([workers, ps, np.ones(size), [most, ps.sum()]]).astype(float),
-        integer=np.arange(3 * size + 2) < 3 * size,
     )
+    # HiGHS refuses needs of less than that of a server.
+    form.matrix.data[np.abs(form.matrix.data) <= ROUNDING] = 0.0
+    form.matrix.eliminate_zeros()
     return form, servers
 
 
-def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], free: Array, covers: float) -> _Rows:
+def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], free: Array, covers: float) -> RowBlocks:
     """Return the rows of (13) or (21), where `free` ``(u, R)`` are parts of the capacities.
 
     `most` ``(u,)`` workers, and PSs, fit on each server, and take `part` ``(u, R)`` of it; a PS has the bandwidth for
@@ -122,7 +91,7 @@ def _rows(choice: Choice, most: tuple[Ints, Ints], part: tuple[Array, Array], fr
     u, ring = len(workers), choice.ps_type < 0
     at = np.arange(u)
     y, s, k, all_y, all_s = at, at + u, at + 2 * u, 3 * u, 3 * u + 1
-    rows, any_less, zeros, zero = _Rows(), np.full(u, -np.inf), np.zeros(u), np.zeros(1)
+    rows, any_less, zeros, zero = RowBlocks(), np.full(u, -np.inf), np.zeros(u), np.zeros(1)
     for r in np.flatnonzero((part[0] + part[1]).any(axis=0)).tolist():
         rows.add(any_less, free[:, r], (part[0][:, r], at, y), (part[1][:, r], at, s))
     rows.add(zero, zero, (1.0, 0, y), (-1.0, 0, all_y))

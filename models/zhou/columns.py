@@ -13,7 +13,7 @@ from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, Schedule,
 from schedgap.models.columns import generate, statement
 from schedgap.models.elastic import CELLS, ElasticJobs, Pricing, coarse, solve
 from schedgap.models.elastic.counting import elastic_schedules
-from schedgap.models.registry import MODELS, SEEDED, ModelSpec, Outcome, no_decision
+from schedgap.models.registry import SEEDED, Outcome, model, no_decision
 from schedgap.models.solve import SolveOptions
 from schedgap.models.zhou.common import skip
 
@@ -30,9 +30,13 @@ def completing(a: Architecture) -> ElasticJobs:
     Slots end where :data:`STRETCH` times the work is done and the longest job has run once more; jobs may end later at
     the cost of the first end that is too late.
     """
-    slots = int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots) + int(a.options.shortest.max())
+    slots = _slots(a)
     late = a.weight[:, None] * (np.arange(slots + 1) + 1.0)
     return ElasticJobs(a.machines, a.options, slots, a.arrival - 1, late, a.weight * (slots + 2.0))
+
+
+def _slots(a: Architecture) -> int:
+    return int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots) + int(a.options.shortest.max())
 
 
 def weighing(a: Architecture) -> ElasticJobs:
@@ -108,28 +112,23 @@ def _too_large(view: View, arch: str) -> str | None:
     a = view.architectures[arch]
     if a.reason:
         return None
-    slots = int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots) + int(a.options.shortest.max())
-    if (cells := a.machines.size * slots) > CELLS:
+    if (cells := a.machines.size * _slots(a)) > CELLS:
         return f"servers x slots = {cells:,}, more than {CELLS:,}"
-    size = a.size * a.classes.size * slots
+    size = a.size * a.classes.size * _slots(a)
     return None if size <= LARGEST else f"jobs x classes x slots = {size:,}, more than {LARGEST:,}"
 
 
 for _arch in ARCHITECTURES:
     for _weight, _name, _equations in ((False, "", "(2) and (15)"), (True, ".maxweight", "(8) and (17)")):
-        MODELS.register(
-            ModelSpec(
-                id=f"zhou.{_arch}.columns{_name}",
-                paper="zhou",
-                problem=f"zhou.{_arch}.{'weight' if _weight else 'completion'}",
-                kind="matheuristic",
-                build=partial(build_master, arch=_arch, weight=_weight),
-                decode=no_decision,
-                source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
-                procedure=partial(columns, arch=_arch, weight=_weight),
-                skip=skip(_arch),
-                too_large=partial(_too_large, arch=_arch),
-                parameters=(SEEDED,),
-                implied=partial(_implied, arch=_arch, weight=_weight),
-            )
-        )
+        model(
+            f"zhou.{_arch}.columns{_name}",
+            problem=f"zhou.{_arch}.{'weight' if _weight else 'completion'}",
+            kind="matheuristic",
+            decode=no_decision,
+            source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
+            procedure=partial(columns, arch=_arch, weight=_weight),
+            skip=skip(_arch),
+            too_large=partial(_too_large, arch=_arch),
+            parameters=(SEEDED,),
+            implied=partial(_implied, arch=_arch, weight=_weight),
+        )(partial(build_master, arch=_arch, weight=_weight))

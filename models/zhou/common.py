@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-import numpy as np
-
-from schedgap.instances.arrays import Bools, Ints
+from schedgap.instances.arrays import Bools, Ints, members
 from schedgap.instances.elastic import Options
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.views.zhou import Architecture, View
@@ -44,28 +42,20 @@ def horizon(a: Architecture) -> int:
     return int(a.arrival.max() + a.options.shortest.sum())
 
 
-def refuse_huge(number: int, servers: int) -> None:
-    """Refuse a MILP over too many choices and servers.
+def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
+    """Refuse a MILP over so many choices, or tables of what is free in every slot up to `end`, where it is huge.
 
     Raises
     ------
     NotApplicableError
-        If there are more than :data:`MOST` together.
+        If there are more than :data:`MOST` choices times servers, or :data:`CELLS` resources of servers in slots.
     """
-    if (size := number * servers) > MOST:
-        raise NotApplicableError(f"{size:,} choices times servers, more than {MOST:,}")
-
-
-def refuse_long(a: Architecture, end: int) -> None:
-    """Refuse tables of what is free in every slot where there are too many slots.
-
-    Raises
-    ------
-    NotApplicableError
-        If servers have more than :data:`CELLS` resources in slots.
-    """
-    if (cells := a.machines.capacity.size * end) > CELLS:
-        raise NotApplicableError(f"{cells:,} resources of servers in slots, more than {CELLS:,}")
+    for size, most, what in (
+        (choices * a.machines.size, MOST, "choices times servers"),
+        (a.machines.capacity.size * end, CELLS, "resources of servers in slots"),
+    ):
+        if size > most:
+            raise NotApplicableError(f"{size:,} {what}, more than {most:,}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +82,7 @@ class Choices:
 
 def choices(options: Options, earliest: Ints, end: int) -> Choices:
     """Return all choices of jobs, from slots `earliest` ``(n,)`` on, that complete by the beginning of slot `end`."""
-    times = starts(options, earliest, end)
-    which = np.repeat(np.arange(len(times)), times)
-    later = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
+    which, later = members(starts(options, earliest, end))
     job = options.job[which]
     same = ("slots", "worker_type", "ps_type", "workers", "together")
     return Choices(job=job, start=earliest[job] + later, **{name: getattr(options, name)[which] for name in same})

@@ -10,15 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.elastic import Machines
 from schedgap.instances.elastic.machines import fitting
 from schedgap.instances.elastic.options import largest
 from schedgap.instances.views.zhou import ROUNDING, Architecture, View
 from schedgap.models.registry import Outcome, model, no_decision
-from schedgap.models.single_machine import Jobs, Ways, best_bound, build_intervals
-from schedgap.models.solve import Solution, SolveOptions, Times, peak_mb
+from schedgap.models.single_machine import Jobs, Ways, build_intervals, closed_form
+from schedgap.models.solve import Solution, SolveOptions
 from schedgap.models.zhou.common import skip
 
 
@@ -214,24 +213,13 @@ def bound(view: View, options: SolveOptions, name: str) -> Outcome:
 
     See Also
     --------
-    best_bound : the relaxations.
+    schedgap.models.single_machine.best_bound : the relaxations.
     """
     a = view.architectures[name]
-    began = clock.now()
     if not (a.weight > 0).any():
         return Outcome(Solution(status="optimal", termination="bound: no job has a weight", bound=0.0), None)
-    run = run_of(a)
-    built = clock.now()
-    best = best_bound(run)
-    solution = Solution(
-        status="optimal",
-        termination=f"bound: {best.name}",
-        # Work has a rounding; nothing else here is inexact by more than floating point.
-        bound=best.value * (1 - ROUNDING),
-        times=Times(build_s=built - began, solve_s=clock.now() - built),
-        peak_mb=peak_mb(),
-    )
-    return Outcome(solution, None, evidence=best)
+    # Work has a rounding; nothing else here is inexact by more than floating point.
+    return closed_form(lambda: run_of(a), lambda total: total * (1 - ROUNDING))
 
 
 def _build(view: View, name: str) -> pyo.ConcreteModel:

@@ -23,7 +23,7 @@ from schedgap.models.registry import Outcome, model
 from schedgap.models.solve import Solution, SolveOptions, Status, Times, TracePoint, checked, counted, peak_mb
 from schedgap.models.statements import largest
 from schedgap.models.zhou.arrays import Choice, Placed, placement, unit_costs
-from schedgap.models.zhou.common import TINIER, TINY, Choices, choices, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.common import TINIER, TINY, Choices, choices, refuse_huge, skip
 from schedgap.models.zhou.placement import decode, statement
 
 TIES = 1e-9
@@ -62,7 +62,7 @@ def offer(view: View, name: str) -> Offer:
         If there are too many servers and slots.
     """
     a = view.architectures[name]
-    refuse_long(a, a.deadline)
+    refuse_huge(a, end=a.deadline)
     return Offer(a, a.priced_job, a.machines.capacity[:, :, None] - a.loads, a.prices(a.loads))
 
 
@@ -109,7 +109,7 @@ def build_mincost(offered: Offer, chosen: Choices | None = None) -> pyo.Concrete
     """
     a = offered.architecture
     chosen = offered.choices() if chosen is None else chosen
-    refuse_huge(chosen.size, a.machines.size)
+    refuse_huge(a, choices=chosen.size)
     m = statement(a, chosen, offered.free)
     costs = []
     for k in m.CHOICES:

@@ -15,7 +15,7 @@ from schedgap.models.elastic import starts
 from schedgap.models.registry import model
 from schedgap.models.solve import counted
 from schedgap.models.statements import largest
-from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_huge, refuse_long, skip
+from schedgap.models.zhou.common import TINIER, TINY, choices, horizon, refuse_huge, skip
 from schedgap.models.zhou.placement import decode, statement
 
 LARGEST = 2_500
@@ -83,8 +83,7 @@ def build_maxweight(a: Architecture, deadline: int | None = None) -> pyo.Concret
 
 def _model(a: Architecture, earliest: Ints, end: int, optional: bool = False) -> pyo.ConcreteModel:
     """Return the constraints with everything free in slots 1 to `end` − 1."""
-    refuse_huge(_count(a, earliest, end), a.machines.size)
-    refuse_long(a, end)
+    refuse_huge(a, choices=_count(a, earliest, end), end=end)
     free = np.repeat(a.machines.capacity[:, :, None], end - 1, axis=2)
     return statement(a, choices(every_option(a), earliest, end), free, optional)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,27 +17,19 @@ from schedgap.models.statements import grouped
 from schedgap.models.zhou.common import Choices
 
 
-@dataclass(frozen=True, eq=False)
-class Room:
-    """Room of each choice on each empty server: most workers and most PSs ``(c, h)``."""
-
-    workers: Ints
-    ps: Ints
-
-
-def room(m: Machines, chosen: Choices, most: Ints) -> Room:
-    """Return the room of choices on empty servers, up to `most` ``(c,)`` workers of each."""
+def room(m: Machines, chosen: Choices, most: Ints) -> tuple[Ints, Ints]:
+    """Return ``(c, h)`` workers and PSs of each choice that each empty server has room for, up to `most` ``(c,)``."""
     workers = np.minimum(m.room[chosen.worker_type], most[:, None])
     if not len(m.ps):
         enough = workers >= chosen.workers[:, None]
-        return Room(np.where(chosen.together[:, None] & ~enough, 0, workers), np.zeros_like(workers))
+        return np.where(chosen.together[:, None] & ~enough, 0, workers), np.zeros_like(workers)
     # More PSs than cover all workers are never needed.
     useful = np.maximum(1, np.ceil(most * (m.worker_bandwidth[chosen.worker_type] / m.ps_bandwidth[chosen.ps_type])))
     ps = np.minimum(np.stack([fitting(m.capacity, need) for need in m.ps])[chosen.ps_type], useful[:, None])
     taken = chosen.workers[:, None, None] * m.worker[chosen.worker_type][:, None] + m.ps[chosen.ps_type][:, None]
     fits = (taken <= m.capacity * (1 + ROUNDING)).all(axis=2) & m.able[chosen.worker_type]
     out = chosen.together[:, None] & ~fits
-    return Room(np.where(out, 0, workers), np.where(out, 0, ps).astype(np.int64))
+    return np.where(out, 0, workers), np.where(out, 0, ps).astype(np.int64)
 
 
 def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = False) -> pyo.ConcreteModel:
@@ -86,20 +78,20 @@ def statement(a: Architecture, chosen: Choices, free: Array, optional: bool = Fa
     all workers elsewhere (2i).
     """
     most = a.most[chosen.job]
-    where = room(a.machines, chosen, most)
+    workers, ps = room(a.machines, chosen, most)
     m = pyo.ConcreteModel()
     m.CHOICES = pyo.RangeSet(0, chosen.size - 1)
     for field in fields(Choices):
         values = getattr(chosen, field.name).tolist()
         setattr(m, field.name, pyo.Param(m.CHOICES, initialize=dict(enumerate(values)), within=pyo.Any))
-    m.most = pyo.Param(m.CHOICES, initialize=dict(enumerate(np.minimum(most, where.workers.sum(axis=1)).tolist())))
+    m.most = pyo.Param(m.CHOICES, initialize=dict(enumerate(np.minimum(most, workers.sum(axis=1)).tolist())))
     m.JOBS = pyo.Set(initialize=np.unique(chosen.job).tolist())
     m.OF_JOB = pyo.Set(m.JOBS, initialize=grouped(zip(chosen.job.tolist(), m.CHOICES, strict=True)))
-    m.PLACES = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(where.workers > 0).tolist())))
-    m.HOSTS = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(where.ps > 0).tolist())))
+    m.PLACES = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(workers > 0).tolist())))
+    m.HOSTS = pyo.Set(dimen=2, initialize=list(map(tuple, np.argwhere(ps > 0).tolist())))
     m.AT = pyo.Set(m.CHOICES, initialize=grouped(m.PLACES))
-    m.room_y = pyo.Param(m.PLACES, initialize={(k, h): int(where.workers[k, h]) for k, h in m.PLACES})
-    m.room_s = pyo.Param(m.HOSTS, initialize={(k, h): int(where.ps[k, h]) for k, h in m.HOSTS})
+    m.room_y = pyo.Param(m.PLACES, initialize={(k, h): int(workers[k, h]) for k, h in m.PLACES})
+    m.room_s = pyo.Param(m.HOSTS, initialize={(k, h): int(ps[k, h]) for k, h in m.HOSTS})
     m.x = pyo.Var(m.CHOICES, domain=pyo.Binary)
     m.y = pyo.Var(m.PLACES, domain=pyo.NonNegativeIntegers, bounds=lambda m, k, h: (0, m.room_y[k, h]))
     m.s = pyo.Var(m.HOSTS, domain=pyo.NonNegativeIntegers, bounds=lambda m, k, h: (0, m.room_s[k, h]))

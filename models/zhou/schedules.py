@@ -197,28 +197,24 @@ def _register(name: str) -> None:
         return build_dual(view.architectures[name], found(view, False))
 
     where, ilp, lp = ("§5.1", "(8)–(8c)", "(9)–(9b)") if name == "ps" else ("§6.2", "(17)–(17c)", "(18)–(18b)")
-    source, every = f"Zhou et al., {where}", "every job completes, at the least weighted completion time (2)"
-    usual: dict[str, Any] = {"skip": skip(name), "problem": f"zhou.{name}.weight", "example": TINY}
-    usual |= {"decode": partial(decode, complete=False), "too_large": partial(too_many, complete=False)}
-    model(f"zhou.{name}.schedules", source=f"{source}, eq. {ilp}", **usual)(primal())
-    offline = usual | {
-        "problem": f"zhou.{name}.completion",
-        "decode": partial(decode, complete=True),
-        "too_large": partial(too_many, complete=True),
-        "example": TINIER if name == "ps" else TINY,
-    }
-    model(f"zhou.{name}.schedules.offline", source=f"{source}, eq. {ilp}, {every}", **offline)(primal(complete=True))
-    usual["decode"] = no_decision
-    model(f"zhou.{name}.schedules.relaxed", source=f"{source}, LP relaxation of {ilp}", kind="relaxation", **usual)(
-        primal(relaxed=True)
-    )
-    model(
-        f"zhou.{name}.dual",
-        source=f"{source}, eq. {lp}, the dual of its relaxation",
-        kind="bound",
-        procedure=bounding(dual),
-        **usual,
-    )(dual)
+    every = f"eq. {ilp}, every job completes, at the least weighted completion time (2)"
+    for what, build, kind, complete, source in (
+        ("schedules", primal(), "exact", False, f"eq. {ilp}"),
+        ("schedules.offline", primal(complete=True), "exact", True, every),
+        ("schedules.relaxed", primal(relaxed=True), "relaxation", False, f"LP relaxation of {ilp}"),
+        ("dual", dual, "bound", False, f"eq. {lp}, the dual of its relaxation"),
+    ):
+        model(
+            f"zhou.{name}.{what}",
+            problem=f"zhou.{name}.{'completion' if complete else 'weight'}",
+            kind=kind,
+            decode=partial(decode, complete=complete) if kind == "exact" else no_decision,
+            source=f"Zhou et al., {where}, {source}",
+            procedure=bounding(dual) if kind == "bound" else None,
+            skip=skip(name),
+            too_large=partial(too_many, complete=complete),
+            example=TINIER if complete and name == "ps" else TINY,
+        )(build)
 
 
 for _name in ("ps", "ra"):

@@ -12,19 +12,21 @@ find.
 from __future__ import annotations
 
 import ast
-import importlib
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedgap.instances.discovery import lazy_attributes
 
 if TYPE_CHECKING:
+    from schedgap.harness import lessons as lessons
     from schedgap.harness.adversary.row import Adversary as Adversary
     from schedgap.harness.adversary.run import adversary as adversary
     from schedgap.harness.audit.row import Audit as Audit
     from schedgap.harness.audit.run import audit as audit
     from schedgap.harness.compare.row import Comparison as Comparison
     from schedgap.harness.compare.run import compare as compare
+    from schedgap.harness.compare.run import compare_here as compare_here
     from schedgap.harness.compare.run import read_run as read_run
     from schedgap.harness.engine.task import Limits as Limits
     from schedgap.harness.explain import Explanation as Explanation
@@ -41,17 +43,17 @@ if TYPE_CHECKING:
     from schedgap.instances.plugins import load_plugin as load_plugin
     from schedgap.models.registry import model as model
 
-_FRONT = next(node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If))
-_HOME = {
-    alias.name: node.module or "" for node in _FRONT.body if isinstance(node, ast.ImportFrom) for alias in node.names
-}
-"""Where each name is from: what type checkers are told is all that there is to say."""
-
 _PACKAGES = ("instances", "models", "heuristics", "harness")
 
-__all__ = list(_HOME)
-
 __version__: str
+
+
+@functools.cache
+def _homes() -> dict[str, str]:
+    """Return where each name is from: what type checkers are told is all that there is to say."""
+    front = next(node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If))
+    told = (node for node in front.body if isinstance(node, ast.ImportFrom))
+    return {alias.name: node.module or "" for node in told for alias in node.names}
 
 
 def __getattr__(name: str) -> Any:
@@ -60,10 +62,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version(__name__)
-    if name in _PACKAGES:
-        return importlib.import_module(f"{__name__}.{name}")
-    return lazy_attributes(__name__, _HOME, name)
+    return [*_homes()] if name == "__all__" else lazy_attributes(__name__, _homes(), name)
 
 
 def __dir__() -> list[str]:
-    return [*_HOME, *_PACKAGES, "__version__"]
+    return [*_homes(), *_PACKAGES, "__version__"]

@@ -14,7 +14,7 @@ from schedgap import instances
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import BEAM, EXACT_QUEUE, Plan, Planner, Round
-from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import simulate
 from schedgap.instances.views.hadar import View, view
@@ -39,7 +39,7 @@ def first_round(v: View, jobs: int | None = None) -> Round:
 
 
 def planner(v: View, beam: int) -> Planner:
-    here = replace(Market.of(v), arrival=np.zeros(v.size, np.int64))
+    here = replace(v, arrival=np.zeros(v.size, np.int64))
     return Planner(here, prices(here), beam=beam)
 
 

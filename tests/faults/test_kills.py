@@ -75,6 +75,11 @@ class Cluster:
             process.wait()
 
 
+def alive(process: psutil.Process) -> bool:
+    """Return whether a process runs."""
+    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+
+
 class Run:
     """A study that runs in processes of its own; its results folder is made, or is, in `where`."""
 
@@ -109,10 +114,9 @@ class Run:
         return self.process.poll() is None
 
     def _watch(self) -> None:
-        with suppress(psutil.Error):
-            family = [one for one in self.family() if one.status() != psutil.STATUS_ZOMBIE]
-            self.seen |= set(family)
-            if (used := sum(sum(one.cpu_times()[:2]) for one in family)) != self.used:
+        with suppress(psutil.Error):  # workers of a killed fork server still work, in nobody's family
+            self.seen = {one for one in self.seen | set(self.family()) if alive(one)}
+            if (used := sum(sum(one.cpu_times()[:2]) for one in self.seen)) != self.used:
                 self.used, self.since = used, time.monotonic()
         self.idle_s = max(self.idle_s, time.monotonic() - self.since)
         assert self.idle_s < STALL_S, "a stall"
@@ -141,8 +145,8 @@ class Run:
     def end(self) -> None:
         """Wait for its end, and check that nothing of it is left, and nothing was said that nobody understands."""
         self.goes_on(float("inf"))
-        _, alive = psutil.wait_procs(list(self.seen), timeout=STALL_S)
-        assert not alive
+        _, left = psutil.wait_procs(list(self.seen), timeout=STALL_S)
+        assert not left
         errors = (self.where / "errors").read_text()
         assert "Traceback" not in errors, errors
         for folder in (self.where / "runs").iterdir():

@@ -14,9 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 SITE = Path(__file__).resolve().parents[2] / "build/docs"
-FILES = (page.relative_to(SITE).as_posix() for page in SITE.rglob("*.html"))
-PAGES = sorted(page for page in FILES if not page.startswith("_modules/"))
-"""All pages but listings of code, whose links back name attributes that have no entry of their own."""
+PAGES = sorted(page.relative_to(SITE).as_posix() for page in SITE.rglob("*.html"))
 
 
 class Reader(HTMLParser):
@@ -45,7 +43,8 @@ def read(page: str) -> Reader:
 
 
 def test_the_site_is_built() -> None:
-    assert {"index.html", "search.html", "generated/hadar.html", "lessons/01-first-gap.html"} <= set(PAGES)
+    generated = {f"generated/{kind}/hadar.html" for kind in ("formulations", "figures")}
+    assert generated | {"index.html", "search.html", "lessons/01-first-gap.html"} <= set(PAGES)
 
 
 def test_every_link_within_the_site_leads_somewhere() -> None:
@@ -99,17 +98,32 @@ def test_navigation_leads_from_the_first_page_to_a_lesson(driver: Any, address: 
 
 
 def test_search_finds_a_model(driver: Any, address: str) -> None:
-    driver.get(f"{address}/search.html?q=water+filling")
+    driver.get(f"{address}/search.html?q=column+generation")
     found = wait(driver, "[...document.querySelectorAll('#search-results li a')].map(a => a.innerText).join('|')")
     assert found
     assert complaints(driver) == []
 
 
 def test_formulas_are_set(driver: Any, address: str) -> None:
-    driver.get(f"{address}/generated/hadar.html")
+    driver.get(f"{address}/generated/formulations/hadar.html")
     assert wait(driver, "document.querySelectorAll('mjx-container[display]').length") > 10
     assert driver.execute_script("return document.querySelector('mjx-container').getBoundingClientRect().height") > 5
     assert driver.execute_script("return document.querySelectorAll('mjx-merror').length") == 0
+    assert complaints(driver) == []
+
+
+@pytest.mark.parametrize("page", ["index", "claims", "generated/formulations/hadar", "lessons/01-first-gap", "api"])
+def test_a_page_fits_a_phone(page: str, driver: Any, address: str) -> None:
+    driver.set_window_size(390, 900)
+    driver.get(f"{address}/{page}.html")
+    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    driver.set_window_size(1400, 900)
+
+
+def test_figures_are_drawn_on_white(driver: Any, address: str) -> None:
+    driver.get(f"{address}/gallery.html")
+    paper = "document.querySelector('.cell_output svg [fill=\"var(--page)\"]')"
+    assert wait(driver, f"{paper} && getComputedStyle({paper}).fill") == "rgb(255, 255, 255)"
     assert complaints(driver) == []
 
 

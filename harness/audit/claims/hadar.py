@@ -12,7 +12,7 @@ from schedgap.harness.verify import TOLERANCE, differ
 from schedgap.heuristics.hadar.hadare import utilisation
 from schedgap.heuristics.hadar.literal import literal_dp
 from schedgap.heuristics.hadar.planning import Planner, Planning, Round
-from schedgap.heuristics.hadar.prices import Market, prices
+from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load
 from schedgap.instances.random_instances.hadar import draw, gangs, linear, private
@@ -78,8 +78,7 @@ def line_20(lab: Lab) -> str:
     empty = 0
     for instance in tiny(lab, 300, jobs=5):
         v = view(instance)
-        market, around = Market.of(v), waiting(v)
-        plans = Planner(market, prices(market), Planning(payoff="round", exact=v.size))
+        around, plans = waiting(v), Planner(v, prices(v), Planning(payoff="round", exact=v.size))
         best = plans.dp_allocation(plans.line_up(around))
         if best.payoff <= 0:
             continue
@@ -101,7 +100,7 @@ def definition_1(lab: Lab) -> str:
     four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
     for instance in (four_gpus, *tiny(lab, 200)):
         v = view(instance)
-        found = prices(Market.of(v))
+        found = prices(v)
         if not v.possible.size:
             continue
         for kind, gpus in zip(v.servers.gpu_type.tolist(), v.servers.gpus.tolist(), strict=True):
@@ -145,8 +144,7 @@ def theorem_1(lab: Lab) -> str:
 
 def _entries(lab: Lab, instance: Instance) -> int:
     v = view(instance)
-    market = Market.of(v)
-    entries = Planner(market, prices(market)).memo_entries(waiting(v))
+    entries = Planner(v, prices(v)).memo_entries(waiting(v))
     most = v.size * v.servers.size * len(v.capacity)
     shown = f"{entries:,} entries of the memo for {v.size} jobs, n(Q)·H·R = {most:,}"
     lab.add(entries <= most, instance, ["hadar.online"], shown)
@@ -166,10 +164,9 @@ def theorem_2(lab: Lab) -> str:
 
 def start_of_dual(v: View) -> tuple[float, float]:
     """Return D_0 with the largest ``1/η`` that (9) allows as printed, and with that of the repaired condition."""
-    market = Market.of(v)
-    found = prices(market)
+    found = prices(v)
     jobs = np.arange(v.size)
-    rounds = market.rounds(jobs, v.workload.work)[:, v.capacity > 0]
+    rounds = v.rounds(jobs, v.workload.work)[:, v.capacity > 0]
     able = rounds.min(axis=1) <= v.slots - v.arrival
     longest = np.where(np.isfinite(rounds), rounds, 0.0).max(axis=1)
     least = float((longest * v.workload.gpus)[able].min(initial=np.inf))
@@ -198,7 +195,7 @@ def start_is_low(lab: Lab, repaired: bool = False) -> str:
     one_job = linear([worth(1.0, 40, {"a": 1.0}, gpus=4)], {"a": 60}, slots=100)
     for instance in (one_job, *tiny(lab, 60)):
         v = view(instance)
-        if not v.possible.size or prices(Market.of(v)).floored:
+        if not v.possible.size or prices(v).floored:
             continue
         start = start_of_dual(v)[repaired]
         best = solved("hadar.p2.columns" if v.size == 1 else P1, v).solution

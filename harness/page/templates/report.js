@@ -110,7 +110,7 @@ function prepared(name, room) {
 const look = (room) => ({
   ...config,
   background: "transparent",
-  axis: {...config.axis, labelLimit: Math.min(260, room * 0.36)},
+  axis: {...config.axis, labelLimit: Math.min(260, room * 0.36), titleLimit: room * 0.64},
   header: {...config.header, labelLimit: room * 0.9},
   legend: {...config.legend, columns: Math.max(1, Math.floor(room / 210)), labelLimit: Math.min(330, room * 0.7)},
 });
@@ -126,10 +126,12 @@ async function draw(figure) {
     tooltip: {disableDefaultStyle: true},
   };
   let made = await vegaEmbed(live, spec, options);
-  // Names, legends and margins keep their size; plots take the rest of the room.
-  const width = live.querySelector("svg").getBoundingClientRect().width;
-  const beside = spec.columns ?? spec.hconcat?.length ?? 1, more = Math.floor((room - width) / beside);
-  if (more < -4 || more > 40) {
+  // Names, legends and margins keep their size; plots take the rest of the room. Text beside points does not shrink with
+  // its plot, so a narrow one may take several attempts.
+  for (let left = 4; left; left--) {
+    const width = live.querySelector("svg").getBoundingClientRect().width;
+    const beside = spec.columns ?? spec.hconcat?.length ?? 1, more = Math.floor((room - width) / beside);
+    if (more >= -4 && (more <= 40 || left < 4)) break;
     everyPart(spec, (part) => {
       if (typeof part.width === "number") part.width = Math.max(70, Math.min(part.width + more, 900));
     });

@@ -24,12 +24,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from . import elastic, fluid, oef, packing, synergy
+from . import elastic, fluid, oef, packing, rigid, synergy
 from .basics import Data, RefusedError, require
 
 __all__ = ["RefusedError", "check", "digest", "main", "proved"]
 
-PRESENTATION = {"name", "title", "source", "licence", "derived", "published"}
+PRESENTATION = {"name", "title", "source", "licence", "derived", "published", "began_s"}
 SLOTTED: dict[str, Any] = {**packing.PROBLEMS, **elastic.PROBLEMS, **oef.PROBLEMS, **synergy.PROBLEMS}
 ENDLESS = 2**31
 """Slots of a simulation, whose rounds end after everything."""
@@ -57,7 +57,7 @@ def check(proof: Data, instance: Data) -> Fraction:
 def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
     """Return whether a problem maximises (1) or minimises (-1), and the bound that follows from multipliers."""
     name = proof["problem"]
-    rules = fluid.WORTH if "edges" in proof and name in fluid.WORTH else fluid.PROBLEMS
+    rules = fluid.WORTH if "edges" in proof and name in fluid.WORTH else {**fluid.PROBLEMS, **rigid.PROBLEMS}
     if name in rules:
         return rules[name](instance, proof)
     require(name in SLOTTED, f"there is no rule for {name}")

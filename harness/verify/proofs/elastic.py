@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from .packing import Packing, Uses
 class Elastic(Packing):
     """Workers and parameter servers (PSs), or a ring of workers, which run without interruption.
 
-    PSs are all on one server; each has the bandwidth for so many workers elsewhere. Equal servers make a class.
+    PSs are all on one server; each has the bandwidth for so many workers elsewhere. Equal servers make a class. In a
+    `ring` there are no PSs.
     """
 
     ring = False
@@ -81,17 +82,22 @@ class Elastic(Packing):
         sent = [profile.get("gradient_mb", 0.0) * 16 / (w["bandwidth_gbps"] * 1000) for w in self.workers]
         return ([x / self.slot_s for x in part] for part in (alone, np.array(update) / 1000, sent))
 
+    def layouts(self, j: int) -> Iterator[tuple[int, int, int, Array, Array]]:
+        """Yield worker type, PS type, whether all is on one server, 1, 2, … workers, and slots of a mini-batch."""
+        compute, update, transfer = self.pace(self.jobs[j])
+        n = np.arange(1, self.jobs[j].get("chunks", 1) + 1)
+        share = (n - 1) / n if self.ring else np.ones(len(n))
+        for m, p, one in np.ndindex(len(self.workers), len(update), 2):
+            if math.isfinite(compute[m]) and self.room[m].any():
+                yield m, p, one, n, compute[m] + share * (update[p] + (0.0 if one else transfer[m]))
+
     @cache  # noqa: B019
     def options(self, j: int) -> list[tuple[int, int, int, int, int]]:
         """Return type, PS type, whether on one server, workers and slots: the fewest workers for each duration."""
-        compute, update, transfer = self.pace(self.jobs[j])
-        n, found = np.arange(1, self.jobs[j].get("chunks", 1) + 1), []
-        share = (n - 1) / n if self.ring else 1.0
-        for m, p, one in np.ndindex(len(self.workers), len(update), 2):
-            if math.isfinite(compute[m]) and self.room[m].any():
-                each = compute[m] + share * (update[p] + (0.0 if one else transfer[m]))
-                slots = np.maximum(np.ceil(self.work[j] * each / n * LESS), 1)
-                found += [(m, p, one, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
+        found = []
+        for m, p, one, n, each in self.layouts(j):
+            slots = np.maximum(np.ceil(self.work[j] * each / n * LESS), 1)
+            found += [(m, p, one, int(n[i]), int(slots[i])) for i in np.unique(slots, return_index=True)[1]]
         return [option for option in found if option[4] <= self.slots]
 
     @cache  # noqa: B019
@@ -108,11 +114,8 @@ class Elastic(Packing):
         order = np.argsort(cost, axis=0)
         there = room[order]
         taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)
-        return (
-            (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
-            if room.sum() >= number
-            else np.full(cost.shape[1], DEAR)
-        )
+        cheapest = (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
+        return np.asarray(cheapest if room.sum() >= number else np.full_like(cheapest, DEAR))
 
     @cache  # noqa: B019
     def place(self, which: int, m: int, p: int, one: int, number: int, slots: int) -> Array:
@@ -167,7 +170,10 @@ class Weight(Elastic):
 
 
 class Admission(Elastic):
-    """Utilities and deadlines; servers have room for so many workers of each type, and so many PSs."""
+    """Utilities and deadlines; servers have room for so many workers of each type, and so many PSs.
+
+    Jobs start so many slots `late` after the one in which they arrive.
+    """
 
     late = 1
 
@@ -191,40 +197,18 @@ class Admission(Elastic):
         self.earliest, self.worth = [self.begin(job) + self.late for job in self.jobs], []
         for job in self.jobs:
             a, worth = self.begin(job), np.full(self.slots + 2, -math.inf)
-            due = (
-                min(math.floor(job.get("deadline_s", math.inf) / self.slot_s * MORE), self.slots)
-                if job.get("deadline_s")
-                else self.slots
-            )
+            due = math.floor(min((job.get("deadline_s") or math.inf) / self.slot_s * MORE, self.slots))
             value = utility(job, a * self.slot_s, max(job.get("rates", {}).values(), default=0.0))
             worth[a + 1 : due + 1] = value(np.arange(1, due - a + 1) * self.slot_s)
             worth[-1] = 0
             self.worth.append(up(worth, self.unit))
 
 
-class FromArrival(Admission):
-    """Jobs may start in the slot in which they arrive."""
-
-    late = 0
-
-
-class RingCompletion(Completion):
-    """The same with rings."""
-
-    ring = True
-
-
-class RingWeight(Weight):
-    """The same with rings."""
-
-    ring = True
-
-
 PROBLEMS = {
     "admission.utility": Admission,
-    "admission.from_arrival": FromArrival,
+    "admission.from_arrival": partial(Admission, late=0),
     "zhou.ps.completion": Completion,
-    "zhou.ra.completion": RingCompletion,
+    "zhou.ra.completion": partial(Completion, ring=True),
     "zhou.ps.weight": Weight,
-    "zhou.ra.weight": RingWeight,
+    "zhou.ra.weight": partial(Weight, ring=True),
 }

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,8 +54,8 @@ class Fleet:
 class GangFleet(Fleet):
     """Gangs: each GPU of a gang counts at its own rate. Resources are GPU types."""
 
-    def __init__(self, data: Data, proof: Data) -> None:
-        self.gangs = Gangs(data, proof["slot_s"])
+    def __init__(self, data: Data, proof: Data, grain: float = 0.0) -> None:
+        self.grain, self.gangs = grain, Gangs(data, proof["slot_s"])
         require(proof["slot_s"] == data.get("horizon", proof)["slot_s"], "slots are not the instance's own")
         self.there = np.array(self.gangs.gpus, float)
         self.which = [j for j in range(len(self.gangs.jobs)) if self.able(j)]
@@ -116,18 +116,6 @@ class CopyFleet(GangFleet):
         return np.where(rates > 0, prices * each, np.inf)
 
 
-class WholeGangs(GangFleet):
-    """Gangs that hold their GPUs for whole slots."""
-
-    grain = 1.0
-
-
-class WholeCopies(CopyFleet):
-    """Copies that begin and end with slots."""
-
-    grain = 1.0
-
-
 class SensitiveFleet(Fleet):
     """Synergy's jobs, whose rates depend on CPUs and memory. Resources are GPUs, CPUs and memory by type."""
 
@@ -142,12 +130,9 @@ class SensitiveFleet(Fleet):
         self.arrived = total([self.held.arrival_s[j] for j in self.which])
         self.slot_s = slot_s
 
-    def each(self, j: int) -> tuple[Array, Array]:
-        """Return ``(q,)`` rates of a job in its configurations, and ``(q, d)`` what they hold."""
-        return self._each(self.held.kind[self.which[j]])
-
     @cache  # noqa: B019 -- there is one object
-    def _each(self, kind: Any) -> tuple[Array, Array]:
+    def each(self, kind: Any) -> tuple[Array, Array]:
+        """Return ``(q,)`` rates of a kind of jobs in its configurations, and ``(q, d)`` what they hold."""
         own = [one for one in self.held.held[kind] if one[2] > 0]
         use = np.zeros((len(own), len(self.there) // 3, 3))
         for q, (i, amounts, _) in enumerate(own):
@@ -155,10 +140,10 @@ class SensitiveFleet(Fleet):
         return np.array([rate for *_, rate in own]), use.reshape(len(own), -1)
 
     def times(self, j: int) -> Array:
-        return np.asarray(self.work[j] / self.each(j)[0])
+        return np.asarray(self.work[j] / self.each(self.held.kind[self.which[j]])[0])
 
     def costs(self, j: int, prices: Array) -> Array:
-        rate, use = self.each(j)
+        rate, use = self.each(self.held.kind[self.which[j]])
         return np.asarray(self.work[j] * (prices @ use.T) / rate)
 
 
@@ -199,20 +184,14 @@ class ElasticFleet(Elastic, Fleet):
     @cache  # noqa: B019 -- there is one object
     def choices(self, j: int) -> tuple[Array, ...]:
         """Return worker type, PS type, numbers of workers and PSs, and slots for all of the work, of each choice."""
-        job, found = self.which[j], []
-        compute, update, transfer = self.pace(self.jobs[job])
-        n = np.arange(1, self.jobs[job].get("chunks", 1) + 1)
-        share = (n - 1) / n if self.ring else 1.0
-        for m, p, one in np.ndindex(len(self.workers), len(update), 2):
-            if math.isfinite(compute[m]) and self.room[m].any():
-                each = compute[m] + share * (update[p] + (0.0 if one else transfer[m]))
-                slots = np.maximum(self.work[job] * LESS * each / n, 1.0)
-                ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if one else self.serving(m, p, len(n))
-                whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * one)
-                held = (whole[:, None] <= self.has * MORE).all(axis=2)[:, self.room[m] > 0].any(axis=1)
-                fits = held if one else (n <= self.room[m] @ self.count) & (ps < 2**30)
-                types = np.full(len(n), m), np.full(len(n), p)
-                found.append([x[fits] for x in (*types, n, ps, slots)])
+        found = []
+        for m, p, one, n, each in self.layouts(self.which[j]):
+            slots = np.maximum(self.work[self.which[j]] * LESS * each / n, 1.0)
+            ps = np.zeros(len(n)) if self.ring else np.ones(len(n)) if one else self.serving(m, p, len(n))
+            whole = self.need[0][m] * n[:, None] + (0 if self.ring else self.need[1][p] * one)
+            held = (whole[:, None] <= self.has * MORE).all(axis=2)[:, self.room[m] > 0].any(axis=1)
+            fits = held if one else (n <= self.room[m] @ self.count) & (ps < 2**30)
+            found.append([x[fits] for x in (np.full(len(n), m), np.full(len(n), p), n, ps, slots)])
         return tuple(np.concatenate(part) for part in zip(*found, strict=True))
 
     def times(self, j: int) -> Array:
@@ -229,12 +208,6 @@ class ElasticFleet(Elastic, Fleet):
         by_class, need = np.frombuffer(prices).reshape(-1, *self.has.shape), self.need[part]
         fits = (need[:, None] <= self.has * MORE).all(axis=2) if part else self.room > 0
         return np.asarray(np.where(fits, np.einsum("mcr,tr->mtc", by_class, need), np.inf).min(axis=2))
-
-
-class RingFleet(ElasticFleet):
-    """The same with rings."""
-
-    ring = True
 
 
 def normalised(fleet: Fleet, proof: Data) -> tuple[Array, list[Array], Fraction]:
@@ -287,41 +260,36 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
     )
 
 
-def shortest_first(start: list[int], volume: list[int]) -> int:
-    """Return the least sum of completion times on a machine that may interrupt jobs."""
-    now, found, queue = 0, 0, list[int]()
-    for begin, size in [*sorted(zip(start, volume, strict=True)), (math.inf, 0)]:
-        while queue and now < begin:
-            step = queue[0] if begin == math.inf else min(queue[0], int(begin) - now)
+def served(
+    start: list[int], volume: list[int], key: Callable[[int, int], int | Fraction]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield jobs, begins and lengths of a machine that serves the least ``key(job, left)`` and may interrupt jobs."""
+    left, now, queue = list(volume), 0, list[tuple[int | Fraction, int]]()
+    for j in [*sorted(range(len(start)), key=start.__getitem__), None]:
+        while queue and (j is None or now < start[j]):
+            i = heapq.heappop(queue)[1]
+            step = left[i] if j is None else min(left[i], start[j] - now)
+            yield i, now, step
             now += step
-            if step == queue[0]:
-                heapq.heappop(queue)
-                found += now
-            else:
-                heapq.heapreplace(queue, queue[0] - step)
-        if begin != math.inf:
-            now = max(now, int(begin))
-            heapq.heappush(queue, size)
-    return found
+            left[i] -= step
+            if left[i]:
+                heapq.heappush(queue, (key(i, left[i]), i))
+        if j is not None and volume[j]:
+            now = max(now, start[j])
+            heapq.heappush(queue, (key(j, volume[j]), j))
+
+
+def shortest_first(start: list[int], volume: list[int]) -> int:
+    """Return the least sum of completion times; a job that is interrupted counts with what is left of it."""
+    done = dict(enumerate(start)) | {j: at + step for j, at, step in served(start, volume, lambda j, left: left)}
+    return sum(done.values())
 
 
 def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -> list[Fraction]:
     """Return mean busy times where the machine serves the largest part per volume first."""
-    moment, left, now = [0] * len(start), list(volume), 0
-    queue: list[tuple[Fraction, int]] = []
-    order = sorted(range(len(start)), key=lambda j: start[j])
-    for j in [*order, None]:
-        while queue and (j is None or now < start[j]):
-            i = queue[0][1]
-            step = left[i] if j is None else min(left[i], start[j] - now)
-            moment[i] += step * (2 * now + step)
-            now += step
-            left[i] -= step
-            if not left[i]:
-                heapq.heappop(queue)
-        if j is not None and volume[j]:
-            now = max(now, start[j])
-            heapq.heappush(queue, (-part[j] / volume[j], j))
+    moment, urgency = [0] * len(start), [-p / v if v else Fraction(0) for p, v in zip(part, volume, strict=True)]
+    for j, at, step in served(start, volume, lambda j, left: urgency[j]):
+        moment[j] += step * (2 * at + step)
     return [Fraction(m, 2 * v) if v else Fraction(s) for m, v, s in zip(moment, volume, start, strict=True)]
 
 
@@ -407,7 +375,7 @@ def over_intervals(
         if len(edges) > len(finite) + 1:  # nothing costs anything after all intervals
             costs = np.vstack([costs, np.where(np.isfinite(costs[:1]), 0.0, np.inf)])
         units, rate = steps(times, costs, fleet.together)
-        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e300)
+        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e200)
         most = np.minimum(room[:, None] * rate, 1.0)
         begin = np.cumsum(most, axis=1) - most
         soon = np.clip(found.free[:, None] - begin, 0.0, most)
@@ -431,9 +399,11 @@ def completion(fleet: Fleet, proof: Data) -> Fraction:
 
 
 Rule = Callable[[Data, Data], tuple[int, Fraction]]
+Kind = Callable[[Data, Data], Any]
+"""A kind of fleet, from an instance and a certificate."""
 
 
-def seconds(kind: type[Any], bound: Callable[[Any, Data], Fraction]) -> Rule:
+def seconds(kind: Kind, bound: Callable[[Any, Data], Fraction]) -> Rule:
     """Return the rule of a problem whose objective is a time: the end of the last job, or the mean since arrivals."""
 
     def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
@@ -444,12 +414,12 @@ def seconds(kind: type[Any], bound: Callable[[Any, Data], Fraction]) -> Rule:
     return rule
 
 
-def weighted(kind: type[ElasticFleet]) -> Rule:
+def weighted(kind: Kind) -> Rule:
     """Return the rule of Zhou's weighted completion times, in slots."""
     return lambda data, proof: (-1, completion(kind(data, proof), proof))
 
 
-def worth(kind: type[GangFleet], must: bool = False) -> Rule:
+def worth(kind: Kind, must: bool = False) -> Rule:
     """Return the rule of utilities over intervals."""
 
     def rule(data: Data, proof: Data) -> tuple[int, Fraction]:
@@ -468,11 +438,11 @@ PROBLEMS: dict[str, Rule] = {
     "synergy.makespan": seconds(SensitiveFleet, last_end),
     "synergy.run": seconds(SensitiveFleet, completion),
     "zhou.ps.preemptive": weighted(ElasticFleet),
-    "zhou.ra.preemptive": weighted(RingFleet),
+    "zhou.ra.preemptive": weighted(partial(ElasticFleet, ring=True)),
 }
 WORTH: dict[str, Rule] = {
-    "hadar.utility": worth(WholeGangs),
-    "hadar.complete": worth(WholeGangs, must=True),
-    "hadar.forked": worth(WholeCopies),
+    "hadar.utility": worth(partial(GangFleet, grain=1.0)),
+    "hadar.complete": worth(partial(GangFleet, grain=1.0), must=True),
+    "hadar.forked": worth(partial(CopyFleet, grain=1.0)),
 }
 """Rules for certificates with intervals instead of slots."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ Fractions = Sequence[Fraction]
 
 
 class Sharing:
-    """Tenants of equal speedups count as one: rows add up. Capacity costs as much as the tenant pays that pays most."""
+    """Tenants of equal speedups count as one: rows add up. Capacity costs as much as the tenant pays that pays most.
+
+    Where tenants may be `envious`, rows say that nobody prefers another share, per weight.
+    """
 
     sense = 1
 
-    def __init__(self, data: Data, proof: Data) -> None:
+    def __init__(self, data: Data, proof: Data, envious: bool = False) -> None:
+        self.envious = envious
         total = {g["name"]: 0 for g in data["cluster"]["gpu_types"]}
         for g in data["cluster"]["servers"]:
             total[g["gpu_type"]] += g["count"] * g["gpus"]
@@ -74,18 +79,10 @@ class Sharing:
         most = [max(Fraction(0), *column) for column in zip(*worth, strict=True)]
         return rest + sum((m * x for m, x in zip(self.devices, most, strict=True)), Fraction(0))
 
-    envious = False
-
     def rows(self, own: Fractions, speedups: Sequence[Fractions], weight: Fractions) -> tuple[Fractions, Fraction]:
         """Return the multipliers of the tenants' own rows, and what their right sides add."""
         require(not any(own), "tenants have no rows of their own")
         return own, Fraction(0)
-
-
-class EnvyFree(Sharing):
-    """Nobody prefers another share, per weight."""
-
-    envious = True
 
 
 class Equal(Sharing):
@@ -110,7 +107,7 @@ class Incentive(Sharing):
 
 PROBLEMS = {
     "oef.allocation": Sharing,
-    "oef.envy_free": EnvyFree,
+    "oef.envy_free": partial(Sharing, envious=True),
     "oef.equal_efficiency": Equal,
     "oef.sharing_incentive": Incentive,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,8 @@ class Packing:
     """Jobs that take one schedule each, or none.
 
     Subclasses say what there is in a slot (``capacity``, one number per row of prices), and by job the ``worth`` of its
-    ends in units (the last one is no schedule, or an end after all slots), and its best ``answer`` to prices.
+    ends in units (the last one is no schedule, or an end after all slots), and its best ``answer`` to prices. Settings
+    of a problem, such as rings instead of parameter servers, take the place of attributes of the class.
     """
 
     sense = 1
@@ -32,7 +33,8 @@ class Packing:
     capacity: Any
     worth: list[Array]
 
-    def __init__(self, data: Data, proof: Data) -> None:
+    def __init__(self, data: Data, proof: Data, **settings: Any) -> None:
+        vars(self).update(settings)
         self.unit, self.slot_s, self.slots = proof.get("unit", 1.0), proof["slot_s"], proof.get("slots", 0)
         horizon = data.get("horizon", {"slot_s": self.slot_s, "slots": self.slots})
         self.jobs, self.groups = data["jobs"], data["cluster"]["servers"]
@@ -120,7 +122,10 @@ class Packing:
 
 
 class Hadar(Packing):
-    """A schedule is a set of slots; in each of them a gang holds GPUs of any types, and runs at the slowest's rate."""
+    """A schedule is a set of slots; in each of them a gang holds GPUs of any types, and runs at the slowest's rate.
+
+    Jobs may be left out unless the problem is to `complete` them all.
+    """
 
     complete = False
 
@@ -188,12 +193,6 @@ class Hadar(Packing):
         return int(max(value[-1], never))
 
 
-class Complete(Hadar):
-    """Every job completes."""
-
-    complete = True
-
-
 class Forked(Hadar):
     """Jobs run as copies, one on each server, so that a job buys whole GPUs anywhere, up to its gang on each server.
 
@@ -216,7 +215,7 @@ class Forked(Hadar):
         able, since = pace > 0, slice(self.arrival[j], None)
         offer = Offer(prices[able, since], (high - low)[able, since], pace[able])
         ends = [(int(worth[t]), offer.until(t + 1 - since.start)) for t in range(first, self.slots) if worth[t] > NEVER]
-        parts = [math.floor(until.parts(need) * LOW) for _, until in ends]
+        parts = [math.floor(until.bought(need)[0] * LOW) for _, until in ends]
         best, held = int(worth[-1]), math.floor((low * prices).sum() * LOW)
         for i in sorted(range(len(ends)), key=lambda i: parts[i] - ends[i][0]):
             value, until = ends[i]
@@ -237,12 +236,8 @@ class Offer(NamedTuple):
         """Return the same of the slots before one."""
         return Offer(self.price[:, :slot], self.room[:, :slot], self.pace)
 
-    def parts(self, need: float) -> float:
-        """Return what the cheapest parts of GPUs cost that do so much work."""
-        return self.bought(need)[0]
-
     def bought(self, need: float) -> tuple[float, float]:
-        """Return the same, and what the dearest of them costs per work."""
+        """Return what the cheapest parts of GPUs cost that do so much work, and what the dearest costs per work."""
         unit, there = (self.price / self.pace[:, None]).ravel(), (self.room * self.pace[:, None]).ravel()
         order = np.argsort(unit)
         left = need - (np.cumsum(there[order]) - there[order])
@@ -284,4 +279,4 @@ class Offer(NamedTuple):
         return float(paid[done >= need * (1 - 1e-12)].min(initial=1e300))
 
 
-PROBLEMS = {"hadar.utility": Hadar, "hadar.complete": Complete, "hadar.forked": Forked}
+PROBLEMS = {"hadar.utility": Hadar, "hadar.complete": partial(Hadar, complete=True), "hadar.forked": Forked}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
@@ -45,6 +50,13 @@ def wait(process: subprocess.Popen[bytes], options: SolveOptions) -> int:
         return process.wait()
 
 
+class Told(NamedTuple):
+    """What a program has told, and status and reason where it came to no end."""
+
+    lines: list[dict[str, Any]]
+    failure: tuple[Status, str] | None
+
+
 @dataclass
 class Run:
     """One run of a solver: made before the model is passed, told when solving begins, and at the end a solution."""
@@ -58,6 +70,24 @@ class Run:
     def begin(self) -> None:
         """Note that the solver begins now."""
         self.began = clock.now()
+
+    def program(self, name: str, model: Path, settings: Mapping[str, Any]) -> Told:
+        """Run a program of this folder on a model, and return the JSON that it prints, each line with its time.
+
+        Starting it is no part of solving. Killed or interrupted, it leaves what it has told.
+        """
+        command = [sys.executable, "-P", str(Path(__file__).with_name(name)), str(model), json.dumps(settings)]
+        log, errors = model.with_name("log"), model.with_name("errors")
+        with log.open("w") as out, errors.open("w") as err:
+            self.begin()
+            code = wait(subprocess.Popen(command, stdout=out, stderr=err), self.options)
+        lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        if lines and "status" in lines[-1]:
+            self.began += max(clock.now() - self.began - lines[-1]["at"], 0.0)
+            return Told(lines, None)
+        if code < 0:
+            return Told(lines, ("interrupted", f"killed by signal {-code}"))
+        return Told(lines, ("error", f"ended with code {code}: {errors.read_text().strip()[-200:]}"))
 
     def reached(self, incumbent: float | None, bound: float | None, at_s: float | None = None) -> None:
         """Note incumbent and bound, in the form's own sense and without its constant; ``None``: as before."""

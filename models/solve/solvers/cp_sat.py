@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,15 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.instances.registry import Status
 from schedgap.models.solve.form import StandardForm
 from schedgap.models.solve.solution import Solution, SolveOptions
-from schedgap.models.solve.solvers.answer import Run, absent, wait
+from schedgap.models.solve.solvers.answer import Run, Told, absent
 from schedgap.models.solve.solvers.whole import Rows, Whole, scaled, whole
-
-PROGRAM = Path(__file__).with_name("_cp_sat.py")
 
 STATUS: dict[str, Status] = {"OPTIMAL": "optimal", "INFEASIBLE": "infeasible"}
 
@@ -36,14 +30,8 @@ def run(form: StandardForm, options: SolveOptions) -> Solution:
     one, reduced = Run(form, options), whole(form)
     costs = _costs(reduced.form)
     with tempfile.TemporaryDirectory() as folder:
-        model, log, errors = (Path(folder) / name for name in ("model.npz", "log", "errors"))
-        _save(model, reduced.form, costs)
-        command = [sys.executable, "-P", str(PROGRAM), str(model), json.dumps(_settings(options))]
-        with log.open("w") as out, errors.open("w") as err:
-            one.begin()
-            code = wait(subprocess.Popen(command, stdout=out, stderr=err), options)
-        lines = [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        return _read(one, reduced, costs, lines, errors.read_text(), code)
+        _save(model := Path(folder) / "model.npz", reduced.form, costs)
+        return _read(one, reduced, costs, one.program("_cp_sat.py", model, _settings(options)))
 
 
 def _settings(options: SolveOptions) -> dict[str, Any]:
@@ -77,7 +65,7 @@ def _save(path: Path, form: StandardForm, costs: Rows) -> None:
     )
 
 
-def _read(one: Run, reduced: Whole, costs: Rows, lines: list[dict[str, Any]], errors: str, code: int) -> Solution:
+def _read(one: Run, reduced: Whole, costs: Rows, told: Told) -> Solution:
     """Return the solution from what the program has told."""
     form, sign = one.form, -1.0 if one.form.maximise else 1.0
     moved = reduced.form.offset - form.offset
@@ -86,16 +74,14 @@ def _read(one: Run, reduced: Whole, costs: Rows, lines: list[dict[str, Any]], er
         return sign * (counted - rounding) / float(costs.factor[0]) + moved
 
     bound: float | None = None
-    for line in lines:
+    for line in told.lines:
         if "bound" in line:
             bound = value(line["bound"], float(costs.moved[0]))
         incumbent = value(line["incumbent"]) if "incumbent" in line else None
         one.reached(incumbent, bound, line["at"])
-    last = lines[-1] if lines else {}
-    if "status" not in last:
-        why = f"killed by signal {-code}" if code < 0 else f"ended with code {code}: {errors.strip()[-200:]}"
-        return one.ended("interrupted" if code < 0 else "error", why, bound=bound)
-    one.began += max(clock.now() - one.began - last["at"], 0.0)  # starting the program is no part of solving
+    if told.failure is not None:
+        return one.ended(*told.failure, bound=bound)
+    last = told.lines[-1]
     values = reduced.back(np.array(last["values"], float)) if "values" in last else None
     unproved: Status = one.stopped(values is not None) if one.late else "interrupted"
     status = "error" if last["status"] == "MODEL_INVALID" else STATUS.get(last["status"], unproved)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,68 +26,34 @@ STATUS: dict[str, Status] = {
 
 
 def run(form: StandardForm, options: SolveOptions) -> Solution:
-    """Solve a form by SCIP, in one thread; after Ctrl-C, which SCIP catches, incumbent and bound are kept."""
-    try:
-        import pyscipopt
-    except ImportError:
-        raise absent("scip") from None
-    one, scip, sign = Run(form, options), pyscipopt.Model(), -1.0 if form.maximise else 1.0
-    scip.hideOutput()
-    _pass(scip, form)
+    """Solve a form by SCIP, in one thread and a process of its own; killed or interrupted, it leaves its last bound."""
+    if importlib.util.find_spec("pyscipopt") is None:
+        raise absent("scip")
+    one, sign = Run(form, options), -1.0 if form.maximise else 1.0
     limits = {"limits/gap": options.rel_gap, "randomization/randomseedshift": options.seed}
     limits |= {} if options.time_limit_s is None else {"limits/time": options.time_limit_s}
     limits |= {} if options.nodes is None else {"limits/nodes": options.nodes}
-    for name, value in limits.items():
-        scip.setParam(name, value)
-
-    class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
-        """Notes every better incumbent and bound."""
-
-        def eventinit(self) -> None:
-            for kind in WATCHED:
-                self.model.catchEvent(getattr(pyscipopt.SCIP_EVENTTYPE, kind), self)
-
-        def eventexit(self) -> None:
-            for kind in WATCHED:
-                self.model.dropEvent(getattr(pyscipopt.SCIP_EVENTTYPE, kind), self)
-
-        def eventexec(self, event: Any) -> None:
-            one.reached(sign * self.model.getPrimalbound(), sign * self.model.getDualbound())
-
-    scip.includeEventhdlr(Watch(), "watch", "notes better incumbents and bounds")
-    one.begin()
-    scip.optimize()
-    told, feasible = scip.getStatus(), scip.getNSols() > 0
-    if told == "inforunbd":
-        scip.freeTransform()
-        scip.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
-        scip.optimize()
-        told = scip.getStatus()
-    values = None
-    if feasible:
-        best = scip.getBestSol()
-        # SCIP sorts its columns by kind; their numbers are in their names.
-        at = {column.name: scip.getSolVal(best, column) for column in scip.getVars()}
-        values = np.array([at[name] for name in files.names(form, readable=False).columns])
-    status = one.stopped(feasible) if told == "timelimit" else STATUS.get(told, "error")
-    bounded = status not in ("infeasible", "unbounded")
+    names = files.names(form, readable=False)
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model.mps"
+        model.write_text("\n".join(files.mps(replace(form, offset=0.0), "model", names)) + "\n")
+        told = one.program("_scip.py", model, limits)
+    bound: float | None = None
+    for line in told.lines:
+        bound = sign * line["bound"] if "bound" in line else bound
+        one.reached(sign * line["incumbent"] if "incumbent" in line else None, bound, line["at"])
+    if told.failure is not None:
+        return one.ended(*told.failure, bound=bound)
+    last = told.lines[-1]
+    feasible = "values" in last
+    status = one.stopped(feasible) if last["status"] == "timelimit" else STATUS.get(last["status"], "error")
+    kept = feasible and status != "unbounded"
     return one.ended(
         status,
-        told,
-        values if status != "unbounded" else None,
-        sign * scip.getObjVal() if feasible else None,
-        sign * scip.getDualbound() if bounded else None,
-        int(scip.getNTotalNodes()),
+        last["status"],
+        # SCIP sorts its columns by kind; their numbers are in their names.
+        np.array([last["values"][name] for name in names.columns]) if kept else None,
+        sign * last["objective"] if feasible else None,
+        bound if status not in ("infeasible", "unbounded") else None,
+        last["nodes"],
     )
-
-
-WATCHED = ("BESTSOLFOUND", "DUALBOUNDIMPROVED")
-
-
-def _pass(scip: Any, form: StandardForm) -> None:
-    """Hand over the form, with numbered columns."""
-    lines = files.mps(replace(form, offset=0.0), "model", files.names(form, readable=False))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.mps"
-        path.write_text("\n".join(lines) + "\n")
-        scip.readProblem(str(path))
