@@ -104,6 +104,14 @@ class Tree:
         """What became of the problem, whose packing has all covers; prices of branches are for the first ones."""
         return replace(self.root, domain=self.based(self.root.domain))
 
+    def strengthen(self, time_limit_s: float | None) -> None:
+        """Seek covers where nothing is decided, before anything is known; the first node then begins with them."""
+        if self.packing.most is None:
+            return
+        found = self.relax(self.root.domain, self.floor, 0.0, time_limit_s)
+        self.root.priced(found)
+        self.heap = [Node(-self.root.bound, 0, self.root.domain, self.root)]
+
     def explore(self, incumbent: float, time_limit_s: float | None) -> tuple[Generated, Columns] | None:
         """Settle or split one node; return its relaxation, and the columns of its solution if that is integral.
 
@@ -157,7 +165,7 @@ class Tree:
             found = generate(self.based(domain), self.oracle, options, self.solver, self.master)
             self.master, self.pivots = found.master, self.pivots + found.pivots
             self.work += MASTER * (found.pricings + 1) * domain.packing.blocks
-            little = LITTLE * min(before - cutoff, abs(found.bound))
+            little = LITTLE * min(before - cutoff, FAR * abs(found.bound))
             stronger = self.packing.stronger(found.columns, found.x)
             ended = found.ended not in ("gap", "exhausted") or before - found.bound < little
             if ended or stronger is None:
@@ -205,6 +213,9 @@ MASTER = 2
 
 LITTLE = 0.02
 """Part of a node's distance to the cutoff that covers must close for others to be sought."""
+
+FAR = 0.005
+"""Part of the bound that counts as that distance where it is larger, or not known yet."""
 
 EARLY = 0.05
 """Part of a node's distance to the cutoff that its relaxation may be off before it is split."""

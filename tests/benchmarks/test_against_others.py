@@ -34,6 +34,7 @@ METHODS = (
     "zhou.ps.columns",
     *(f"zhou.ps.offline?solver={solver}" for solver in WHOLE),
 )
+ENDS = ("bound", "incumbent")
 SCALE = 10
 """Parts of a unit that resources are counted in; those of ``gen/…jobs`` are whole then."""
 
@@ -41,7 +42,9 @@ SCALE = 10
 def after(seconds: float, trace: Sequence[TracePoint]) -> str:
     """Return bound, incumbent and gap at a moment."""
     seen = [point for point in trace if point.time_s <= seconds * 1.05]
-    bound, found = (seen[-1].bound, seen[-1].incumbent) if seen else (None, None)
+    # A point of ours has a bound or an incumbent.
+    last = (next((v for p in reversed(seen) if (v := getattr(p, name)) is not None), None) for name in ENDS)
+    bound, found = last
     gap = percent(abs(bound - found) / abs(bound)) if bound and found is not None else "–"
     return f"{seconds:g} s: {number(bound)} / {number(found)} ({gap})"
 
