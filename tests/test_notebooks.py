@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
 LIMIT_S = 120
-"""A lesson that takes longer is too slow to be tried out while reading."""
+"""Seconds after which a cell counts as hanging."""
 
 ABSOLUTE_PATH = re.compile(r"(?<![\w./~:-])/(?:home|root|Users|tmp|work|mnt|var|opt)/|\b[A-Z]:\\\\?\w")
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
