@@ -20,15 +20,22 @@ from schedgap.harness.compare.run import compare
 from schedgap.harness.verify import VERIFIERS
 from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances.canonical import validate
+from schedgap.instances.elastic import classes
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import Schedule, View
 from schedgap.models import MODELS, ModelSpec
+from schedgap.models.admission.columns import admitting
 from schedgap.models.columns import Columns, Covers, Dive, Domain, Packing, Tree, generate
+from schedgap.models.elastic import ElasticJobs, Grid
+from schedgap.models.elastic import Pricing as RunPricing
+from schedgap.models.elastic import schedules as schedules_of_runs
+from schedgap.models.elastic.jobs import Scheduled, columns_of
 from schedgap.models.hadar.pricing import Pricing
 from schedgap.models.hadar.schedules import schedules
 from schedgap.models.solve import Seed, SolveOptions
+from schedgap.models.zhou.columns import weighing
 
 PAIRS = {
     "hadar.p2.columns": "hadar.p1",
@@ -170,24 +177,26 @@ def test_a_triangle_is_branched_on() -> None:
 
 @st.composite
 def some_covers(draw: Any, packing: Packing) -> Covers:
-    """Covers as they are found: blocks that fit together beside the spare."""
+    """Covers as they are found: what blocks keep fits beside the spare."""
     assert packing.most is not None
     found = Covers.none(packing.blocks)
     for row in draw(st.lists(st.integers(0, len(packing.capacity) - 1), max_size=4)):
         spare = draw(st.integers(1, max(int(packing.capacity[row]), 1)))
-        member = np.array(draw(st.lists(st.booleans(), min_size=packing.blocks, max_size=packing.blocks)))
-        if packing.most[member].sum() <= packing.capacity[row] - spare:
-            found = found.and_(Covers(np.array([row]), np.array([spare]), member[None, :]))
+        parts = [{0, int(m)} if packing.parts is None else set(range(int(m) + 1)) for m in packing.most]
+        kept = np.array([draw(st.sampled_from(sorted(of))) for of in parts], np.int64)
+        if kept.sum() <= packing.capacity[row] - spare:
+            found = found.and_(Covers(np.array([row]), np.array([spare]), kept[None, :]))
     return found
 
 
 @settings(max_examples=60)
-@given(problem=known(), data=st.data())
-def test_covers_leave_every_solution(problem: Known, data: st.DataObject) -> None:
+@given(problem=known(), parts=st.booleans(), data=st.data())
+def test_covers_leave_every_solution(problem: Known, parts: bool, data: st.DataObject) -> None:
     """Those that are found are broken by the relaxation that they are found for, and any leave the optimum alone."""
     use = problem.columns.use
     most = np.array([use[:, problem.columns.block == b].max() for b in range(problem.packing.blocks)], np.int64)
-    packing = replace(problem.packing, most=np.maximum(most, 1))
+    every = np.ones(len(use.toarray()), bool)
+    packing = replace(problem.packing, most=np.maximum(most, 1), parts=every if parts else None)
     relaxed = problem.generate(TIGHT)
     best = problem.best()
     if best is None or relaxed.ended == "infeasible":
@@ -200,6 +209,48 @@ def test_covers_leave_every_solution(problem: Known, data: st.DataObject) -> Non
     bound = replace(problem, packing=known_ones).generate(TIGHT).bound
     assert best - 1e-6 <= bound <= relaxed.bound + 1e-6
     assert list(grown(replace(problem, packing=packing)))[-1][1] == pytest.approx(best, abs=1e-6) or best <= 0
+
+
+@pytest.mark.parametrize("paper", ["admission", "zhou"])
+def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
+    """Against all runs: what covers cost is known before a run is placed, so that the best profit is exact."""
+    rng, tried = np.random.default_rng(3), 0
+    for view in small_views(paper, 8):
+        jobs = admitting(view, "admission.utility") if paper == "admission" else weighing(view.architectures["ra"])
+        grid = Grid(classes(jobs.machines), jobs.slots)
+        pricing = RunPricing(jobs, grid)
+        packing, rows = pricing.domain.packing, np.flatnonzero(grid.whole.repeat(jobs.slots))
+        if packing.most is None:
+            continue
+        row = rng.choice(rows, 5)
+        spare = np.array([int(rng.integers(0, packing.capacity[i] + 1)) for i in row])
+        kept = rng.integers(0, 3, (5, jobs.size)) * (rng.random((5, jobs.size)) < 0.5)
+        some = kept.sum(axis=1) <= packing.capacity[row] - spare
+        domain = Domain.of(replace(packing, known=Covers(row[some], spare[some], kept[some])))
+        prices = rng.random(len(domain.packing.limits)) * (rng.random(len(domain.packing.limits)) < 0.5)
+        every = domain.packing.lifted(all_runs(jobs, grid))
+        right = np.zeros(jobs.size)
+        np.maximum.at(right, every.block, domain.profit(every, prices))
+        most = np.maximum(pricing(prices, domain).most, 0.0)
+        assert most == pytest.approx(right)
+        tried += 1
+    assert tried
+
+
+def all_runs(jobs: ElasticJobs, grid: Grid) -> Columns:
+    """All runs of jobs that may be left out, as columns over classes of servers."""
+    ends = np.isfinite(jobs.late).cumsum(axis=1).argmax(axis=1)  # the last that is allowed
+    found = list(columns_of(jobs, 0, schedules_of_runs(jobs.machines, jobs.options, jobs.earliest, ends)))
+    listed, ended = [], []
+    for job, choice in found:
+        assert isinstance(choice, Scheduled)
+        run = choice.found
+        use = jobs.machines.use(run.worker_type, run.ps_type, run.workers, run.ps)
+        by_class = np.zeros_like(grid.machines.capacity)
+        np.add.at(by_class, jobs.machines.kind, use)
+        listed.append((job, choice.value, *grid.taken(by_class, run)))
+        ended.append(run.end)
+    return Columns.of(grid.rows, listed, ended)
 
 
 def test_a_gang_half_the_time_beside_others_all_the_time_is_cut_off() -> None:

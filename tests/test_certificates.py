@@ -166,6 +166,20 @@ def test_the_checker_refuses_what_was_changed(method: str, change: Callable[...,
         checker.check(signed(proof, instance), instance)
 
 
+def test_covers_of_runs_are_checked() -> None:
+    """They are needed for the bound, and refused where jobs keep more than there is, or nothing remains beside them."""
+    found, instance = result("admission.columns", "gen/20jobs")
+    proof = plain(found.certificate)
+    (row, spare, who), *others = proof["covers"]
+    much = [[job, kept + 1000] for job, kept in who]
+    for cover in ([row, spare, much], [row, spare, [[who[0][0], -1]]], [row, spare + 1000, []], [row, -1, who]):
+        with pytest.raises(checker.RefusedError, match="do not fit"):
+            checker.check(signed(proof | {"covers": [cover, *others]}, instance), instance)
+    none = [[row, spare, []] for row, spare, _ in proof["covers"]]
+    with pytest.raises(checker.RefusedError, match=r"only .* follows"):
+        checker.check(signed(proof | {"covers": none}, instance), instance)
+
+
 def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_path: Path) -> None:
     found = compare("paper/oef-eq1", ["oef.efficiency", "oef.cooperative", "oef.gavel"], results=tmp_path, jobs=1)
     assert found.folder is not None

@@ -62,7 +62,8 @@ class Choices(NamedTuple):
 class Goal(NamedTuple):
     """What is sought: first and last slots, what each end costs ``(T + 1,)``, the limit, and how to place.
 
-    Besides the earliest one, only runs that begin or end at one of the stops ``(T + 1,)`` count.
+    Besides the earliest one, only runs that begin or end at one of the stops ``(T + 1,)`` count. What an option costs
+    beside its placement, up to each slot, is `extra` ``(o, T + 1)``, which does not decrease; it may be empty.
     """
 
     earliest: int
@@ -71,6 +72,7 @@ class Goal(NamedTuple):
     stops: Bools
     limit: float
     how: int
+    extra: Array
 
 
 class Window(NamedTuple):
@@ -318,7 +320,8 @@ def try_spread(
     window: Window,
     tables: Tables,
     servers: Servers,
-    goal: Goal,
+    late: float,
+    how: int,
     least: float,
     o: int,
     choice: tuple[int, int, int],
@@ -326,7 +329,6 @@ def try_spread(
     """Offer parameter servers on one host, for every host."""
     m, p, number = choice
     at = window.at
-    late = goal.late[at[1]]
     previous, price_before = -1, -1.0
     for h in range(servers.copies.size):
         price = paid_in(tables.ps_sum, p, h, at)
@@ -335,7 +337,7 @@ def try_spread(
         if previous >= 0 and price == price_before and alike(window, tables, previous, h):
             continue
         previous, price_before = h, price
-        if goal.how == PRINTED:
+        if how == PRINTED:
             beside, ps, paid = printed(window, tables, servers, h, choice, price)
         else:
             beside, ps, paid = exact(window, tables, servers, h, choice, price)
@@ -455,10 +457,12 @@ def search_window(
 ) -> None:
     """Offer the options of one duration and worker type in one window."""
     begin, end, m = window.at[0], window.at[1], choices.worker_type[first]
-    late, floor = goal.late[end], tables.worker_floor[m]
+    floor = tables.worker_floor[m]
     least, most, total = -1.0, 0, 0
     for o in range(first, last):
-        p, number = choices.ps_type[o], choices.workers[o]
+        p, number, late = choices.ps_type[o], choices.workers[o], goal.late[end]
+        if len(goal.extra) > 0:
+            late += goal.extra[o, end] - goal.extra[o, begin]
         least_paid = number * (floor[end] - floor[begin])
         if p >= 0:
             least_paid += tables.ps_floor[p, end] - tables.ps_floor[p, begin]
@@ -476,7 +480,7 @@ def search_window(
         if p < 0:
             try_ring(best, window, servers, late, o, m, number, goal.how)
         else:
-            try_spread(best, window, tables, servers, goal, least, o, (m, p, number))
+            try_spread(best, window, tables, servers, late, goal.how, least, o, (m, p, number))
 
 
 @njit(cache=True)

@@ -140,6 +140,7 @@ class Ledger:
         limit: float = np.inf,
         printed: bool = False,
         among: slice | None = None,
+        extra: Array | None = None,
     ) -> Found | None:
         """Return the run of least ``late[end] + cost`` in what is free, if one is below `limit`.
 
@@ -162,6 +163,9 @@ class Ledger:
             of :func:`~schedgap.instances.elastic.options.printed_rings` then.
         among
             Options to choose from instead of all of the job's.
+        extra
+            ``(options, T + 1)`` what each option costs beside its placement up to each slot, non-decreasing; none by
+            default.
         """
         kernels = self._kernels
         chosen = self.options.of(job) if among is None else among
@@ -173,7 +177,8 @@ class Ledger:
         last = self.slots if latest is None else min(latest, self.slots)
         ends = np.zeros(self.slots + 1) if late is None else late
         halts = self._all_stops if stops is None else stops
-        goal = kernels.Goal(earliest, last, ends, halts, float(limit), int(printed))
+        more = np.zeros((0, 0)) if extra is None else extra
+        goal = kernels.Goal(earliest, last, ends, halts, float(limit), int(printed), more)
         kernels.search(choices, goal, self._servers, self._tables, self._window, self._best)
         return self._read(choices, chosen.start) if self._best.where[0] >= 0 else None
 

@@ -135,20 +135,29 @@ def gangs(view: hadar.View, outcome: Outcome, options: SolveOptions, *, problem:
         return generate(domain, oracle, limits, options).prices
 
     tree = grown(outcome, domain, relaxed, lambda prices: prices)
-    covers = outcome.tree.domain.packing.covers if outcome.tree else domain.packing.covers
     told: dict[str, Any] = {"slot_s": view.slot_s, "slots": view.slots}
-    if len(covers):
-        rows, cells = len(domain.packing.capacity) + len(covers), len(domain.packing.capacity)
-        prices = np.array([np.pad(found, (0, rows - len(found))) for found in tree.prices])
-        priced = (prices[:, cells:] > 0).any(axis=0)
-        covers = Covers(covers.row[priced], covers.spare[priced], covers.member[priced])
-        tree.prices = list(prices[:, np.concatenate([np.ones(cells, bool), priced])])
-        domain = replace(domain, packing=replace(domain.packing, known=covers))
-        members = [np.flatnonzero(member).tolist() for member in covers.member]
-        told["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), members, strict=True))
+    domain = covered(outcome, domain, tree, told)
     claim = outcome.solution.bound
     assert claim is not None
     return by_prices(domain, oracle, oracle.worth, tree, claim, told, missing=FLOATS if forked else EXACT)
+
+
+def covered(outcome: Outcome, domain: Domain, tree: Tree, told: dict[str, Any]) -> Domain:
+    """Return the domain with the covers that cost something at some prices of a tree, and tell them.
+
+    Blocks that keep something are told by their numbers, and where they need not keep all, in pairs with how much.
+    """
+    if outcome.tree is None or not len(covers := outcome.tree.domain.packing.covers):
+        return domain
+    cells = len(domain.packing.capacity)
+    prices = np.array([np.pad(found, (0, cells + len(covers) - len(found))) for found in tree.prices])
+    priced = (prices[:, cells:] > 0).any(axis=0)
+    tree.prices = list(prices[:, np.concatenate([np.ones(cells, bool), priced])])
+    covers = Covers(covers.row[priced], covers.spare[priced], covers.kept[priced])
+    kept = [[(b, int(row[b])) for b in np.flatnonzero(row).tolist()] for row in covers.kept]
+    who = kept if domain.packing.parts is not None else [[b for b, _ in pairs] for pairs in kept]
+    told["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), who, strict=True))
+    return replace(domain, packing=replace(domain.packing, known=covers))
 
 
 def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOptions, sense: int = 1) -> Proof | None:
@@ -160,12 +169,13 @@ def elastic(jobs: ElasticJobs, slot_s: float, outcome: Outcome, options: SolveOp
         return by_slot(bound(jobs, GenerationOptions(time_limit_s=options.time_limit_s), options)[0].prices)
 
     def by_slot(prices: Array) -> Array:
-        return grid.by_slot(prices).ravel()
+        return np.concatenate([grid.by_slot(prices).ravel(), prices[grid.rows :]])
 
     tree = grown(outcome, pricing.domain, relaxed, by_slot)
     claim, told = outcome.solution.bound, {"slot_s": slot_s, "slots": jobs.slots}
+    domain = covered(outcome, pricing.domain, tree, told)
     assert claim is not None
-    return by_prices(pricing.domain, pricing, jobs.worth, tree, claim, told, sense)
+    return by_prices(domain, pricing, jobs.worth, tree, claim, told, sense)
 
 
 def admitted(view: admission.View, outcome: Outcome, options: SolveOptions, *, problem: str) -> Proof | None:

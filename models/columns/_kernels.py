@@ -11,42 +11,47 @@ BROKEN = 0.02
 
 
 @njit(cache=True)
-def covers(capacity, most, start, column, amount, block, share):  # type: ignore[no-untyped-def]
-    """Return the spare ``(m,)`` of the row that is broken most of each capacity, 0 for none, and its blocks.
-
-    Of all blocks that fit together beside the spare, those are chosen that the columns use most: a knapsack.
-    """
-    rows, blocks = len(capacity), len(most)
-    spare, member = np.zeros(rows, np.int64), np.zeros((rows, blocks), np.bool_)
-    used, beyond = np.zeros(blocks), np.zeros(blocks)
-    for i in range(rows):
-        used[:] = 0.0
-        high = 0.0
-        for e in range(start[i], start[i + 1]):
-            used[block[column[e]]] += amount[e] * share[column[e]]
-            high = max(high, amount[e])
+def covers(which, capacity, most, parts, start, column, amount, block, share):  # type: ignore[no-untyped-def]
+    """Return rows, of those in `which`, with the spare that is broken most, and what blocks keep ``(rows, blocks)``."""
+    row, spare = np.zeros(len(which), np.int64), np.zeros(len(which), np.int64)
+    kept = np.zeros((len(which), len(most)), np.int64)
+    found = 0
+    for i in which:
+        mine = slice(start[i], start[i + 1])
+        use, owner, part = amount[mine], block[column[mine]], share[column[mine]]
+        high = int(use.max()) if len(use) > 0 else 0
         worst = BROKEN
-        for s in range(1, min(int(high), capacity[i] + 1)):
+        for s in range(1, min(high, capacity[i] + 1)):
             room = capacity[i] - s
-            beyond[:] = 0.0
-            for e in range(start[i], start[i + 1]):
-                beyond[block[column[e]]] += max(amount[e] - s, 0.0) * share[column[e]]
-            total = beyond.sum()
-            if used.sum() - room <= worst:
+            if (use * part).sum() - room <= worst:
                 continue
-            some = np.flatnonzero(used - beyond > 1e-9)
-            best, taken = np.zeros(room + 1), np.zeros((len(some), room + 1), np.bool_)
-            for k in range(len(some)):
-                weight, gain = most[some[k]], used[some[k]] - beyond[some[k]]
-                for r in range(room, weight - 1, -1):
-                    if best[r - weight] + gain > best[r]:
-                        best[r], taken[k, r] = best[r - weight] + gain, True
-            if total + best[room] - room > worst:
-                worst = total + best[room] - room
-                spare[i], member[i, :] = s, False
-                r = room
-                for k in range(len(some) - 1, -1, -1):
-                    if taken[k, r]:
-                        member[i, some[k]] = True
-                        r -= most[some[k]]
-    return spare, member
+            gain, keep = knapsack(room, s, use, owner, part, most, parts)
+            above = (np.maximum(use - s, 0.0) * part).sum() + gain - room
+            if above > worst:
+                worst = above
+                row[found], spare[found], kept[found] = i, s, keep
+        found += worst > BROKEN
+    return row[:found], spare[:found], kept[:found]
+
+
+@njit(cache=True)
+def knapsack(room, spare, use, owner, share, most, parts):  # type: ignore[no-untyped-def]
+    """Return what a row gains where blocks keep something, most of all ways to share `room`, and what they keep.
+
+    Blocks keep all that they can use at `most`, or with `parts` what one of their columns uses.
+    """
+    some = np.unique(owner)
+    best, taken = np.zeros(room + 1), np.zeros((len(some), room + 1), np.int64)
+    for k in range(len(some)):
+        mine, before = owner == some[k], best.copy()
+        own = np.maximum(use[mine] - spare, 0.0)
+        for weight in use[mine].astype(np.int64) if parts else most[some[k] : some[k] + 1]:
+            gain = ((np.maximum(np.minimum(use[mine], weight), own) - own) * share[mine]).sum()
+            for r in range(weight, room + 1):
+                if before[r - weight] + gain > best[r]:
+                    best[r], taken[k, r] = before[r - weight] + gain, weight
+    kept = np.zeros(len(most), np.int64)
+    for k in range(len(some) - 1, -1, -1):
+        kept[some[k]] = taken[k, room]
+        room -= taken[k, room]
+    return best[-1], kept

@@ -159,7 +159,7 @@ class Tree:
     def relax(self, domain: Domain, cutoff: float, early: float, time_limit_s: float | None) -> Generated:
         """Solve the relaxation of a domain, from the columns of all others, with covers as long as they help."""
         gap = min(self.solver.rel_gap / 10, CLOSE)
-        began, before, left = clock.now(), np.inf, time_limit_s
+        began, before, prices, left = clock.now(), np.inf, np.zeros(0), time_limit_s
         while True:
             options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left)
             found = generate(self.based(domain), self.oracle, options, self.solver, self.master)
@@ -168,9 +168,12 @@ class Tree:
             little = LITTLE * min(before - cutoff, FAR * abs(found.bound))
             stronger = self.packing.stronger(found.columns, found.x)
             ended = found.ended not in ("gap", "exhausted") or before - found.bound < little
+            if found.bound <= before:
+                before, prices = found.bound, found.prices
             if ended or stronger is None:
-                return replace(found, bound=min(before, found.bound))
-            self.packing, before = stronger, min(before, found.bound)
+                # The last prices may be worse, where time is up; those of covers that came later are 0.
+                return replace(found, bound=before, prices=np.pad(prices, (0, len(found.prices) - len(prices))))
+            self.packing = stronger
             left = None if time_limit_s is None else max(time_limit_s - (clock.now() - began), 0.1)
 
     def based(self, domain: Domain) -> Domain:

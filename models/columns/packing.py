@@ -38,6 +38,9 @@ class Packing:
     most
         ``(blocks,)`` what a column uses of a capacity at most, 1 or more, where the pricing takes prices of
         :class:`covers <schedgap.models.columns.covers.Covers>`, and columns use whole numbers.
+    parts
+        ``(m,)`` capacities of which blocks may keep any part in a cover, and which alone have some; ``None`` for all of
+        them, but blocks keep nothing or all that they can use.
     known
         Covers that count as further capacities, the last ones of :attr:`rows`.
     """
@@ -48,6 +51,7 @@ class Packing:
     floor: float = -np.inf
     worth: Array | None = None
     most: Ints | None = None
+    parts: Bools | None = None
     known: Covers | None = None
 
     @cached_property
@@ -66,7 +70,7 @@ class Packing:
         if self.most is None:
             return None
         some = columns.take(x > 0)
-        found = broken(self.capacity, self.most, some.use[: len(self.capacity)], some.block, x[x > 0])
+        found = broken(self.capacity, self.most, self.parts, some.use[: len(self.capacity)], some.block, x[x > 0])
         return replace(self, known=self.covers.and_(found)) if len(found) else None
 
     def lifted(self, columns: Columns) -> Columns:

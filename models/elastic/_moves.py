@@ -119,7 +119,7 @@ def insert(runs: Runs, job: int, way: int, jobs: Jobs, cluster: Cluster) -> None
     kinds = jobs.slots[a:z], jobs.worker_type[a:z], jobs.ps_type[a:z]
     choices = Choices(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
     late = jobs.asked[way, job]
-    goal = Goal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0)
+    goal = Goal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, np.empty((0, 0)))
     found = cluster.best.where
     search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
     if found[0] >= 0:
@@ -259,3 +259,16 @@ def anneal(
             if runs.worker_type[chosen[i]] >= 0:
                 book(runs, chosen[i], 1, cluster)
     return inserted
+
+
+@njit(cache=True)
+def surcharge(workers, worker_type, alone, need, rows, kept, out):  # type: ignore[no-untyped-def]
+    """Write what options cost by covers, up to each slot: their host, resource, slot, spare and price are `rows`."""
+    host, resource, slot, spare, price = rows
+    for o in range(len(workers)):
+        for c in range(len(price)):
+            if alone[worker_type[o]] == host[c]:
+                use = workers[o] * need[worker_type[o], resource[c]]
+                out[o, slot[c] + 1] += price[c] * max(min(use, kept[c]), use - spare[c])
+        for t in range(1, out.shape[1]):
+            out[o, t] += out[o, t - 1]

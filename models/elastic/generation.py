@@ -21,11 +21,13 @@ any schedule that really ends there. So the bound holds for schedules of any len
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.elastic import Ledger, Machines, classes
-from schedgap.models.columns import Columns, Domain, Generated, GenerationOptions, Priced, generate
+from schedgap.models.columns import Columns, Covers, Domain, Generated, GenerationOptions, Priced, generate
 from schedgap.models.elastic.jobs import ElasticJobs, Grid
 from schedgap.models.solve import SolveOptions
 
@@ -66,11 +68,12 @@ class Pricing:
         jobs = self.jobs
         self.ledger.post(self.grid.by_slot(prices))
         late, stops = self.asked(domain)
+        surcharge = self.surcharges(domain.packing.covers, prices[self.grid.rows :])
         # Ending after all slots takes nothing; so does being rejected.
         other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
         most, listed, ends = other.copy(), [], []
         for job in range(jobs.size):
-            asked = {"late": late[job], "stops": stops[job], "limit": -other[job]}
+            asked = {"late": late[job], "stops": stops[job], "limit": -other[job], "extra": surcharge(job)}
             found = self.ledger.find(job, int(jobs.earliest[job]), **asked)
             if found:
                 most[job] = -found.total
@@ -80,6 +83,31 @@ class Pricing:
                 ends.append(jobs.slots + 1)
                 listed.append((job, -jobs.beyond[job], np.zeros(0, np.int64), np.zeros(0)))
         return Priced(most, Columns.of(self.grid.rows, listed, ends))
+
+    def surcharges(self, covers: Covers, prices: Array) -> Callable[[int], Array | None]:
+        """Return what a job's options cost more by the prices of covers, up to each slot.
+
+        They are exact: covers are of what only workers take that fit on one class of servers alone, which is known
+        before a run is placed; see :attr:`Grid.whole`.
+        """
+        from schedgap.models.elastic import _moves as kernels
+
+        paid = np.flatnonzero(prices)
+        if not paid.size:
+            return lambda job: None
+        cell, slot = np.divmod(covers.row[paid], self.jobs.slots)
+        host, resource = np.divmod(cell, len(self.grid.machines.resources))
+        rows = host, resource, slot, covers.spare[paid].astype(float), prices[paid]
+        o, kept, alone = self.jobs.options, covers.kept[paid].T.astype(float), self.grid.alone()
+
+        def of(job: int) -> Array:
+            own, found = o.of(job), np.zeros((len(o.slots[o.of(job)]), self.jobs.slots + 1))
+            kernels.surcharge(
+                o.workers[own], o.worker_type[own], alone, self.grid.machines.worker, rows, kept[job].copy(), found
+            )
+            return found
+
+        return of
 
 
 ROWS, COARSE = 4000, 1000

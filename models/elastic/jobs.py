@@ -13,6 +13,9 @@ from schedgap.instances.elastic import Found, Machines, Options, Runs, runs_of
 from schedgap.instances.elastic.machines import ROOM
 from schedgap.models.columns import Choice, Packed, Packing
 
+COVERED = 500
+"""Largest capacities that covers are sought for, by a dynamic program over what is left of them."""
+
 
 @dataclass(frozen=True, eq=False)
 class ElasticJobs:
@@ -83,12 +86,35 @@ class Grid:
         capacity = self.machines.capacity * self.machines.count[:, None] * (1 + ROOM)
         length = np.minimum(self.period, self.slots - np.arange(self.periods) * self.period)
         rows = (capacity.ravel()[:, None] * length).ravel()
-        return Packing(rows, jobs.size, jobs.beyond is not None, worth=jobs.worth)
+        most, parts = None, np.repeat(self.whole, self.periods)
+        if self.period == 1 and parts.any():
+            most = np.ones(jobs.size, np.int64)
+            o, m = jobs.options, self.machines
+            np.maximum.at(most, o.job, np.ceil(o.workers * m.worker[o.worker_type].max(axis=1)).astype(np.int64))
+        return Packing(rows, jobs.size, jobs.beyond is not None, worth=jobs.worth, most=most, parts=parts)
+
+    @property
+    def whole(self) -> Bools:
+        """``(h·R,)`` resources of which workers alone take some, in whole numbers, up to :data:`COVERED` in all.
+
+        All these workers fit on that entry only, so that what they take is known before they are placed.
+        """
+        m = self.machines
+        total = m.capacity * m.count[:, None]
+        numbers = (m.worker % 1 == 0).all(axis=0) & (total % 1 == 0) & ~m.ps.any(axis=0)
+        elsewhere = ((m.room > 0) & (self.alone() < 0)[:, None]).T @ (m.worker > 0)
+        return np.asarray(numbers & (total > 0) & (total <= COVERED) & ~elsewhere).ravel()
+
+    def alone(self) -> Ints:
+        """Return ``(M,)`` the only entry that workers of a type fit on, −1 where there are several or none."""
+        fits = self.machines.room > 0
+        return np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
 
     def by_slot(self, prices: Array) -> Array:
-        """Return prices of rows as ``(h, R, T)``."""
+        """Return prices of rows as ``(h, R, T)``, without those of covers."""
         h, resources = self.machines.capacity.shape
-        return np.repeat(prices.reshape(h, resources, self.periods), self.period, axis=2)[:, :, : self.slots]
+        cells = prices[: self.rows].reshape(h, resources, self.periods)
+        return np.repeat(cells, self.period, axis=2)[:, :, : self.slots]
 
     def expand(self, jobs: ElasticJobs, prices: Array) -> Array:
         """Return prices of rows as those of the rows of real servers in single slots."""

@@ -274,7 +274,7 @@ class Pricing:
 class _Goal:
     """What a domain asks: ``worth (n, T)`` by last slot, the ``floor (n,)`` that payoffs must beat, ``uses (4, u)``.
 
-    `covers` are cells, spares, members and prices of the covers that cost something.
+    `covers` are cells, spares, who keeps all of a gang, and prices of the covers that cost something.
     """
 
     worth: Array
@@ -286,7 +286,7 @@ class _Goal:
     def of(domain: Domain, prices: Array) -> _Goal:
         uses = np.array(domain.uses, np.int64).reshape(-1, 4)
         paid, known = np.flatnonzero(prices), domain.packing.covers
-        covers = known.row[paid], known.spare[paid], known.member[paid], prices[paid]
+        covers = known.row[paid], known.spare[paid], known.kept[paid] > 0, prices[paid]
         return _Goal(domain.worth, np.where(domain.must, -1e200, 0.0), np.ascontiguousarray(uses.T), covers)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
@@ -134,6 +135,20 @@ class Elastic(Packing):
                     best = np.minimum(best, g * cost[c] + s * ps[c] + self.cheapest(cost, others, number - g))
         return best
 
+    def kept(self, who: Sequence[Any]) -> dict[int, int]:
+        return {j: int(most) for j, most in who}
+
+    def shared(self, which: int, j: int, m: int, number: int, slots: int) -> Array:
+        """Return what so many workers cost by covers, by window, where they fit on one class of servers alone."""
+        each, classes = np.zeros(self.slots + 1, np.int64), np.flatnonzero(self.room[m])
+        for ((row, t), spare, who), price in zip(self.covers, self.extra[which], strict=True):
+            c, resource = divmod(row, self.has.shape[1])
+            if price and classes.tolist() == [c]:
+                use = number * Fraction(float(self.need[0][m][resource]))
+                each[t + 1] += math.floor(price * max(min(use, who.get(j, 0)), use - spare))
+        total = np.cumsum(each)
+        return np.asarray(total[slots:] - total[:-slots])
+
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
         require(not uses, "only ends are decided here")
         first, best, least = self.earliest[j], worth[-1], []
@@ -146,7 +161,10 @@ class Elastic(Packing):
         for most, option in sorted(least, reverse=True):
             if most <= best:
                 break
-            best = max(best, (worth[first + option[4] : -1] - self.place(which, *option)[first:]).max())
+            paid = self.place(which, *option)
+            if self.covers:
+                paid = paid + self.shared(which, j, option[0], *option[3:])
+            best = max(best, (worth[first + option[4] : -1] - paid[first:]).max())
         return int(best)
 
 

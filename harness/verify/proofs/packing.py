@@ -56,25 +56,31 @@ class Packing:
         """Read prices."""
         cells, given = len(self.capacity) * self.slots, [np.array(prices, np.int64) for prices in proof["prices"]]
         self.prices = [prices[:cells].reshape(len(self.capacity), self.slots) for prices in given]
-        self.covers = [(divmod(row, self.slots), spare, set(who)) for row, spare, who in proof.get("covers", ())]
+        self.whole, covers = [Fraction(float(c)) for c in self.capacity], proof.get("covers", ())
+        self.covers = [(divmod(row, self.slots), int(spare), self.kept(who)) for row, spare, who in covers]
         self.extra = [prices[cells:].tolist() for prices in given]
         require(all((p >= 0).all() for p in given), "prices are negative")
         require(all(len(e) == len(self.covers) for e in self.extra), "there are other prices than rows")
         require(all(self.paid(i) < DEAR // 2 for i in range(len(given))), "prices are too large")
         for (r, _), spare, who in self.covers:
-            whole = self.capacity[r] - spare - sum(self.jobs[j]["gpus"] for j in who)
-            require(spare >= 0 and whole >= 0, "the jobs of a cover do not fit beside what they spare")
+            rest = self.whole[r] - spare
+            fits = min(spare, rest - 1, rest - sum(who.values()), *who.values()) >= 0
+            require(fits, "the jobs of a cover do not fit beside what they spare")
+
+    def kept(self, who: Sequence[Any]) -> dict[int, int]:
+        """Return how much of a capacity the jobs of a cover keep: gangs all that they hold."""
+        return {j: self.jobs[j]["gpus"] for j in who}
 
     def paid(self, which: int) -> Fraction:
         """Return what all capacity costs at one set of prices, and what the jobs of covers share.
 
-        A cover says that its jobs, which fit beside ``spare`` GPUs of a type and slot, and of others what is beyond
-        ``spare``, take no more than the rest: where one other takes more, that much is missing to the covers' jobs.
+        A cover says that what its jobs keep, which fits beside ``spare`` of a capacity, and what any job takes beyond
+        that and ``spare``, is no more than the rest: where one takes more, that much is missing to the others.
         """
-        rows = zip(self.capacity, self.prices[which].tolist(), strict=True)
+        rows = zip(self.whole, self.prices[which].tolist(), strict=True)
         shared = zip(self.covers, self.extra[which], strict=True)
-        own = sum((Fraction(float(c)) * sum(row) for c, row in rows), Fraction(0))
-        return own + sum(((self.capacity[r] - spare) * price for ((r, _), spare, _), price in shared), Fraction(0))
+        own = sum((c * sum(row) for c, row in rows), Fraction(0))
+        return own + sum(((self.whole[r] - spare) * price for ((r, _), spare, _), price in shared), Fraction(0))
 
     def bound(self, which: int, first: Sequence[int], last: Sequence[int], uses: Uses) -> Fraction:
         """Return the bound at one set of prices for jobs that end, or count as ending, from `first` to `last`."""
