@@ -205,6 +205,16 @@ def test_what_cannot_be_covered_is_proved_infeasible() -> None:
         statement(Packing(np.array([1.0]), 3, cover=True), columns)
 
 
+def test_a_little_less_cost_counts_also_beside_rewards_for_covered_blocks() -> None:
+    worth = np.repeat([[-1e6, -2e6]], 200, axis=0)
+    packer = Inserting(Packing(np.ones(1), 200, cover=True, worth=worth), lambda *asked: None, -1e8, np.zeros(1))
+    assert packer.reward > 1e8
+    assert packer.note(-7_964_274.0, 200)
+    assert packer.note(-7_964_261.0, 200)
+    assert not packer.note(-1.0, 199)
+    assert packer.incumbent == -7_964_261.0
+
+
 def test_nothing_to_choose() -> None:
     nothing = Columns.of(2, [])
     for cover, ended in ((False, "exhausted"), (True, "infeasible")):

@@ -114,7 +114,8 @@ ROWS, COARSE = 4000, 1000
 """Rows of the master up to which every slot is a period of its own, and about how many there are otherwise.
 
 On ``gen/200jobs`` the bound of ``admission.columns`` (3456 rows) is 3014.7 with periods of four slots, 2971.3 with two,
-and 2921.2 with one, each after 0.4 s and before covers; ``gen/zhou-ra`` with 972 rows takes 13 s, with 2916 over 45 s."""
+and 2921.2 with one, each after 0.4 s and without covers; ``gen/zhou-ra`` with 972 rows takes 13 s, with 2916 over
+45 s."""
 
 
 def coarse(jobs: ElasticJobs, machines: Machines) -> Grid:
