@@ -106,14 +106,15 @@ def _curves(data: Drawable, known: Sequence[Record]) -> Any:
     told = style.tip("method", ("x", along), "value", "low", "high", "cases")
     means = marks.encode(style.y("value", _quantity(data.drawing), log=log), tooltip=told, **look)
     spread = base(known).mark_rule().encode(alt.Y("low:Q"), alt.Y2("high:Q"), color=ink)
-    printed = [record for record in data.records if "published" in record]
-    crosses = base(printed).mark_point(shape="cross", size=90, filled=True)
-    crosses = crosses.encode(alt.Y("published:Q"), color=ink, tooltip=style.tip("method", "published"))
-    bounds = alt.Chart(style.rows(_bounds(_told(known, numeric))))
-    bounds = bounds.mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
-    bounds = bounds.encode(across, alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=style.tip(("x", along), "bound", "of"))
     layers = [means, spread] if bars else [spread, means]
-    return alt.layer(*layers, *([crosses] if printed else []), *([bounds] if not bars and _bounds(known) else []))
+    if printed := [record for record in data.records if "published" in record]:
+        crosses = base(printed).mark_point(shape="cross", size=90, filled=True)
+        layers.append(crosses.encode(alt.Y("published:Q"), color=ink, tooltip=style.tip("method", "published")))
+    if not bars and (bounds := _bounds(_told(known, numeric))):
+        dashed = alt.Chart(style.rows(bounds)).mark_line(color=style.INK, strokeDash=style.DASHED, strokeWidth=1.1)
+        told = style.tip(("x", along), "bound", "of")
+        layers.append(dashed.encode(across, alt.Y("bound:Q"), alt.Detail("of:N"), tooltip=told))
+    return alt.layer(*layers)
 
 
 def _bounds(known: Sequence[Record]) -> list[Record]:

@@ -101,7 +101,8 @@ class Pricing:
         o, kept, alone = self.jobs.options, covers.kept[paid].T.astype(float), self.grid.alone()
 
         def of(job: int) -> Array:
-            own, found = o.of(job), np.zeros((len(o.slots[o.of(job)]), self.jobs.slots + 1))
+            own = o.of(job)
+            found = np.zeros((own.stop - own.start, self.jobs.slots + 1))
             kernels.surcharge(
                 o.workers[own], o.worker_type[own], alone, self.grid.machines.worker, rows, kept[job].copy(), found
             )
