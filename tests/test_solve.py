@@ -14,6 +14,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
+from hard import market_split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -49,25 +50,6 @@ def knapsack(domain: Any = pyo.Reals, sense: Any = pyo.maximize) -> pyo.Concrete
     sign = 1 if sense == pyo.maximize else -1
     m.gain = pyo.Objective(rule=lambda m: sum(sign * m.worth[i] * m.x[i] for i in m.ITEMS), sense=sense)
     return m
-
-
-def market_split(n: int = 30, m: int = 4) -> pyo.ConcreteModel:
-    """An equality knapsack that no solver finishes quickly (Cornuéjols and Dawande 1998), with slack to be feasible."""
-    weights = np.random.default_rng(1).integers(0, 100, (m, n))
-    model = pyo.ConcreteModel()
-    model.R, model.C = pyo.RangeSet(0, m - 1), pyo.RangeSet(0, n - 1)
-    model.a = pyo.Param(model.R, model.C, initialize={(i, j): int(weights[i, j]) for i in range(m) for j in range(n)})
-    model.half = pyo.Param(model.R, initialize={i: int(weights[i].sum()) // 2 for i in range(m)})
-    model.x = pyo.Var(model.C, domain=pyo.Binary)
-    model.over = pyo.Var(model.R, bounds=(0, None))
-    model.under = pyo.Var(model.R, bounds=(0, None))
-
-    @model.Constraint(model.R)
-    def split(m: Any, i: int) -> Any:
-        return sum(m.a[i, j] * m.x[j] for j in m.C) + m.over[i] - m.under[i] == m.half[i]
-
-    model.off = pyo.Objective(rule=lambda m: sum(m.over[i] + m.under[i] for i in m.R), sense=pyo.minimize)
-    return model
 
 
 @pytest.mark.parametrize(("sense", "sign"), [(pyo.maximize, 1), (pyo.minimize, -1)])
@@ -167,7 +149,7 @@ def test_reading_values_without_incumbent_says_why() -> None:
 
 
 def test_time_limit_with_incumbent_keeps_it_and_the_bound() -> None:
-    solution = solve(build(market_split), SolveOptions(time_limit_s=0.7))
+    solution = solve(market_split(), SolveOptions(time_limit_s=0.7))
     assert solution.status == "time limit with incumbent"
     assert solution.objective is not None
     assert solution.bound is not None
@@ -177,7 +159,7 @@ def test_time_limit_with_incumbent_keeps_it_and_the_bound() -> None:
 
 
 def test_time_limit_without_incumbent() -> None:
-    solution = solve(build(market_split, n=60, m=12), SolveOptions(time_limit_s=1e-6))
+    solution = solve(market_split(n=60, m=12), SolveOptions(time_limit_s=1e-6))
     assert solution.status == "time limit without incumbent"
     assert solution.objective is None
 
@@ -191,7 +173,7 @@ def test_lp_time_limit_counts_each_run_of_a_session() -> None:
 def test_ctrl_c_interrupts_a_solve_and_keeps_the_incumbent() -> None:
     timer = threading.Timer(0.8, _thread.interrupt_main)
     timer.start()
-    solution = solve(build(market_split), SolveOptions(time_limit_s=60))
+    solution = solve(market_split(), SolveOptions(time_limit_s=60))
     timer.cancel()
     assert solution.status == "interrupted"
     assert solution.objective is not None

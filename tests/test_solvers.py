@@ -18,6 +18,7 @@ import psutil
 import pyomo.environ as pyo
 import pytest
 from conftest import Command
+from hard import market_split
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,20 +102,6 @@ def test_that_nothing_is_feasible_is_an_answer(solver: str) -> None:
     need(solver)
     found = solve(impossible(), SolveOptions(solver=solver))
     assert (found.status, found.objective, found.bound) == ("infeasible", None, None)
-
-
-def market_split() -> pyo.ConcreteModel:
-    """An equality knapsack that no solver finishes quickly (Cornuéjols and Dawande 1998)."""
-    weights = np.random.default_rng(1).integers(0, 100, (4, 30)).tolist()
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(30), domain=pyo.Binary)
-    m.over = pyo.Var(range(4), domain=pyo.NonNegativeIntegers, bounds=(0, 3000))
-    m.under = pyo.Var(range(4), domain=pyo.NonNegativeIntegers, bounds=(0, 3000))
-    m.split = pyo.ConstraintList()
-    for i, row in enumerate(weights):
-        m.split.add(sum(w * m.x[j] for j, w in enumerate(row)) + m.over[i] - m.under[i] == sum(row) // 2)
-    m.off = pyo.Objective(expr=sum(m.over[i] + m.under[i] for i in range(4)) + 1)
-    return m
 
 
 @pytest.mark.parametrize("solver", ["cbc", "scip", "cp-sat"])
