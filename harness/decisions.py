@@ -7,8 +7,8 @@ Gangs (``hadar.*``, ``gavel.makespan``): ``job,start,end,server,gpus``, a line p
 holds so many GPUs; ``type`` instead of ``server`` names a GPU type, whose servers are then filled in order. Elastic
 jobs (``admission.*``, ``zhou.*``): ``job,start,end,server,worker_type,workers,ps_type,ps``, a line per uninterrupted
 run and server; in a ring, ``ps_type`` is empty and ``ps`` is 0. Shares (``oef.*``): ``tenant,type,devices``; pairs that
-are absent have nothing. Rigid jobs (``rigid.*``): ``job,start,end``, a line per uninterrupted run. A job that does not
-appear is rejected; without any line, all are.
+are absent have nothing. Rigid jobs (``rigid.*``): ``job,start,end``, a line per uninterrupted run; where a job may
+choose among pools, ``type`` says which. A job that does not appear is rejected; without any line, all are.
 
 A_online's windows and a placer's rounds are no part of a file: they say how a decision was found.
 """
@@ -63,6 +63,7 @@ RIGID = (
     _start,
     Column("end", "number", "seconds since the start of the instance, no earlier than the start"),
 )
+IN_POOL = (*RIGID, Column("type", "text", "a GPU type, or pool, of the cluster"))
 SHARES = (
     Column("tenant", "text", "the id of a tenant"),
     Column("type", "text", "a GPU type of the cluster"),
@@ -260,14 +261,16 @@ def _allocation(view: oef.View, lines: Lines, problem: str) -> oef.Allocation:
 
 def _intervals(view: rigid.View, decision: rigid.Schedule, problem: str) -> list[Sequence[Any]]:
     times = (_seconds(ticks, view.tick_s) for ticks in (decision.start, decision.end))
-    return [_named(_distinct([job.id for job in view.instance.jobs]), decision.job), *times]
+    pools = [] if view.moves is None else [_named(view.pools, decision.pool)]
+    return [_named(_distinct([job.id for job in view.instance.jobs]), decision.job), *times, *pools]
 
 
 def _held(view: rigid.View, lines: Lines, problem: str) -> rigid.Schedule:
     job = lines.indices("job", _distinct([job.id for job in view.instance.jobs]))
     start, end = lines.borders("start", view.tick_s), lines.borders("end", view.tick_s)
     lines.refuse(end < start, "end", "a time no earlier than the start")
-    return rigid.Schedule(job, start, end)
+    pool = lines.indices("type", view.pools) if "type" in lines.frame else view.pool[job]
+    return rigid.Schedule(job, start, end, pool)
 
 
 # ---------------------------------------------------------------- files
@@ -275,7 +278,7 @@ def _held(view: rigid.View, lines: Lines, problem: str) -> rigid.Schedule:
 
 @dataclass(frozen=True)
 class Form:
-    """How decisions of a paper stand in files: columns, alternatives of which the first is written; both ways."""
+    """How decisions of a paper stand in files: alternatives of columns, of which the first that fits is written."""
 
     columns: tuple[tuple[Column, ...], ...]
     written: Callable[[Any, Any, str], list[Sequence[Any]]]
@@ -288,7 +291,7 @@ FORMS = {
     "gavel": _GANGS,
     "hadar": _GANGS,
     "oef": Form((SHARES,), _shares, _allocation),
-    "rigid": Form((RIGID,), _intervals, _held),
+    "rigid": Form((RIGID, IN_POOL), _intervals, _held),
     "zhou": _ELASTIC,
 }
 """The form of each paper's decisions, where it has one."""
@@ -377,8 +380,9 @@ def save(found: Comparison, folder: Path) -> tuple[int, list[str]]:
 def _contents(view: Any, decision: Any, problem: str) -> dict[str, str]:
     """Return a decision as the text of files, by suffix."""
     one = form(problem.partition(".")[0])
-    names = [column.name for column in one.columns[0]]
-    rows = list(zip(*one.written(view, decision, problem), strict=True))
+    written = one.written(view, decision, problem)
+    names = next([column.name for column in columns] for columns in one.columns if len(columns) == len(written))
+    rows = list(zip(*written, strict=True))
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([names, *rows])
     lines = ",\n".join(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) for row in rows)

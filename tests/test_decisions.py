@@ -57,6 +57,22 @@ def test_every_problem_with_a_format_has_been_tried() -> None:
     assert known - tried == undecided
 
 
+def test_jobs_that_may_choose_have_their_pool_in_the_file(tmp_path: Path) -> None:
+    history = {"gpu_type": "G", "runs": [[0, 9]], "durations_s": {"H": 5}}
+    jobs = [{"id": f"J{j}", "gpus": 1, "epochs": 9, "rates": {"G": 1, "H": 2}, "history": history} for j in range(2)]
+    servers = [{"name": kind, "count": 1, "gpu_type": kind, "gpus": 1} for kind in "GH"]
+    cluster = {"gpu_types": [{"name": kind} for kind in "GH"], "servers": servers}
+    (tmp_path / "my.json").write_text(json.dumps({"name": "t", "cluster": cluster, "jobs": jobs}))
+    reference = str(tmp_path / "my.json")
+    found = compare_here(load(reference), ["rigid.fcfs", "rigid.srtf"])
+    assert decisions.save(found, tmp_path) == (2, [])
+    assert (tmp_path / "rigid.fcfs.csv").read_text() == "job,start,end,type\nJ0,0,5,H\nJ1,0,9,G\n"
+    files = [tmp_path / f"rigid.fcfs.{suffix}" for suffix in ("csv", "json")]
+    assert [row.verified for row in verify(reference, "rigid.flow", files).rows] == [True, True]
+    files[0].write_text("job,start,end\nJ0,0,9\nJ1,9,18\n")
+    assert verify(reference, "rigid.flow", files[:1]).rows[0].verified  # by itself, a job is where it ran
+
+
 def test_a_makespan_of_hadars_schedule(tmp_path: Path) -> None:
     decisions.save(compare_here(load(FIG1), ["hadar.p1.complete"]), tmp_path)
     (row,) = verify(FIG1, "gavel.makespan", [tmp_path / "hadar.p1.complete.csv"]).rows

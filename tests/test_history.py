@@ -42,7 +42,7 @@ def test_the_sample_of_slurm() -> None:
     assert list(runs(found)) == ["1001", "1002", "1003_1", "1003_2", "1004", "1007", "1007#2"]
     assert runs(found)["1004"] == (5395.0, ((43438.0, 46795.0),), 4)
     assert found.jobs[1].history is not None
-    assert found.jobs[1].history.hosts == ("g002", "g003")
+    assert found.jobs[1].history.hosts == ({"g002": 1, "g003": 1},)
     assert found.cluster.gpus_by_type == {"v100": 13}
     assert "2 of 12 lines left out: they are steps of jobs" in found.derived
     assert "2 of 12 lines left out: they never started" in found.derived
@@ -151,6 +151,58 @@ def test_node_lists() -> None:
     assert hosts("n[1,3-4]-ib") == ("n1-ib", "n3-ib", "n4-ib")
     assert hosts("n[0-99999999]") == ()
     assert hosts("") == ()
+
+
+def told(instance: Instance, *words: str) -> None:
+    for one in words:
+        assert any(one in line for line in instance.derived), instance.derived
+
+
+def test_servers_of_a_node_list_are_checked_one_by_one(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.csv"
+    nodes.write_text("node,gpus,type\ng1,4,v100\ng2,4,v100\nc1,0,\n")
+    two = ONE.replace("1|a", "2|b").replace("|g1", "|g[1-2]").replace("=4", "=6").replace("T08:10", "T08:20")
+    found = read(tmp_path, "sacct", HEAD + ONE + two, nodes=nodes)
+    told(
+        found,
+        "2 of 2 servers are checked one by one",
+        "6 v100 are in use on g1, which has 4, first at 2026-03-02 08:20",
+    )
+    assert [job.history.hosts for job in found.jobs if job.history] == [({"g1": 4},), ({"g1": 2, "g2": 2},)]
+    assert [(group.name, group.gpus) for group in found.cluster.servers] == [("g1", 6), ("g2", 4)]
+    text = 'id,submit,start,end,gpus,where\na,0,0,9,2,g1\nb,0,0,9,3,"g1,x"\n'
+    columns = {name: name for name in ("id", "submit", "start", "end", "gpus")} | {"server": "where"}
+    mapped = read(tmp_path, "csv", text, nodes=nodes, columns=columns)
+    assert [job.history.hosts for job in mapped.jobs if job.history] == [({"g1": 2},), ({"g1": 1, "x": 1},)]
+    nodes.write_text("node,gpus,type\ng1,4,v100\ng1,4,v100\n")
+    with pytest.raises(InstanceError, match='line 3: node = "g1": already used in line 2'):
+        read(tmp_path, "sacct", HEAD + ONE, nodes=nodes)
+
+
+def test_philly_says_how_many_gpus_of_a_machine_are_held(tmp_path: Path) -> None:
+    nodes = tmp_path / "cluster_machine_list.csv"
+    nodes.write_text("machineId, number of GPUs, single GPU mem\nm1,2,24GB\nm2,1,12GB\n")
+    found = read(tmp_path, "philly_json", PHILLY, nodes=nodes)
+    assert [job.history.hosts for job in found.jobs if job.history] == [({"m1": 2}, {"m2": 2})]
+    told(found, "2 GPU are in use on m2, which has 1, first at 2017-10-07 03:00:00: 2 count")
+
+
+def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path) -> None:
+    text = "id,submit,start,end,gpus,type,k80,v100\na,0,0,10,2,V,30,10\nb,0,0,0:00:30,1,K,0:00:30,\n"
+    names = ("id", "submit", "start", "end", "gpus", "type")
+    columns = {name: name for name in names} | {"duration:K": "k80", "duration:V": "v100", "duration:P": "k80"}
+    text = text.replace("0,0:00:30,1", "0,30,1")
+    found = read(tmp_path, "csv", text, columns=columns)
+    assert [job.history.durations_s for job in found.jobs if job.history] == [{"K": 30.0}, {}]
+    assert found.jobs[0].rates == {"V": 1.0, "K": pytest.approx(1 / 3)}
+    told(found, "duration:P of 2 lines left out: nothing ran on P, and nobody says how many there are (--gpus)")
+    known = read(tmp_path, "csv", text, columns=columns, gpus={"V": 2, "K": 1, "P": 8})
+    assert [job.history.durations_s for job in known.jobs if job.history] == [{"K": 30.0, "P": 30.0}, {"P": 30.0}]
+    assert known.cluster.gpus_by_type == {"V": 2, "K": 1, "P": 8}
+    with pytest.raises(InstanceError, match='line 2: duration:K = "x": a duration in seconds'):
+        read(tmp_path, "csv", text.replace("V,30", "V,x"), columns=columns)
+    with pytest.raises(UsageError, match="unknown column 'duration:'"):
+        read(tmp_path, "csv", text, columns=columns | {"duration:": "k80"})
 
 
 @settings(max_examples=60, deadline=None)

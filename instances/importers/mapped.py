@@ -1,13 +1,15 @@
 """Any CSV log with a header, by a map of its columns: ``id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu``.
 
 Needed are submit, start and gpus (or cpus, cores, nodes, processors), and end or duration; wait may stand for start.
-Also known are id (else the line), type, partition, user, requested, weight and status. Times are seconds, ISO dates, or
-what the option `time_format` says; durations are seconds or ``h:mm:ss``. Fields are separated by commas, semicolons or
-tabs. Lines without a start or an end are left out.
+Also known are id (else the line), type, partition, user, requested, weight, status, and server (``g[1-2],c1``). Jobs
+may move to another GPU type where a column says how long each would run there, ``duration:V100=v100_s``, empty where
+it cannot. Times are seconds, ISO dates, or what the option `time_format` says; durations are seconds or ``h:mm:ss``.
+Fields are separated by commas, semicolons or tabs. Lines without a start or an end are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pandas as pd
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.history import (
+    ELSEWHERE,
     NEVER_STARTED,
     STILL_RUNNING,
     Log,
@@ -24,6 +27,7 @@ from schedgap.instances.importers.history import (
     to_instance,
 )
 from schedgap.instances.importers.registry import IMPORTERS, NO_GPU, ImporterSpec, Options
+from schedgap.instances.importers.sacct import hosts
 from schedgap.instances.importers.table import first_line, read_text, sifted, split
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
@@ -33,7 +37,7 @@ HELD = {"gpus": "GPU", "cpus": "CPU", "cores": "core", "nodes": "node", "process
 
 KNOWN = (
     *("id", "submit", "start", "end", "duration", "wait", "type", "partition", "user", "requested", "weight", "status"),
-    *HELD,
+    *("server", *HELD),
 )
 
 
@@ -52,7 +56,7 @@ def mapping(options: Options) -> Mapping[str, str]:
     """Return the user's map of columns, or raise where it lacks something or has something unknown."""
     given = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
     for name in given:
-        if name not in KNOWN:
+        if name not in KNOWN and not re.fullmatch(f"{ELSEWHERE}.+", name):
             raise UsageError(f"--map: {unknown('column', name, KNOWN)}")
     needs = (("submit",), ("start", "wait"), ("end", "duration"), tuple(HELD))
     for need in needs:
@@ -87,7 +91,7 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Lo
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
     for name in [name for name in ("submit", "start", "end") if name in lines]:
         frame[name] = times(path, lines[name], options)
-    for name in [name for name in ("duration", "wait", "requested") if name in lines]:
+    for name in lines.columns[lines.columns.str.match(f"(duration|wait|requested)$|{ELSEWHERE}")]:
         frame[name] = durations(path, lines[name])
     held = next(name for name in HELD if name in lines)
     for name in [name for name in (held, "weight") if name in lines]:
@@ -95,6 +99,8 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Lo
         refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
         frame[name] = numbers
     frame["gpus"] = frame[held]
+    if "server" in lines:
+        frame["hosts"] = lines["server"].map(lambda text: dict.fromkeys(hosts(text), 0))
     if "start" not in lines:
         frame["start"] = frame["submit"] + frame["wait"]
     if "end" not in lines:
