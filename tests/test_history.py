@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -201,8 +201,38 @@ def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path
     assert known.cluster.gpus_by_type == {"V": 2, "K": 1, "P": 8}
     with pytest.raises(InstanceError, match='line 2: duration:K = "x": a duration in seconds'):
         read(tmp_path, "csv", text.replace("V,30", "V,x"), columns=columns)
-    with pytest.raises(UsageError, match="unknown column 'duration:'"):
+    with pytest.raises(UsageError, match="unknown name 'duration:'"):
         read(tmp_path, "csv", text, columns=columns | {"duration:": "k80"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"job": "id"}, "--map: unknown name 'job'; "),
+        ({"id": "id"}, "no column for submit, for start or wait, for end or duration, for gpus or cpus or cores or "),
+        (None, "start: unknown column 'start'; known: id, submit, begin, finish, n (--map start=…,end=…,gpus=…; the "),
+        ({"submit": "submit", "wait": "n", "end": "finish", "gpus": "n", "nodes": "n"}, "gpus and nodes: one of them"),
+    ],
+)
+def test_a_map_that_lacks_something_is_answered_with_all_of_it(
+    columns: dict[str, str] | None, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, "csv", "id,submit,begin,finish,n\na,0,1,2,1\n", columns=columns)
+    assert told in str(caught.value)
+
+
+@real
+def test_batch_jobs_are_certified_as_a_stranger_types_it(command: Command) -> None:
+    log = LOGS / "hpc_jobs.csv"
+    bare = command("certify", "csv", log)
+    assert (bare.returncode, bare.stderr.count("\n")) == (2, 1)
+    assert "did you mean job_id? (--map id=…,submit=…,start=…,end=…,gpus=…; the header has job_id, num_c" in bare.stderr
+    columns = "id = job_id, submit = submit_time, wait = wait_time, duration = run_time, cores = num_cores"
+    done = command("certify", "csv", log, "--map", columns, "--time-limit", 2, "--jobs", 1, "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert "30 core: the most that the log has in use at once" in done.stderr
+    assert "mean completion time as executed 0.0328 h, at most 1.713 × the optimum" in " ".join(done.stdout.split())
 
 
 @settings(max_examples=60, deadline=None)

@@ -172,7 +172,7 @@ def to_instance(log: Log, options: Options) -> Instance:
     origin = float(frame["submit"].min())
     if frame["weight"].isna().any():
         frame["weight"] = frame["weight"].fillna(frame["gpus"])
-        derived.append("weights of jobs are their GPUs: the log has none")
+        derived.append(f"weights of jobs are their {log.unit}s: the log has none")
     name, users, began = log.path.name.split(".")[0], filter(None, frame["user"]), origin + ahead if log.dates else None
     jobs = _instance_jobs(frame, origin)
     return instance_of(log, name, options, derived, users, jobs, cluster=_cluster(capacity, servers), began_s=began)

@@ -57,11 +57,14 @@ def mapping(options: Options) -> Mapping[str, str]:
     given = options.columns or {name: name for name in ("id", "submit", "start", "end", "gpus")}
     for name in given:
         if name not in KNOWN and not re.fullmatch(f"{ELSEWHERE}.+", name):
-            raise UsageError(f"--map: {unknown('column', name, KNOWN)}")
+            raise UsageError(f"--map: {unknown('name', name, KNOWN)}")
     needs = (("submit",), ("start", "wait"), ("end", "duration"), tuple(HELD))
-    for need in needs:
-        if not any(name in given for name in need):
-            raise UsageError(f"--map: no column for {' or '.join(need)}, as in id=job,submit=queued_at,start=begin,…")
+    missing = [" or ".join(need) for need in needs if not any(name in given for name in need)]
+    if missing:
+        raise UsageError(f"--map: no column for {', for '.join(missing)}; as in submit=queued_at,start=begin,…")
+    held = [name for name in HELD if name in given]
+    if len(held) > 1:
+        raise UsageError(f"--map: {' and '.join(held)}: one of them says what a job holds")
     return given
 
 
@@ -72,9 +75,10 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
     lines = split(path, text, delimiter, '"')
     _, header = next(lines)
     header = [name.strip() for name in header]
-    for name, column in columns.items():
-        if column not in header:
-            raise InstanceError(f"{path}: line 1: {name}: {unknown('column', column, header)}; --map {name}=…")
+    if absent := [name for name, column in columns.items() if column not in header]:
+        found = f"{absent[0]}: {unknown('column', columns[absent[0]], header)}"
+        how = f"--map {','.join(f'{name}=…' for name in absent)}; the header has {', '.join(header)}"
+        raise InstanceError(f"{path}: line 1: {found} ({how[:300]})")
     rows = {}
     for number, line in lines:
         if len(line) != len(header):
@@ -82,8 +86,7 @@ def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
         rows[number] = [line[header.index(column)].strip() for column in columns.values()]
     if not rows:
         raise InstanceError(f"{path}: only a header: one or more lines follow it")
-    found = pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns.values()), dtype=object)
-    return found.set_axis(list(columns), axis=1)
+    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(columns), dtype=object)
 
 
 def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> Log:
