@@ -355,11 +355,11 @@ def _peak(mine: pd.DataFrame, room: int | None) -> tuple[int, float, int]:
 
 
 NODE_LIST = {
-    "gpus": ("gpus", "gpu", "number of GPUs"),
-    "type": ("type", "model"),
-    "server": ("server", "node", "name", "sn", "machineId"),
+    "gpus": ("gpus", "gpu", "number of GPUs", "cap_gpu"),
+    "type": ("type", "model", "gpu_type"),
+    "server": ("server", "node", "name", "sn", "machineId", "machine"),
 }
-"""Columns of node lists, openb's and Philly's among them."""
+"""Columns of node lists; those of openb, Philly and PAI are among them."""
 
 
 def _nodes(path: Path) -> pd.DataFrame:
