@@ -102,7 +102,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def test_a_schedule_that_an_example_makes_is_verified(examples: Callable[[str], Path], tmp_path: Path) -> None:
-    path, program = tmp_path / "mine.csv", examples("schedule.cpp")
+    path, program = tmp_path / "mine.csv", examples("fifo.cpp")
     path.write_text(subprocess.run(program, input=to_json(TINY), capture_output=True, text=True, check=True).stdout)
     (row,) = verify("gen/20jobs", "hadar.utility", [path]).rows
     assert row.verified
