@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ import psutil
 import pytest
 
 import schedgap as sg
-from schedgap.harness.compare.methods import find_spec, select, usual_limit_s
+from schedgap.harness.compare.methods import find_spec, select
 from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
-from schedgap.harness.compare.run import certify, compare, plan, read_run
+from schedgap.harness.compare.run import SEARCHES_S, certify, compare, plan, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
 from schedgap.harness.engine.pool import run_all, workers_for
@@ -376,12 +377,15 @@ def test_what_is_about_logs_runs_on_logs_or_where_it_is_asked_for() -> None:
     assert len(plan(instances, select(["rigid.*"], []), [0], kinds)) == 2 * len(select(["rigid.*"], []))
 
 
-def test_searches_share_a_minute_unless_each_has_time() -> None:
-    assert usual_limit_s(select(["oef.*"], []), 20.0) == 20.0
-    chosen = select(["*"], [])
-    searches = [spec for spec in chosen if spec.kind == "matheuristic"]
-    assert usual_limit_s(chosen, 20.0) == pytest.approx(60 / len(searches), abs=0.1)
-    assert usual_limit_s(searches[:3], 20.0) == 20.0
+def test_searches_share_their_time_unless_it_is_given() -> None:
+    def seconds(pattern: str, limits: Limits) -> Counter[float]:
+        tasks = plan([load("gen/20jobs")], select([pattern], []), [0], {"": limits}, every=True)
+        return Counter(task.limits.seconds for task in tasks)
+
+    methods, searches = len(select(["zhou.*"], [])), len(select(["zhou.*.columns*"], []))
+    assert seconds("zhou.*", Limits()) == {20.0: methods - searches, SEARCHES_S / searches: searches}
+    assert seconds("zhou.*", Limits(60.0)) == {60.0: methods}
+    assert seconds("hadar.p2.columns", Limits()) == {20.0: 1}
 
 
 def test_a_failing_method_is_a_row_and_the_comparison_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
