@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 from functools import partial
 from pathlib import Path
 from types import GenericAlias
@@ -13,7 +15,6 @@ from typer import Typer
 import schedgap as sg
 from schedgap.harness.environment import code_digest
 from schedgap.harness.explain.formats import to_markdown
-from schedgap.harness.lessons import source_of
 from schedgap.harness.page.columns import REPRODUCE
 from schedgap.harness.reproduce.row import read_rows
 from schedgap.harness.reproduce.setting import known
@@ -24,6 +25,8 @@ from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +68,17 @@ def code_of(method: str) -> str:
     while isinstance(code, partial):
         code = code.func
     return source_of(inspect.unwrap(code))
+
+
+def source_of(definition: Callable[..., Any]) -> str:
+    """Return the source of a function or class; of its docstring nothing but the first line."""
+    lines = textwrap.dedent(inspect.getsource(definition)).splitlines(keepends=True)
+    parsed = ast.parse("".join(lines)).body[0]
+    if isinstance(parsed, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(parsed):
+        first, last = parsed.body[0].lineno, parsed.body[0].end_lineno
+        if last != first:
+            lines[first - 1 : last] = [lines[first - 1].rstrip("\n") + '"""\n']
+    return "".join(lines)
 
 
 def formulations(app: Sphinx) -> None:

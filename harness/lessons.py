@@ -1,12 +1,10 @@
-"""What the notebooks share: figures and the source of functions as a cell shows them, sliders, checked exercises."""
+"""What the notebooks share: figures as a cell shows them, sliders, checked exercises."""
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import inspect
 import math
-import textwrap
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from html import escape
@@ -33,25 +31,6 @@ def show(figures: ChartType | Sequence[ChartType | Drawing], alt: str) -> None:
 
 def _png(figure: ChartType | Drawing) -> bytes:
     return figure.file("png") if isinstance(figure, Drawing) else rendered(plain_spec(figure), "png")
-
-
-def listing(*objects: Callable[..., Any]) -> Any:
-    """Return the source of functions and classes of the project without their docstrings, for a cell to show."""
-    from IPython.display import Markdown
-
-    return Markdown("```python\n" + "\n\n".join(map(source_of, objects)) + "```")  # type: ignore[no-untyped-call]
-
-
-def source_of(of: Callable[..., Any]) -> str:
-    """Return the source of a function or class; of its docstring nothing but the first line."""
-    lines = textwrap.dedent(inspect.getsource(of)).splitlines(keepends=True)
-    definition = ast.parse("".join(lines)).body[0]
-    if isinstance(definition, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(definition):
-        text = definition.body[0]
-        last = text.end_lineno or text.lineno
-        if last > text.lineno:
-            lines[text.lineno - 1 : last] = [lines[text.lineno - 1].rstrip("\n") + '"""\n']
-    return "".join(lines)
 
 
 def check(answer: Any, expected: float, hint: str = "") -> bool:

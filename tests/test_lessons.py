@@ -1,4 +1,4 @@
-"""What the notebooks share: sliders with and without ipywidgets, source listings, comparisons in this process."""
+"""What the notebooks share: sliders with and without ipywidgets, comparisons in this process."""
 
 from __future__ import annotations
 
@@ -70,13 +70,6 @@ def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
         "✗ 1 is not it yet. Twice.",
         "✓ Right.",
     ]
-
-
-def test_listing_is_source_without_most_of_the_docstring() -> None:
-    text = lessons.listing(lessons.listing).data
-    assert text.startswith("```python\ndef listing(")
-    assert "Return the source" in text
-    assert "Parameters" not in text
 
 
 def test_compare_here_certifies_as_the_harness_does() -> None:

@@ -16,10 +16,19 @@ from charts import channels, panels, record, records, scale_of, texts
 from report_runs import ALLOCATIONS, hostile_run, instance, large_run, oef_run, row, sweep_run, troubled_run
 
 from schedgap.harness.compare.row import Comparison
-from schedgap.harness.figure import FIGURES, Drawing, draw_all, figures, registered, write_figures
+from schedgap.harness.figure import (
+    FIGURES,
+    Drawing,
+    draw_all,
+    figures,
+    plain_spec,
+    registered,
+    rendered,
+    write_figures,
+)
 from schedgap.harness.plots.common import SHORTEST_S
 from schedgap.harness.plots.oef import CELLS, envy, per_tenant, ranked
-from schedgap.harness.plots.style import PALETTE, label, text_colour
+from schedgap.harness.plots.style import PALETTE, label, rows, text_colour
 from schedgap.harness.verify.oef import check
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.plugins import load_plugin, restore
@@ -346,6 +355,14 @@ def test_virtual_tenants_add_up_to_their_owner() -> None:
 
 
 # ---------------------------------------------------------------- style and instances
+
+
+@pytest.mark.parametrize(("name", "shown"), [("W" * 14, True), ("w" * 90, False)])
+def test_only_names_that_are_too_long_are_cut(name: str, shown: bool) -> None:
+    chart = alt.Chart(rows([{"name": name}, {"name": "b"}])).mark_bar().encode(y="name:N")
+    svg = rendered(plain_spec(chart), "svg").decode()
+    assert (f">{name}<" in svg) is shown
+    assert ("…<" in svg) is not shown
 
 
 def test_hostile_names_are_drawn_as_they_are() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -19,7 +20,7 @@ from conftest import HARNESS, ROOT, Command
 
 from schedgap import instances
 from schedgap.harness.compare.given import verify
-from schedgap.harness.engine.pool import run_all
+from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.study import reopen
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.simulate.row import Simulation, SimulationRow
@@ -308,8 +309,9 @@ while :; do :; done
 
 
 def test_a_program_ends_with_its_worker(tmp_path: Path) -> None:
-    row: SimulationRow
-    (row,) = (one.row for one in run_all([task(written(tmp_path, STUBBORN.format(tmp_path, "kill -9 $PPID")))], jobs=1))
+    with closing(Pool(1)) as pool:
+        (result,) = pool.run([task(written(tmp_path, STUBBORN.format(tmp_path, "kill -9 $PPID")))])
+    row: SimulationRow = result.row
     assert "the worker died (SIGKILL" in str(row.reason)
     assert all(gone(int(pid)) for pid in (tmp_path / "pids").read_text().split())
 

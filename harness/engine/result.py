@@ -277,6 +277,9 @@ class Opened(Mapping[K, T]):
     def __getitem__(self, key: K) -> T:
         return opened(self._values[key])
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._values  # Mapping would ask for the value
+
     def __iter__(self) -> Iterator[K]:
         return iter(self._values)
 

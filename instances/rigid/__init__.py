@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
@@ -93,6 +92,8 @@ class View:
         """Jobs at their fastest, on pools that are one where a job may choose between them: its bounds bound this."""
         if self.moves is None:
             return self
+        from scipy.sparse.csgraph import connected_components  # takes each process 0.2 s, and logs seldom say moves
+
         able = self.moves >= 0
         count, of = connected_components(able.T.astype(float) @ able, directed=False)
         return replace(
