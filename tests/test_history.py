@@ -170,6 +170,8 @@ def test_servers_of_a_node_list_are_checked_one_by_one(tmp_path: Path) -> None:
     )
     assert [job.history.hosts for job in found.jobs if job.history] == [({"g1": 4},), ({"g1": 2, "g2": 2},)]
     assert [(group.name, group.gpus) for group in found.cluster.servers] == [("g1", 6), ("g2", 4)]
+    other = read(tmp_path, "sacct", HEAD + ONE + two.replace("v100", "k80"), nodes=nodes)
+    assert [job.history.hosts for job in other.jobs if job.history] == [({"g1": 4},), ()]  # the list has g1 elsewhere
     text = 'id,submit,start,end,gpus,where\na,0,0,9,2,g1\nb,0,0,9,3,"g1,x"\n'
     columns = {name: name for name in ("id", "submit", "start", "end", "gpus")} | {"server": "where"}
     mapped = read(tmp_path, "csv", text, nodes=nodes, columns=columns)
@@ -184,7 +186,7 @@ def test_philly_says_how_many_gpus_of_a_machine_are_held(tmp_path: Path) -> None
     nodes.write_text("machineId, number of GPUs, single GPU mem\nm1,2,24GB\nm2,1,12GB\n")
     found = read(tmp_path, "philly_json", PHILLY, nodes=nodes)
     assert [job.history.hosts for job in found.jobs if job.history] == [({"m1": 2}, {"m2": 2})]
-    told(found, "2 GPU are in use on m2, which has 1, first at 2017-10-07 03:00:00: 2 count")
+    told(found, "2 GPU are in use on m2, which has 1, first at 2017-10-07 03:00:00: the peak counts")
 
 
 def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import repeat
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -304,41 +303,40 @@ def _servers(
     log: Log, frame: pd.DataFrame, nodes: pd.DataFrame | None, derived: list[str]
 ) -> dict[str, tuple[str, int]]:
     """Return pool and GPUs of each server that a node list names, of which lines hold in ``hosts`` what they must."""
-    pools, rooms = list(dict.fromkeys(frame["pool"])), {}
-    if nodes is not None:
-        kinds = nodes["type"].where(nodes["type"].isin(pools) | (len(pools) > 1), pools[0])
-        rooms = {
-            name: (kind, int(gpus))
-            for name, kind, gpus in zip(nodes["server"], kinds, nodes["gpus"], strict=True)
-            if name and gpus and kind in pools
-        }
-    sure = [_held(int(gpus), on, rooms) for gpus, on in zip(frame["gpus"], frame["hosts"], strict=True)]
-    frame["hosts"] = pd.Series(sure, frame.index)
-    rows = zip(frame["hosts"], frame["pool"], frame["start"], frame["end"], strict=True)
-    held = [
-        (n, start, end, g) for on, pool, start, end in rows for n, g in on.items() if rooms.get(n, "")[:1] == (pool,)
-    ]
+    rooms = {} if nodes is None else _rooms(nodes, list(dict.fromkeys(frame["pool"])))
+    lines = zip(frame["gpus"], frame["pool"], frame["hosts"], strict=True)
+    frame["hosts"] = pd.Series([_held(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
+    if not rooms:
+        return rooms
+    rows = zip(frame["hosts"], frame["start"], frame["end"], strict=True)
+    held = [(name, start, end, gpus) for on, start, end in rows for name, gpus in on.items() if name in rooms]
     told = []
     for server, mine in pd.DataFrame(held, columns=["server", "start", "end", "gpus"]).groupby("server"):
         pool, room = rooms[str(server)]
         peak, when, _ = _peak(mine, room)
         if peak > room:
             rooms[str(server)] = pool, peak
-            told.append(
-                f"{peak} {pool} are in use on {server}, which has {room}, first at {log.moment(when)}: {peak} count"
-            )
-    if rooms:
-        derived.append(f"{len({row[0] for row in held})} of {count(len(rooms), 'server')} are checked one by one")
-    derived += [told[0] + (f" (and so on {len(told) - 1} more)" if told[1:] else "")] if told else []
+            told.append(f"{peak} {pool} are in use on {server}, which has {room}, first at {log.moment(when)}")
+    derived.append(f"{len({row[0] for row in held})} of {count(len(rooms), 'server')} are checked one by one")
+    if told:
+        derived.append(f"{told[0]}{f' (and so on {len(told) - 1} others)' * (len(told) > 1)}: the peak counts")
     return rooms
 
 
-def _held(gang: int, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
-    """Return what a gang holds for certain on its servers: what the log says, or what the others have no room for."""
-    room = {name: rooms[name][1] if name in rooms else MAX_GANG for name, gpus in on.items() if not gpus}
+def _rooms(nodes: pd.DataFrame, pools: list[str]) -> dict[str, tuple[str, int]]:
+    """Return pool and GPUs of each server that a node list names; without a type, it is in the only pool."""
+    kinds = nodes["type"].where(nodes["type"].isin(pools) | (len(pools) > 1), pools[0])
+    rows = zip(nodes["server"], kinds, nodes["gpus"].astype(int), strict=True)
+    return {name: (kind, gpus) for name, kind, gpus in rows if name and gpus and kind in pools}
+
+
+def _held(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
+    """Return what a gang holds for certain on servers of its pool: what the log says, or others have no room for."""
+    of = {name: rooms.get(name, (pool, MAX_GANG)) for name in on}
+    room = {name: of[name][1] for name, gpus in on.items() if not gpus}
     rest, least = gang - sum(on.values()) - sum(room.values()), int(gang >= len(on))
     found = {name: gpus or max(least, rest + room[name]) for name, gpus in on.items()}
-    return {name: gpus for name, gpus in found.items() if gpus}
+    return {name: gpus for name, gpus in found.items() if gpus and of[name][0] == pool}
 
 
 def _peak(mine: pd.DataFrame, room: int | None) -> tuple[int, float, int]:
@@ -392,23 +390,23 @@ def _cluster(capacity: Mapping[str, int], servers: Mapping[str, tuple[str, int]]
 
 def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
     """Yield the jobs, times from `origin` on."""
-    runs: dict[str, list[tuple[float, float]]] = {}
-    for name, start, end in zip(frame["id"], _since(frame["start"], origin), _since(frame["end"], origin), strict=True):
-        runs.setdefault(name, []).append((start, end))
+    runs: dict[str, list[tuple[tuple[float, float], dict[str, int]]]] = {}
+    hosts = frame["hosts"] if "hosts" in frame else pd.Series([{}] * len(frame))
+    spans = zip(_since(frame["start"], origin), _since(frame["end"], origin), strict=True)
+    for name, run, on in zip(frame["id"], spans, hosts, strict=True):
+        runs.setdefault(name, []).append((run, on))
     whole = frame.drop_duplicates("id")
     total = frame.groupby("id", sort=False)["duration"].sum().reindex(whole["id"]).tolist()
-    on = frame.groupby("id", sort=False)["hosts"].agg(tuple).reindex(whole["id"]) if "hosts" in whole else repeat(())
     status = whole["status"] if "status" in whole else [""] * len(whole)
     names = ("id", "user", "gpus", "weight", "pool", "partition", "requested", "elsewhere")
-    columns = (*(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, status)
-    for (name, user, gpus, weight, pool, partition, requested, others, submit, lasted, ended), hosts in zip(
-        zip(*columns, strict=True), on, strict=False
-    ):
-        known = [run for run in runs[name] if not isnan(run[0])]
+    rows = zip(*(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, status, strict=True)
+    for name, user, gpus, weight, pool, partition, requested, others, submit, lasted, ended in rows:
+        known = [run for run, _ in runs[name] if not isnan(run[0])]
+        on = tuple(where for _, where in runs[name])
         history = History(
             gpu_type=pool,
             runs=tuple(known),
-            hosts=hosts if known and any(hosts) else (),
+            hosts=on if known and any(on) else (),
             partition=partition or None,
             requested_s=None if isnan(requested) else requested,
             durations_s=others,
