@@ -163,6 +163,11 @@ def test_jobs_that_may_choose_are_settled_where_they_end_first() -> None:
     assert "job J1 runs in several pools" in check(seen, split, "rigid.flow.preemptive").violations
 
 
+def test_times_that_ticks_cannot_count_are_refused() -> None:
+    with pytest.raises(NotApplicableError, match=r"1e\+300 s are more than"):
+        PAPERS.get("rigid").view(instance([(0, 9, 1)], others=[10**300]))
+
+
 def test_servers_that_a_log_names_are_checked_one_by_one() -> None:
     lines: list[Line] = [(0, 10, 1), (0, 10, 2), (5, 5, 1)]
     ran = [[(0, 10)], [(0, 10)], [(5, 10)]]

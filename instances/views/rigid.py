@@ -57,6 +57,8 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> View:
     others = [(j, index[kind], lasts) for j, h in enumerate(histories) for kind, lasts in h.durations_s.items()]
     other = np.array(others, float).reshape(-1, 3)
     times = np.concatenate([ran[:, 1:].ravel(), lasted, release, other[:, 2]])
+    if times.max() > LONGEST_S:
+        raise NotApplicableError(f"rigid: {instance.name}: {times.max():g} s are more than {LONGEST_S:.3g} s")
     tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
     which = ran[:, 0].astype(np.int64)
     placed = _placed(instance, histories)
