@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT, Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trace_samples import PAI_JOBS, SAMPLES
 
 import schedgap as sg
 from schedgap.harness.certify.export import held, save
@@ -278,36 +279,28 @@ def test_traces_that_say_when_jobs_ran(tmp_path: Path) -> None:
         read(tmp_path, "itp", "job_id,submission_time,duration,num_gpu\n1,0,5,1\n")
 
 
-PAI_TASKS = """j1,worker,2,Terminated,1000,4600,600,29,50,T4
-j1,ps,1,Terminated,900,4600,600,29,,
-j2,tensorflow,1,Failed,2000.0,2600.0,600,29,100,MISC
-j3,tensorflow,1,Terminated,2000,2600,600,29,150,T4
-j4,tensorflow,1,Running,2000,,600,29,100,T4
-"""
-"""Made up in the form of ``pai_task_table.csv``, which has no header."""
-
-PAI_JOBS = "j1,i1,ann,Terminated,400,4600\nj2,i2,bob,Failed,1990,2600.0\nj3,i3,ann,Terminated,,2600\n"
-"""Made up in the form of ``pai_job_table.csv``."""
-
-
 @pytest.mark.parametrize("header", [False, True])
 def test_pai_by_its_task_and_job_tables(header: bool, tmp_path: Path) -> None:
     tasks, jobs = tmp_path / "pai_task_table.csv", tmp_path / "pai_job_table.csv"
-    names = "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n"
-    tasks.write_text(names * header + PAI_TASKS)
+    with_header = SAMPLES["pai2020"].replace(",,\n", ",0,\n", 1)  # a first line has all numbers
+    tasks.write_text(with_header if header else with_header.partition("\n")[2])
     with pytest.raises(InstanceError, match=r"pai_job_table.csv beside .* says when jobs were submitted"):
         import_trace("pai2020", tasks, Options(history=True))
     jobs.write_text("job_name,inst_id,user,status,start_time,end_time\n" * header + PAI_JOBS)
     nodes = tmp_path / "nodes.csv"
     nodes.write_text("machine,gpu_type,cap_cpu,cap_mem,cap_gpu\nm1,T4,96,512,2\nm2,MISC,96,512,8\n")
     found = import_trace("pai2020", tasks, Options(history=True, nodes=nodes))
-    assert runs(found) == {"j1": (0.0, ((600.0, 4200.0),), 1), "j2": (1590.0, ((1600.0, 2200.0),), 1)}
+    assert runs(found) == {"j1": (0.0, ((70.0, 350.0),), 2), "j2": (9.0, ((10.0, 40.0),), 1)}
     assert [(job.tenant, job.status) for job in found.jobs] == [("ann", "Terminated"), ("bob", "Failed")]
     assert found.cluster.gpus_by_type == {"T4": 2, "MISC": 8}
-    assert found.began_s == 400 + 8 * 3600
-    told(found, "pai_job_table.csv does not say when they were submitted", "a task of them has no start or no end")
+    assert found.began_s == 40 + 8 * 3600
+    told(found, "gangs of 1 job rounded up to whole GPUs", "a task of them has no start or no end")
+    jobs.write_text(PAI_JOBS.replace(",49,", ",,"))
+    told(
+        import_trace("pai2020", tasks, Options(history=True)), "pai_job_table.csv does not say when they were submitted"
+    )
     jobs.write_text(PAI_JOBS + PAI_JOBS)
-    with pytest.raises(InstanceError, match='line 4: job_name = "j1": already used in line 1'):
+    with pytest.raises(InstanceError, match='line 3: job_name = "j1": already used in line 1'):
         import_trace("pai2020", tasks, Options(history=True))
     jobs.write_text("a,b\n")
     with pytest.raises(InstanceError, match="line 1: no column 'job_name'"):
