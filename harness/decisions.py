@@ -150,8 +150,8 @@ def _named(names: Sequence[str], indices: Ints) -> list[str]:
     return [names[i] for i in indices.tolist()]
 
 
-def _seconds(slots: Ints, slot_s: float) -> list[float]:
-    return [int(time) if time == int(time) else time for time in (slots * slot_s).tolist()]
+def _numbers(values: Ints | Array, unit: float = 1.0) -> list[float]:
+    return [int(value) if value == int(value) else value for value in (values * unit).tolist()]
 
 
 # ---------------------------------------------------------------- gangs
@@ -167,7 +167,7 @@ def _lasting(
     """Return a column per field: slots that follow one another with the same amounts of a server are one line."""
     order = np.lexsort((slots, servers, jobs))
     slot, job, server = (np.asarray(array)[order] for array in (slots, jobs, servers))
-    held = [np.asarray(amount)[order] for amount in amounts]
+    held = [np.asarray(amount, float)[order] for amount in amounts]
     new = np.ones(job.size, bool)
     same = [column[1:] == column[:-1] for column in (job, server, *held)]
     new[1:] = ~(np.logical_and.reduce(same) & (slot[1:] == slot[:-1] + 1))
@@ -175,10 +175,10 @@ def _lasting(
     last = np.append(first[1:], job.size)[: first.size] - 1
     return [
         _named(_distinct(view.workload.ids), job[first]),
-        _seconds(slot[first], view.slot_s),
-        _seconds(slot[last] + 1, view.slot_s),
+        _numbers(slot[first], view.slot_s),
+        _numbers(slot[last] + 1, view.slot_s),
         _named(_distinct(names), server[first]),
-        *(amount[first].tolist() for amount in held),
+        *(_numbers(amount[first]) for amount in held),
     ]
 
 
@@ -244,8 +244,8 @@ def _runs(view: Any, decision: Runs, problem: str) -> list[Sequence[Any]]:
     run, start = decision.run, decision.start - first
     return [
         _named(_distinct(of.ids), decision.job[run]),
-        _seconds(start[run], view.slot_s),
-        _seconds((start + decision.slots)[run], view.slot_s),
+        _numbers(start[run], view.slot_s),
+        _numbers((start + decision.slots)[run], view.slot_s),
         _named(_distinct(of.machines.names), decision.server),
         _named(of.machines.worker_types, decision.worker_type[run]),
         decision.workers.tolist(),
@@ -294,7 +294,7 @@ def _allocation(view: oef.View, lines: Lines, problem: str) -> oef.Allocation:
 
 
 def _intervals(view: rigid.View, decision: rigid.Schedule, problem: str) -> list[Sequence[Any]]:
-    times = (_seconds(ticks, view.tick_s) for ticks in (decision.start, decision.end))
+    times = (_numbers(ticks, view.tick_s) for ticks in (decision.start, decision.end))
     pools = [] if view.moves is None else [_named(view.pools, decision.pool)]
     return [_named(_distinct([job.id for job in view.instance.jobs]), decision.job), *times, *pools]
 
