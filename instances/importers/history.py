@@ -27,23 +27,17 @@ import pandas as pd
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.clusters import count, instance_of, told_left_out
+from schedgap.instances.importers.nodes import LARGEST_HOST, node_list, rooms_of, sure
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import (
     CONTROL,
     NUMBER,
-    check_unique,
     first_where,
-    parse_headed,
-    read_text,
     seconds,
     shown,
 )
-from schedgap.instances.importers.table import Column as TableColumn
 from schedgap.instances.rigid import steps
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, limits
-
-LARGEST_HOST = 10_000
-"""Most GPUs of a server; a pool without known servers is one, or as few as that allows."""
 
 UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null"}
 """How logs write a time that they do not know."""
@@ -164,7 +158,7 @@ def to_instance(log: Log, options: Options) -> Instance:
     derived += log.notes
     frame = _cut(_jobs(log, _checked(log, frame, derived), derived), options, derived)
     frame["pool"] = _pools(log, frame["type"], frame, options)
-    nodes = None if options.nodes is None else _nodes(Path(options.nodes))
+    nodes = None if options.nodes is None else node_list(Path(options.nodes))
     capacity = _capacity(log, frame, options, nodes, derived)
     frame["elsewhere"] = pd.Series(_elsewhere(log, frame, options, capacity, derived), frame.index)
     servers = _servers(log, frame, nodes, derived) if "hosts" in frame else {}
@@ -303,9 +297,9 @@ def _servers(
     log: Log, frame: pd.DataFrame, nodes: pd.DataFrame | None, derived: list[str]
 ) -> dict[str, tuple[str, int]]:
     """Return pool and GPUs of each server that a node list names, of which lines hold in ``hosts`` what they must."""
-    rooms = {} if nodes is None else _rooms(nodes, list(dict.fromkeys(frame["pool"])))
+    rooms = {} if nodes is None else rooms_of(nodes, list(dict.fromkeys(frame["pool"])))
     lines = zip(frame["gpus"], frame["pool"], frame["hosts"], strict=True)
-    frame["hosts"] = pd.Series([_held(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
+    frame["hosts"] = pd.Series([sure(int(gpus), pool, on, rooms) for gpus, pool, on in lines], frame.index)
     if not rooms:
         return rooms
     rows = zip(frame["hosts"], frame["start"], frame["end"], strict=True)
@@ -323,22 +317,6 @@ def _servers(
     return rooms
 
 
-def _rooms(nodes: pd.DataFrame, pools: list[str]) -> dict[str, tuple[str, int]]:
-    """Return pool and GPUs of each server that a node list names; without a type, it is in the only pool."""
-    kinds = nodes["type"].where(nodes["type"].isin(pools) | (len(pools) > 1), pools[0])
-    rows = zip(nodes["server"], kinds, nodes["gpus"].astype(int), strict=True)
-    return {name: (kind, gpus) for name, kind, gpus in rows if name and gpus and kind in pools}
-
-
-def _held(gang: int, pool: str, on: Mapping[str, int], rooms: Mapping[str, tuple[str, int]]) -> dict[str, int]:
-    """Return what a gang holds for certain on servers of its pool: what the log says, or others have no room for."""
-    of = {name: rooms.get(name, (pool, MAX_GANG)) for name in on}
-    room = {name: of[name][1] for name, gpus in on.items() if not gpus}
-    rest, least = gang - sum(on.values()) - sum(room.values()), int(gang >= len(on))
-    found = {name: gpus or max(least, rest + room[name]) for name, gpus in on.items()}
-    return {name: gpus for name, gpus in found.items() if gpus and of[name][0] == pool}
-
-
 def _peak(mine: pd.DataFrame, room: int | None) -> tuple[int, float, int]:
     """Return the most GPUs in use at once, when first there are these or more than `room`, and the largest gang."""
     ran = mine[mine["start"].notna() & (mine["end"] > mine["start"])]
@@ -350,30 +328,6 @@ def _peak(mine: pd.DataFrame, room: int | None) -> tuple[int, float, int]:
     peak = int(used.max())
     first = int((used > (room if room and peak > room else peak - 1)).argmax())
     return peak, float(at[first]), most
-
-
-NODE_LIST = {
-    "gpus": ("gpus", "gpu", "number of GPUs", "cap_gpu"),
-    "type": ("type", "model", "gpu_type"),
-    "server": ("server", "node", "name", "sn", "machineId", "machine"),
-}
-"""Columns of node lists; those of openb, Philly and PAI are among them."""
-
-
-def _nodes(path: Path) -> pd.DataFrame:
-    """Return ``gpus``, ``type`` and name (``server``) of each server of a node list in CSV; empty where it has none."""
-    text = read_text(path)
-    header = [name.strip() for name in text.splitlines()[0].split(",")]
-    gpus, *rest = (next((one for one in names if one in header), names[0]) for names in NODE_LIST.values())
-    columns = (
-        TableColumn(gpus, "whole", "a whole number of GPUs, 0 to 10000", high=LARGEST_HOST),
-        *(TableColumn(name, "text", "a name", blank=True, optional=True) for name in rest),
-    )
-    found = parse_headed(path, text, columns)
-    if rest[-1] in found:
-        check_unique(path, found[rest[-1]][found[rest[-1]] != ""])
-    found = found.rename(columns=dict(zip((gpus, *rest), NODE_LIST, strict=True)))
-    return found.assign(**{name: "" for name in NODE_LIST if name not in found})
 
 
 def _cluster(capacity: Mapping[str, int], servers: Mapping[str, tuple[str, int]]) -> Cluster:
