@@ -29,13 +29,7 @@ from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.clusters import count, instance_of, told_left_out
 from schedgap.instances.importers.nodes import LARGEST_HOST, node_list, rooms_of, sure
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
-from schedgap.instances.importers.table import (
-    CONTROL,
-    NUMBER,
-    first_where,
-    seconds,
-    shown,
-)
+from schedgap.instances.importers.table import CONTROL, NUMBER, first_where, seconds, shown
 from schedgap.instances.rigid import steps
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, limits
 
