@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from schedgap.harness.compare.row import FAILED, FIELDS, Row, gap, ratio
 from schedgap.harness.compare.run import SEARCHES_S, certify, compare, plan, read_run
 from schedgap.harness.compare.task import MethodResult, MethodTask
 from schedgap.harness.engine.folder import Folder, new_folder
-from schedgap.harness.engine.pool import run_all, workers_for
+from schedgap.harness.engine.pool import Pool, workers_for
 from schedgap.harness.engine.result import decode, encode
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.page.columns import COMPARE as COLUMNS
@@ -286,11 +287,16 @@ def test_unwritable_results_are_refused_before_anything_runs(tmp_path: Path) -> 
         compare(EQ1, results=tmp_path / "file")
 
 
+def run_all(*tasks: MethodTask, jobs: int = 0) -> list[MethodResult]:
+    with closing(Pool(jobs)) as pool:
+        return list(pool.run(tasks))
+
+
 def test_a_slow_task_is_killed_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"oef.cooperative.full": 1.5, "oef.gavel": 600.0}
     monkeypatch.setattr(MethodTask, "hard_limit_s", property(lambda one: limits[one.method]))
     slow = task("oef.cooperative.full", "gen/oef-scale?tenants=300", time_limit_s=50, all_sizes=True)
-    results = {r.row.method: r.row for r in run_all([slow, task("oef.gavel")])}
+    results = {r.row.method: r.row for r in run_all(slow, task("oef.gavel"))}
     assert results["oef.cooperative.full"].status == "time limit without incumbent"
     assert results["oef.cooperative.full"].reason == "killed after 1.5 s of wall-clock time"
     assert results["oef.gavel"].status == "optimal"
@@ -308,7 +314,7 @@ def test_a_killed_worker_is_one_failed_row() -> None:
 
     threading.Thread(target=kill_the_busiest).start()
     slow = task("oef.cooperative.full", "gen/oef-scale?tenants=300", time_limit_s=50, all_sizes=True)
-    results = {r.row.method: r.row for r in run_all([slow, task("oef.gavel")], jobs=1)}
+    results = {r.row.method: r.row for r in run_all(slow, task("oef.gavel"), jobs=1)}
     assert results["oef.cooperative.full"].status == "error"
     assert "SIGKILL" in (results["oef.cooperative.full"].reason or "")
     assert results["oef.gavel"].status == "optimal"
@@ -316,7 +322,7 @@ def test_a_killed_worker_is_one_failed_row() -> None:
 
 def test_memory_beyond_the_cap_is_a_failed_row() -> None:
     large = task("oef.cooperative.full", "gen/oef-scale?tenants=300", memory_mb=300, all_sizes=True)
-    results = {r.row.method: r.row for r in run_all([large, task("oef.gavel", memory_mb=300)])}
+    results = {r.row.method: r.row for r in run_all(large, task("oef.gavel", memory_mb=300))}
     # An extension whose allocation fails may raise something else than MemoryError; the row fails either way.
     assert results["oef.cooperative.full"].status in {"out of memory", "error"}
     assert results["oef.gavel"].status == "optimal"

@@ -105,13 +105,17 @@ def certify(
     objective: Annotated[str, typer.Option(help="flow, slowdown, weighted, makespan or idle.")] = "flow",
     map_: Annotated[
         str | None,
-        typer.Option("--map", metavar="NAME=COLUMN,…", help="Columns of a CSV log: id=job,submit=queued_at,…"),
+        typer.Option(
+            "--map",
+            metavar="NAME=COLUMN,…",
+            help="Columns of a CSV log: id=job,submit=queued_at,start=begin,end=finish,gpus=n_gpu (or cores=…, …).",
+        ),
     ] = None,
     gpus: Annotated[
         str | None,
         typer.Option(help="Cluster, as V100=36,K80=36 or a number; else the log's own, or its peak."),
     ] = None,
-    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus and type): the cluster.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node list (CSV with gpus, type, server): the cluster.")] = None,
     by_partition: Annotated[bool, typer.Option("--by-partition", help="Each partition has GPUs of its own.")] = False,
     resource: Annotated[str | None, typer.Option(help="What a Slurm log counts: gpus, cpus or nodes.")] = None,
     time_format: Annotated[str | None, typer.Option(help="How a log writes times: '%d.%m.%Y %H:%M'.")] = None,

@@ -40,6 +40,7 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.published import together, with_published
 from schedgap.harness.table import to_parquet, types_of
 from schedgap.harness.verify import differ
+from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import UsageError
@@ -194,6 +195,8 @@ def staged(tasks: Sequence[MethodTask], helpers: bool = True, bound: bool = Fals
         asked = {_place(task, task.method) for task in first}
         wanted = (replace(task, method=h.id, helps=True) for task in last for h in related(find_spec(task.method)))
         first += [task for task in dict.fromkeys(wanted) if _place(task, task.method) not in asked]
+    # Models take longer than most heuristics: these come last, so that no worker waits long for another's last task.
+    first.sort(key=lambda task: task.method in HEURISTICS)
 
     def stages(done: Sequence[MethodResult]) -> Sequence[MethodTask]:
         if first and not done:

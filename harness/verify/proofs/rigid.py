@@ -3,7 +3,8 @@
 Parts of a pool that are in use at once add up to at most 1, and so do values of such a function at them: ``area`` is
 the part itself; ``from`` λ is 1 above 1 − λ, 0 below λ, and the part between; ``above`` k is ⌊(k + 1) part⌋/k, or the
 part where (k + 1) part is a whole number. Times are ticks: whole seconds where the instance has no others, else
-microseconds, as many as rounding makes of them. Each busy period of a machine counts by what is best there.
+microseconds, as many as rounding makes of them. Each busy period of a machine counts by what is best there. Pools among
+which a job may choose are one pool, and the job is as fast as in the fastest of them.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Rigid:
         self.tick_s, columns = found[0], [np.asarray(column).tolist() for column in found[1:]]
         self.gangs = [Gang(*one) for one in zip(*columns, strict=True)]
         require(all(g.gpus <= self.there[g.pool] for g in self.gangs), "a gang does not fit in its pool")
+        if all(known):
+            self.gangs, self.there = merged(self.gangs, self.jobs, held.types, self.there, self.tick_s)
         self.hour = 3600 if self.tick_s == 1 else 3_600_000_000
         self.weight, self.due, self.size = self.goal(problem.split(".")[1])
 
@@ -76,7 +79,8 @@ def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
     ran = np.array(runs, float).reshape(-1, 3)
     lasted = np.array([job.get("duration_s") or 0.0 for job in jobs])
     release = np.array([job.get("submit_s", 0.0) for job in jobs])
-    times = np.concatenate([ran[:, 1:].ravel(), lasted, release])
+    others = [s for job in jobs for s in job["history"].get("durations_s", {}).values()]
+    times = np.concatenate([ran[:, 1:].ravel(), lasted, release, others])
     tick_s = 1.0 if (times == np.round(times)).all() else 1e-6
     which = ran[:, 0].astype(int)
     duration = np.rint(lasted / tick_s).astype(np.int64)
@@ -86,6 +90,25 @@ def logged(jobs: Sequence[Data], types: Sequence[str]) -> tuple[Any, ...]:
         np.add.at(duration, which, each)
     pools = [types.index(job["history"]["gpu_type"]) for job in jobs]
     return tick_s, np.rint(release / tick_s).astype(np.int64), duration, [job["gpus"] for job in jobs], pools
+
+
+def merged(
+    gangs: Sequence[Gang], jobs: Sequence[Data], types: Sequence[str], there: Sequence[int], tick_s: float
+) -> tuple[list[Gang], list[int]]:
+    """Return the gangs at their fastest, in pools that are one where a job may choose between them, and their GPUs."""
+    of, found = list(range(len(there))), []
+    for gang, job in zip(gangs, jobs, strict=True):
+        shortest = gang.duration
+        for kind, seconds in job["history"].get("durations_s", {}).items():
+            other = types.index(kind)
+            if other != gang.pool and gang.gpus <= there[other]:
+                shortest = min(shortest, round(seconds / tick_s))
+                first, last = sorted((of[gang.pool], of[other]))
+                of = [first if p == last else p for p in of]
+        found.append(gang._replace(duration=shortest))
+    names = sorted(set(of))
+    rooms = [sum(room for p, room in zip(of, there, strict=True) if p == name) for name in names]
+    return [gang._replace(pool=names.index(of[gang.pool])) for gang in found], rooms
 
 
 def rated(held: Gangs) -> tuple[Any, ...]:
@@ -206,9 +229,10 @@ class Machines(Fleet):
 
 
 def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
-    """Return a bound on the same mean by prices of the machines over intervals."""
-    fleet = Machines(rigid, proof)
-    return completion(fleet, proof) - total(np.array(fleet.weight) * np.array(fleet.start)) * Fraction(1 + 1e-12)
+    """Return a bound on the same mean by prices of the machines over intervals; what runs for no time delays nobody."""
+    fleet, empty = Machines(rigid, proof), sum(gang.duration == 0 for gang in rigid.gangs)
+    before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * empty)
+    return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
 
 
 def nothing(data: Data, proof: Data) -> tuple[int, Fraction]:
