@@ -95,7 +95,7 @@ def seconds(value: float | None) -> str:
     """Return a duration: ``< 0.001 s``, ``0.012 s``, ``45.3 s``, ``5 min 12 s``, ``3 h 05 min``."""
     if value is None or not math.isfinite(value):
         return number(value)
-    if value < 0.0005:
+    if value < 0.001:
         return "< 0.001 s"
     if value < 119.95:
         return f"{value:.{3 if value >= 1 else 2}g} s"
