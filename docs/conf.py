@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
+import logging
 import textwrap
 from functools import partial
 from pathlib import Path
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jupyter_client import KernelManager
 from typer import Typer
 
 import schedgap as sg
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[1]
+
+# The theme's highlighting sets up logging for everybody, with every word of the notebooks' client, unless it is set up.
+logging.basicConfig(level=logging.WARNING)
+# Lessons are executed over an encrypted connection: kernels complain about any other.
+KernelManager.transport_encryption.default_value = "auto"
 
 project = html_title = "schedgap"
 version = release = sg.__version__
@@ -56,7 +63,9 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 # What lessons print is kept as long as they and the code stay the same.
 nb_execution_cache_path = str(ROOT / "build/executed" / code_digest())
-nb_ipywidgets_js = {}  # its scripts come from another host; without them sliders show their first picture
+# Scripts of widgets come from another host: where a lesson has sliders, the site shows their first picture.
+nb_ipywidgets_js = {}
+nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 default_role = "code"

@@ -39,7 +39,7 @@ def doubled(times_two: int = 2, figure: bool = False) -> tuple[alt.Chart | str, 
 def test_sliders_redraw_what_they_change(displayed: list[Any]) -> None:
     pytest.importorskip("ipywidgets")
     lessons.interact(doubled, times_two=(0, 5), figure=False)
-    slider, box, page = displayed[0].children
+    slider, box, page = displayed[0].box.children
     assert (slider.description, slider.value, box.value) == ("times two", 2, False)
     assert "&lt;4&gt;" in page.value
     slider.value = 5
@@ -48,6 +48,10 @@ def test_sliders_redraw_what_they_change(displayed: list[Any]) -> None:
     box.value = True
     assert "&lt;10&gt;" in page.value
     assert "data:image/png" in page.value
+    bundle = displayed[0]._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "With times two 2, figure False;" in bundle["text/html"]
+    assert "&lt;4&gt;" in bundle["text/html"]
 
 
 def test_without_widgets_the_first_picture_is_shown(displayed: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

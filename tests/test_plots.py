@@ -271,9 +271,22 @@ def test_traces_survive_missing_incumbents() -> None:
     assert "n = 2 solves on gen/200jobs?seed=0." in items[0].caption
 
 
-def test_bounds_over_time_name_no_series_that_is_not_there() -> None:
+def test_what_was_known_stays_known() -> None:
     run = sweep_run(1)
-    bounds = [{**point, "incumbent": None} for point in run.traces]
+    about = {key: run.traces[0][key] for key in ("fingerprint", "method", "seed", "limits")}
+    told = [(1.0, None, 120.0), (2.0, 90.0, None), (3.0, None, 100.0)]
+    points = [{**about, "time_s": t, "incumbent": low, "bound": high} for t, low, high in told]
+    (item,) = drawn(Comparison({}, run.rows, {}, traces=points), "traces")
+    (only,) = records(item)
+    assert (only["incumbent"], only["bound"]) == ([None, 90.0, 90.0], [120.0, 120.0, 100.0])
+    assert only["end"] == "gap 10.0 % after 3 s"
+
+
+@pytest.mark.parametrize("last", [None, 90.0])
+def test_bounds_over_time_name_no_series_that_is_not_there(last: float | None) -> None:
+    run = sweep_run(1)
+    ends = {point["method"]: i for i, point in enumerate(run.traces)}.values()
+    bounds = [{**point, "incumbent": last if i in ends else None} for i, point in enumerate(run.traces)]
     (item,) = drawn(Comparison({}, run.rows, {}, traces=bounds), "traces")
     assert scale_of(item, "color")["domain"] == ["bound"]
 

@@ -114,7 +114,7 @@ class Worker:
             if self.pipe.poll(max(0.0, self.left_s)):
                 result = pickle.loads(self.pipe.recv_bytes())
                 return self.task.failed(*result) if isinstance(result, Failure) else result
-            reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:g} s of wall-clock time"
+            reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:.4g} s of wall-clock time"
         except (EOFError, OSError):
             self.process.join(1.0)
             reason = "error", f"the worker died ({_cause(self.process.exitcode)})"

@@ -93,7 +93,8 @@ def _trouble(bad: AnyRows, of: str, word: str) -> str:
     if not bad:
         return ""
     named = [f"{clean(first.method, 60)} ({_why(first)})" for first, *_ in grouped(bad, "method")]
-    more = f" and {len(named) - NAMED} more methods" if len(named) > NAMED else ""
+    left = len(named) - NAMED
+    more = f" and {left} more method{'s' * (left > 1)}" if left > 0 else ""
     verb = "failed" if word == "failed" else f"{'is' if len(bad) == 1 else 'are'} {word}"
     return f"{len(bad)} {of} {verb}: {', '.join(named[:NAMED])}{more}."
 
