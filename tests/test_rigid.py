@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from certificates import checker, plain
+from certificates import checker, plain, signed
 
 from schedgap.harness.compare.task import MethodTask
 from schedgap.harness.engine.task import Limits
@@ -109,7 +109,7 @@ def test_bounds_are_below_the_optimum_and_the_search_finds_it(seed: int) -> None
     for objective in ("flow", "slowdown", "weighted", "makespan"):
         setting = "" if objective == "flow" else f"?objective={objective}"
         least = best(seen, objective)
-        for name in ("rigid.bound", "rigid.intervals"):
+        for name in ("rigid.bound", "rigid.intervals", "rigid.starts"):
             if objective == "makespan" and name != "rigid.bound":
                 continue
             bound = MODELS.get(f"{name}{setting}").run(seen, SolveOptions(time_limit_s=2)).solution.bound
@@ -133,7 +133,7 @@ def test_bounds_hold_where_jobs_may_choose_among_pools(seed: int) -> None:
     text = to_json(seen.instance)
     for objective in ("flow", "slowdown", "weighted", "makespan"):
         setting, least = "" if objective == "flow" else f"?objective={objective}", best(seen, objective)
-        for name in ("rigid.bound", "rigid.intervals")[: 1 + (objective != "makespan")]:
+        for name in ("rigid.bound", "rigid.intervals", "rigid.starts")[: 3 if objective != "makespan" else 1]:
             found = MethodTask(text, "t", seen.instance.fingerprint, f"{name}{setting}", limits=Limits(2.0)).run()
             assert found.row.own_bound is not None
             assert 0 <= found.row.own_bound <= least * (1 + 1e-9), (name, objective)
@@ -209,6 +209,28 @@ def test_every_rule_is_verified_and_above_the_bound(seed: int) -> None:
 
 def starts(schedule: Schedule) -> list[int]:
     return [int(start) for start in schedule.start[np.argsort(schedule.job, kind="stable")]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_starts_bound_no_less_than_a_fluid_and_no_schedule_with_interruptions(seed: int) -> None:
+    seen = view(random_lines(seed, 30))
+    text = to_json(seen.instance)
+    fluid, starts = (
+        MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(5.0)).run()
+        for name in ("rigid.intervals", "rigid.starts")
+    )
+    assert starts.row.own_bound >= fluid.row.own_bound * (1 - 5e-3)
+    forged = plain(starts.certificate) | {"problem": "rigid.flow.preemptive"}
+    with pytest.raises(checker.RefusedError, match="more than a start"):
+        checker.check(signed(forged, json.loads(text)), json.loads(text))
+
+
+def test_a_long_job_is_not_cut_around_a_dear_moment() -> None:
+    """Two gangs of the whole pool: the long one goes first, or the short one delays it by all of its run."""
+    seen = view([(0, 10, 4), (1, 8, 4)])
+    bound = {name: MODELS.get(name).run(seen).solution.bound for name in ("rigid.intervals", "rigid.starts")}
+    assert best(seen, "flow") == pytest.approx((10 + 17) / 2 / 3600)
+    assert bound["rigid.intervals"] < bound["rigid.starts"] == pytest.approx((10 + 17) / 2 / 3600, rel=1e-3)
 
 
 FOUR: list[Line] = [(0, 10, 3), (1, 10, 4), (2, 8, 1), (3, 12, 1)]

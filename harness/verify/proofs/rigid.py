@@ -146,7 +146,7 @@ def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a bound on the mean of weighted times from release to completion."""
     rigid = Rigid(data, proof["problem"])
     if "edges" in proof:
-        return -1, over_intervals(rigid, proof)
+        return -1, by_starts(rigid, proof) if proof.get("starts") else over_intervals(rigid, proof)
     sure = sum(w * (e - g.release) for w, e, g in zip(rigid.weight, rigid.due, rigid.gangs, strict=True))
     found = Fraction(0)
     for jobs, unit, volume, told in machines(rigid, proof):
@@ -233,6 +233,52 @@ def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
     fleet, empty = Machines(rigid, proof), sum(gang.duration == 0 for gang in rigid.gangs)
     before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * empty)
     return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
+
+
+def by_starts(rigid: Rigid, proof: Data) -> Fraction:
+    """Return a bound on the same mean where nobody is interrupted: what each job costs from its best start on.
+
+    Prices are whole numbers for a tick of a machine, so that all is exact; a job pays for the machines that its pool is
+    while it runs. Its cost is linear between the moments at which it starts or ends with an interval or ends when due.
+    """
+    require(not proof["problem"].endswith(".preemptive"), "jobs that may be interrupted have more than a start")
+    require(all(t == int(t) for t in proof["edges"]), "intervals do not end with ticks")
+    edges = np.array([int(t) for t in proof["edges"]], object)
+    length = edges[1:] - edges[:-1]
+    require(bool((length > 0).all()), "time does not go on")
+    unit = Fraction(proof["unit"]) * FINE / rigid.hour
+    prices = [[math.floor(whole * unit) for whole in machine] for machine in proof["prices"]]
+    require(len(prices) == len(proof["machines"]), "there are other machines")
+    require(all(len(p) == len(length) and min(p) >= 0 for p in prices), "prices are negative or few")
+    paid = [np.array([0, *np.cumsum(np.array(machine, object) * length)], object) for machine in prices]
+    found = -Fraction(sum(int(machine[-1]) for machine in paid), FINE)
+    curves: dict[tuple[int, int], tuple[Any, int]] = {}
+    for j, gang in enumerate(rigid.gangs):
+        kind = gang.pool, gang.gpus
+        if kind not in curves:
+            there = rigid.there[gang.pool]
+            values = [
+                (Fraction(*scaled(share, gang.gpus, there)), curve)
+                for (pool, share), curve in zip(proof["machines"], paid, strict=True)
+                if pool == gang.pool
+            ]
+            parts = math.lcm(*(value.denominator for value, _ in values))
+            curves[kind] = sum(int(value * parts) * curve for value, curve in values), parts
+        curve, parts = curves[kind]
+        weight = math.floor(rigid.weight[j] / rigid.size * FINE) * parts
+        turns = np.array([*edges, *(edges - gang.duration), rigid.due[j] - gang.duration, gang.release], object)
+        turns = np.unique(np.maximum(turns, gang.release).astype(np.int64)).astype(object)
+        cost = weight * (np.maximum(turns + gang.duration, rigid.due[j]) - gang.release)
+        cost += at(curve, edges, turns + gang.duration) - at(curve, edges, turns)
+        found += Fraction(int(cost.min()), FINE * parts)
+    return found
+
+
+def at(curve: Array, edges: Array, times: Array) -> Array:
+    """Return a curve that is linear between whole numbers, and constant outside of them, at other whole numbers."""
+    inside = np.clip(np.searchsorted(edges.astype(np.int64), times.astype(np.int64), "right") - 1, 0, len(edges) - 2)
+    slope = (curve[1:] - curve[:-1]) // (edges[1:] - edges[:-1])
+    return np.asarray(curve[inside] + slope[inside] * (np.clip(times, edges[0], edges[-1]) - edges[inside]))
 
 
 def nothing(data: Data, proof: Data) -> tuple[int, Fraction]:
