@@ -172,7 +172,7 @@ SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
     words("objective", "objective", "What is measured.", lambda m: f"{WORDS[m.objective]}{_bracket(m.objective)}"),
     numbers("executed", "executed", "As executed.", number),
     numbers("best", "best found", "The best schedule found that interrupts nobody.", number),
-    numbers("bound", "bound ≥", "Certified for every schedule.", number),
+    numbers("bound", "bound ≥", "Certified for every schedule that may interrupt jobs only if what ran did.", number),
     numbers(
         "at_most",
         "executed / optimum",
